@@ -1,0 +1,109 @@
+/**
+ * Every failure a person can cause or must act on is one of these; anything else that is thrown is a bug of ours.
+ * The exit code travels with the error so that the command line and an embedding program agree on what happened.
+ */
+export type ExitCode = 1 | 2 | 3 | 4 | 5 | 130;
+
+/** Where an error happened and what to do about it; every field that is known is printed. */
+export interface ErrorDetails {
+  /** What the program was doing: "read", "index-ids", "train", "save", ... */
+  readonly phase?: string;
+  readonly file?: string;
+  /** Row group of a Parquet file, from 0. */
+  readonly rowGroup?: number;
+  /** Row of the file or stream, from 0. */
+  readonly row?: number;
+  readonly column?: string;
+  /** One sentence that says what to do. */
+  readonly advice?: string;
+  readonly cause?: unknown;
+}
+
+export abstract class FactorFlowError extends Error {
+  abstract readonly exitCode: ExitCode;
+  /** The message without place and advice. */
+  readonly summary: string;
+  readonly details: ErrorDetails;
+
+  constructor(summary: string, details: ErrorDetails = {}) {
+    super(compose(summary, details), details.cause === undefined ? undefined : { cause: details.cause });
+    this.name = new.target.name;
+    this.summary = summary;
+    this.details = details;
+  }
+}
+
+/** Bad usage or configuration (exit 2). */
+export class UsageError extends FactorFlowError {
+  override readonly exitCode = 2;
+}
+
+/** The data cannot be read or used (exit 3). */
+export class DataError extends FactorFlowError {
+  override readonly exitCode = 3;
+}
+
+/** The work does not fit: memory budget, device, disk (exit 4). */
+export class CapacityError extends FactorFlowError {
+  override readonly exitCode = 4;
+}
+
+/** The iteration diverged, or a block is singular (exit 5). */
+export class DivergedError extends FactorFlowError {
+  override readonly exitCode = 5;
+}
+
+/** The caller's AbortSignal fired (exit 130). */
+export class CancelledError extends FactorFlowError {
+  override readonly exitCode = 130;
+  constructor(details: ErrorDetails = {}) {
+    super('cancelled', details);
+  }
+}
+
+const classes = { UsageError, DataError, CapacityError, DivergedError } as const;
+
+/** An error as plain data: what crosses a thread or a process. */
+export interface SerializedError {
+  readonly name: string;
+  readonly message: string;
+  readonly summary?: string;
+  readonly details?: ErrorDetails;
+  readonly stack?: string;
+}
+
+export function serializeError(error: unknown): SerializedError {
+  if (error instanceof FactorFlowError) {
+    const { cause: _cause, ...details } = error.details;
+    return { name: error.name, message: error.message, summary: error.summary, details };
+  }
+  if (error instanceof Error) return { name: error.name, message: error.message, stack: error.stack };
+  return { name: 'Error', message: String(error) };
+}
+
+export function deserializeError(data: SerializedError): Error {
+  if (data.name === 'CancelledError') return new CancelledError(data.details);
+  const known = classes[data.name as keyof typeof classes];
+  if (known && data.summary !== undefined) return new known(data.summary, data.details);
+  const error = new Error(data.message);
+  error.name = data.name;
+  if (data.stack) error.stack = data.stack;
+  return error;
+}
+
+/** Throws CancelledError when the signal has fired. */
+export function throwIfAborted(signal: AbortSignal | undefined, phase?: string): void {
+  if (signal?.aborted) throw new CancelledError({ phase });
+}
+
+function compose(summary: string, details: ErrorDetails): string {
+  const place = [
+    details.file,
+    details.rowGroup === undefined ? undefined : `row group ${details.rowGroup}`,
+    details.row === undefined ? undefined : `row ${details.row}`,
+    details.column === undefined ? undefined : `column "${details.column}"`,
+  ].filter((part) => part !== undefined);
+  const head = details.phase === undefined ? '' : `${details.phase}: `;
+  const where = place.length === 0 ? '' : ` (${place.join(', ')})`;
+  return `${head}${summary}${where}${details.advice === undefined ? '' : `. ${details.advice}`}`;
+}

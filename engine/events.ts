@@ -1,0 +1,22 @@
+/** What a run tells while it goes on. Plain data: it can be logged, drawn as bars or sent elsewhere. */
+export type ProgressEvent =
+  | { readonly type: 'phase-start'; readonly phase: string; readonly total?: number; readonly unit?: string }
+  /** `done` of the phase's `total` units; at most a few dozen a second. */
+  | { readonly type: 'phase-progress'; readonly phase: string; readonly done: number; readonly total?: number; readonly unit?: string }
+  | { readonly type: 'phase-end'; readonly phase: string; readonly seconds: number; readonly done?: number; readonly unit?: string }
+  /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
+  | {
+      readonly type: 'iteration';
+      readonly iteration: number;
+      readonly of: number;
+      readonly seconds: number;
+      readonly loss: number;
+      readonly trainRmse: number;
+      readonly testRmse?: number;
+    }
+  | { readonly type: 'note'; readonly text: string }
+  | { readonly type: 'warning'; readonly text: string };
+
+export type EventSink = (event: ProgressEvent) => void;
+
+export const noEvents: EventSink = () => {};

@@ -1,0 +1,48 @@
+/** Typed arrays that may lie in a SharedArrayBuffer and cross threads without a copy. */
+export type SharedColumn = Int32Array | Uint32Array | Float32Array | Float64Array | Uint8Array | Uint16Array | BigInt64Array;
+
+/**
+ * Names one version of one partition of a stage's result: what a task says it reads and writes.
+ * `partition` counts from 0 within the data set `name`; `version` grows when the data set is computed anew.
+ */
+export interface PartitionRef {
+  readonly name: string;
+  readonly partition: number;
+  readonly version: number;
+}
+
+export function partitionKey(ref: PartitionRef): string {
+  return `${ref.name}/${ref.partition}@${ref.version}`;
+}
+
+/**
+ * The host form of a partition: named columns over SharedArrayBuffers. `layout` names the meaning of the columns, which
+ * is fixed beside the tasks that use it; `rows` is the number of rows (not of the child values).
+ */
+export interface Partition {
+  readonly layout: string;
+  readonly rows: number;
+  readonly columns: Readonly<Record<string, SharedColumn>>;
+}
+
+/** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
+export interface MatrixShape {
+  readonly rows: number;
+  readonly columns: number;
+  readonly stride: number;
+}
+
+/** Bytes held by the columns of a partition. */
+export function partitionBytes(partition: Partition): number {
+  let bytes = 0;
+  for (const column of Object.values(partition.columns)) bytes += column.byteLength;
+  return bytes;
+}
+
+/** A zeroed typed array over fresh shared memory. */
+export function sharedArray<T extends SharedColumn>(
+  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  length: number,
+): T {
+  return new type(new SharedArrayBuffer(length * type.BYTES_PER_ELEMENT));
+}

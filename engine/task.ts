@@ -1,0 +1,41 @@
+import type { JsonObject } from './json.ts';
+import type { Partition, PartitionRef } from './partition.ts';
+
+/**
+ * A unit of work for one device, as plain JSON.
+ *
+ * Contract: a task is pure. It names its kernel, its inputs and outputs by partition and version, and its parameters,
+ * and depends on nothing else; what a device holds is only a cache. So it can be run again, or elsewhere, with the same
+ * outcome bit for bit. Inputs are never written; an output is a new version (a range of its rows where `params` say so).
+ */
+export interface Task<Name extends string = string, Params extends JsonObject = JsonObject> {
+  readonly kernel: Name;
+  readonly inputs: Readonly<Record<string, PartitionRef>>;
+  readonly outputs: Readonly<Record<string, PartitionRef>>;
+  readonly params: Params;
+}
+
+/** What every task reports. */
+export interface TaskMetrics {
+  /** Rows or pairs handled; the unit is the kernel's. */
+  readonly rows: number;
+  /** Bytes copied from shared host memory into the device's memory, and back. */
+  readonly bytesUp: number;
+  readonly bytesDown: number;
+  readonly milliseconds: number;
+}
+
+export interface TaskResult {
+  readonly metrics: TaskMetrics;
+  /** Small results by value: sums, counts, the first bad row. */
+  readonly values: JsonObject;
+}
+
+/** What a handler on the device's side gives back; partitions are stored under the task's outputs of the same names. */
+export interface TaskOutcome {
+  readonly rows: number;
+  readonly bytesUp?: number;
+  readonly bytesDown?: number;
+  readonly values?: JsonObject;
+  readonly partitions?: Readonly<Record<string, Partition>>;
+}

@@ -1,0 +1,59 @@
+/**
+ * The tasks of factorization: the whole contract between the operators and the devices (CPU threads, GPUs).
+ * Devices register a handler for each kernel name and import only the types of this file.
+ *
+ * Partition layouts
+ *
+ *   rating-block   one block R(ij) in compressed rows. `offsets` Int32[rows + 1] (offsets[0] = 0), `indices`
+ *                  Uint32[Nz] (ascending inside a row; positions in the other side's factors), `values` Float32[Nz].
+ *                  As Arrow: List<Struct<item: uint32, rating: float32>>, the same three buffers.
+ *   rows 0..2 :    offsets 0 2 3 3   indices 4 9 | 0 |    values 3.5 1 | 5 |      (row 2 has no ratings)
+ *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of 8,
+ *                  padding columns 0. Fetched: `values` Float32[rows * f].
+ *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.
+ *   predictions    `values` Float32[k].
+ *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
+ *                  ends in 0xffffffff / NaN.
+ */
+import type { Task } from '../engine/task.ts';
+
+export type SolverChoice = {
+  /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
+  readonly cgBelow: number;
+  /** f_s of cuMF_ALS's Algorithm 1. */
+  readonly cgSteps: number;
+};
+
+/**
+ * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
+ * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + λ n_u I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II)
+ * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
+ * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
+ * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1.
+ */
+export type UpdateTask = Task<'update', SolverChoice & { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number }>;
+
+/**
+ * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
+ * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`.
+ */
+export type SquaredErrorTask = Task<'squared-error', { readonly from: number; readonly to: number; readonly rank: number }>;
+
+/** Σ n_u ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. Values: `sum`. */
+export type WeightedNormTask = Task<'weighted-norm', { readonly from: number; readonly to: number; readonly rank: number }>;
+
+/** x_uᵀθ_v for each pair. Inputs: `pairs`, `rowFactors`, `columnFactors`. Output: `predictions`. */
+export type PredictTask = Task<'predict', { readonly rank: number }>;
+
+/**
+ * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
+ * and optionally `exclude`: a rating-block over the same rows whose columns are left out. Output: `top` (rows to - from).
+ */
+export type TopNTask = Task<'top-n', { readonly from: number; readonly to: number; readonly rank: number; readonly n: number }>;
+
+/**
+ * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
+ * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
+ * Output: `factors`.
+ */
+export type InitializeTask = Task<'initialize', { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number }>;
