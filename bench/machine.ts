@@ -1,0 +1,14 @@
+import { arch, cpus, release, totalmem, type } from 'node:os';
+
+/**
+ * One line about where a bench runs, printed above its numbers: CPU model and cores, memory, Node, operating system
+ * and the day (UTC). Figures of two runs compare only when their lines do.
+ */
+export function describeMachine(): string {
+  const processors = cpus();
+  const model = processors[0]?.model.replace(/\s+/g, ' ').trim() || 'unknown CPU';
+  const cores = `${processors.length} ${processors.length === 1 ? 'core' : 'cores'}`;
+  const memory = `${(totalmem() / 2 ** 30).toFixed(1)} GiB`;
+  const day = new Date().toISOString().slice(0, 10);
+  return `${model}, ${cores}, ${memory}, Node ${process.versions.node}, ${type()} ${release()} ${arch()}, ${day}`;
+}
