@@ -2,6 +2,7 @@ import type { Schema } from 'apache-arrow';
 import type { EventSink } from './events.ts';
 import type { Executor } from './executor.ts';
 import type { JsonObject } from './json.ts';
+import type { RunMetrics } from './metrics.ts';
 import type { BatchStream } from './stream.ts';
 
 /** What a running pipeline gets from its surroundings. */
@@ -10,6 +11,8 @@ export interface ExecutionContext {
   readonly signal: AbortSignal;
   readonly executor: Executor;
   readonly events: EventSink;
+  /** Rows, bytes and time of every operator and stage of this run. */
+  readonly metrics: RunMetrics;
 }
 
 /**

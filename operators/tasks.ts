@@ -57,3 +57,48 @@ export type TopNTask = Task<'top-n', { readonly from: number; readonly to: numbe
  * Output: `factors`.
  */
 export type InitializeTask = Task<'initialize', { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number }>;
+
+/**
+ * Turns external ids into numbers in the order of first appearance within one chunk of rows.
+ * Input: `ids` (layout key-pairs: the key arrays of users, prefix "user", and of items, prefix "item").
+ * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys, prefix "key").
+ */
+export type NumberKeysTask = Task<'number-keys', { readonly rows: number }>;
+
+/**
+ * The two halves of a counting sort of coded rows into a rating-block, over `chunks` chunks of one group.
+ * Inputs of chunk i: `codes.i`, `values.i` (`values` Float32 or, to carry row numbers, Uint32), and where codes are the
+ * chunk's own, `rowMap.i` and `columnMap.i` (`map` Uint32: code -> position). `by` says which code is the row.
+ * count-pairs: output `counts` (`counts` Int32[rows]). scatter-pairs: further input `cursors` (`cursors` Int32[rows]: where
+ * this group's first rating of each row belongs), output `block`, which must be there already; each group fills its own places.
+ */
+export type PairsParams = { readonly chunks: number; readonly rows: number; readonly by: 'users' | 'items' };
+export type CountPairsTask = Task<'count-pairs', PairsParams>;
+export type ScatterPairsTask = Task<'scatter-pairs', PairsParams>;
+
+/**
+ * The two halves of a transposition, over the rows [from, to) of `block`. count-columns: output `counts` (Int32[columns]);
+ * transpose: inputs `block`, `cursors` as above; output `transposed`, there already. Rows ascend in the result, whatever the groups.
+ */
+export type CountColumnsTask = Task<'count-columns', { readonly from: number; readonly to: number; readonly columns: number }>;
+export type TransposeTask = Task<'transpose', { readonly from: number; readonly to: number }>;
+
+/** What to do with several ratings of one (user, item) pair. `keep` orders them by value, so that row order never matters. */
+export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
+
+/**
+ * Looks for ratings of the same column in a row of a block whose indices ascend. Output `lengths` (`lengths` Int32[to - from]:
+ * the rows' lengths once duplicates are one). Values: `extra` (ratings beyond the first of their pair), `row`, `column` of
+ * the first pair (-1 when there is none).
+ */
+export type FindDuplicatesTask = Task<'find-duplicates', { readonly from: number; readonly to: number }>;
+
+/**
+ * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block carries row numbers
+ * as values, `rowData` (`ratings` Float32, `timestamps` Float64, by row number): the latest wins, ties by the larger
+ * rating. Output: `combined`, there already with its offsets.
+ */
+export type CombineDuplicatesTask = Task<
+  'combine-duplicates',
+  { readonly from: number; readonly to: number; readonly policy: Exclude<DuplicatePolicy, 'error'> }
+>;

@@ -1,0 +1,84 @@
+import { CapacityError } from '../engine/errors.ts';
+
+const PAGE = 65_536;
+const ALIGNMENT = 64;
+
+/**
+ * Hands out aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours merged.
+ * Owned by the main thread; workers only get addresses.
+ */
+export class Arena {
+  readonly memory: WebAssembly.Memory;
+  /** Bytes that may be handed out in all. */
+  readonly capacityBytes: number;
+  #free: { start: number; end: number }[] = [];
+  readonly #sizes = new Map<number, number>();
+  #end: number;
+
+  constructor(memory: WebAssembly.Memory, maximumPages: number) {
+    this.memory = memory;
+    this.#end = memory.buffer.byteLength;
+    this.capacityBytes = maximumPages * PAGE - PAGE;
+    // Address 0 stays unused, so that a forgotten pointer is not a valid one.
+    this.#free.push({ start: PAGE, end: this.#end });
+  }
+
+  get allocatedBytes(): number {
+    let bytes = 0;
+    for (const size of this.#sizes.values()) bytes += size;
+    return bytes;
+  }
+
+  /** Address of `bytes` bytes; contents undefined. Throws CapacityError with need and have. */
+  allocate(bytes: number): number {
+    const size = Math.max(ALIGNMENT, Math.ceil(bytes / ALIGNMENT) * ALIGNMENT);
+    const found = this.#free.findIndex((range) => range.end - range.start >= size);
+    const range = found >= 0 ? this.#free[found] : this.#grow(size);
+    const start = range.start;
+    range.start += size;
+    this.#free = this.#free.filter((candidate) => candidate.end > candidate.start);
+    this.#sizes.set(start, size);
+    return start;
+  }
+
+  free(start: number): void {
+    const size = this.#sizes.get(start);
+    if (size === undefined) return;
+    this.#sizes.delete(start);
+    this.#free.push({ start, end: start + size });
+    this.#free.sort((left, right) => left.start - right.start);
+    const merged: { start: number; end: number }[] = [];
+    for (const range of this.#free) {
+      const last = merged.at(-1);
+      if (last && last.end === range.start) last.end = range.end;
+      else merged.push(range);
+    }
+    this.#free = merged;
+  }
+
+  #grow(size: number): { start: number; end: number } {
+    const last = this.#free.at(-1);
+    const open = last && last.end === this.#end ? last : undefined;
+    const missing = size - (open ? open.end - open.start : 0);
+    const pages = Math.ceil(missing / PAGE);
+    const have = this.capacityBytes - this.allocatedBytes;
+    try {
+      if (this.#end + pages * PAGE > this.capacityBytes + PAGE) throw new RangeError('beyond the maximum');
+      this.memory.grow(pages);
+    } catch (cause) {
+      throw new CapacityError(`the CPU device's WebAssembly memory is full: need ${size} bytes, have ${have}`, {
+        advice: 'Use a smaller rank, or fewer users and items',
+        cause,
+      });
+    }
+    const end = this.#end + pages * PAGE;
+    this.#end = end;
+    if (open) {
+      open.end = end;
+      return open;
+    }
+    const range = { start: end - pages * PAGE, end };
+    this.#free.push(range);
+    return range;
+  }
+}

@@ -1,0 +1,106 @@
+import { availableParallelism } from 'node:os';
+import { UsageError } from '../engine/errors.ts';
+import type { Device } from '../engine/executor.ts';
+import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../engine/partition.ts';
+import type { Task, TaskResult } from '../engine/task.ts';
+import { ThreadPool } from '../engine/thread-pool.ts';
+import { workerFile } from '../engine/worker-file.ts';
+import { Arena } from './arena.ts';
+import { type MatrixView, SCRATCH_BYTES } from './handler.ts';
+import { availableBuild } from './kernels.ts';
+import type { CpuRequest, CpuWorkerData } from './worker.ts';
+
+const MAXIMUM_PAGES = 65_536;
+
+type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
+
+/**
+ * All CPU threads together as one device: any thread runs any task. Matrices live in one shared WebAssembly memory
+ * (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach the kernels in chunks.
+ */
+export class CpuDevice implements Device {
+  readonly name = 'cpu';
+  readonly kind = 'cpu';
+  readonly parallelism: number;
+  readonly capacityBytes: number;
+  readonly description: string;
+  readonly #arena: Arena;
+  readonly #pool: ThreadPool;
+  readonly #scratch: readonly number[];
+  readonly #store = new Map<string, Stored>();
+
+  constructor(options: { readonly threads?: number } = {}) {
+    const threads = options.threads ?? availableParallelism();
+    if (!Number.isInteger(threads) || threads < 1 || threads > 256) {
+      throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
+    }
+    const build = availableBuild();
+    const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+    this.#arena = new Arena(memory, MAXIMUM_PAGES);
+    this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
+    this.parallelism = threads;
+    this.capacityBytes = this.#arena.capacityBytes - threads * SCRATCH_BYTES;
+    this.description = `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`;
+    const workerData: CpuWorkerData = { memory, build };
+    this.#pool = new ThreadPool(workerFile(import.meta.url, './worker'), threads, { ...workerData });
+  }
+
+  put(ref: PartitionRef, partition: Partition): void {
+    this.#store.set(partitionKey(ref), { host: partition });
+  }
+
+  allocate(ref: PartitionRef, shape: MatrixShape): void {
+    const bytes = shape.rows * shape.stride * 4;
+    const pointer = this.#arena.allocate(bytes);
+    new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
+    this.#store.set(partitionKey(ref), { matrix: { pointer, ...shape } });
+  }
+
+  async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    const partitions: Record<string, Partition> = {};
+    const matrices: Record<string, MatrixView> = {};
+    const resolve = (name: string, ref: PartitionRef, required: boolean) => {
+      const stored = this.#store.get(partitionKey(ref));
+      if (stored === undefined) {
+        if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.name}`);
+      } else if ('host' in stored) partitions[name] = stored.host;
+      else matrices[name] = stored.matrix;
+    };
+    for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
+    for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
+    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
+      return { kernel: task.kernel, params: task.params, partitions, matrices, scratch: this.#scratch[slot] };
+    }, signal);
+    for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
+      const ref = task.outputs[name];
+      if (ref === undefined) throw new Error(`task ${task.kernel} gave an output ${name} that it does not name`);
+      this.put(ref, partition);
+    }
+    const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
+    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
+  }
+
+  async fetch(ref: PartitionRef): Promise<Partition> {
+    const stored = this.#store.get(partitionKey(ref));
+    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} is not on device ${this.name}`);
+    if ('host' in stored) return stored.host;
+    const { pointer, rows, columns, stride } = stored.matrix;
+    const padded = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
+    const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
+    if (stride === columns) values.set(padded);
+    else for (let row = 0; row < rows; row++) values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
+    return { layout: 'factors', rows, columns: { values } };
+  }
+
+  release(ref: PartitionRef): void {
+    const key = partitionKey(ref);
+    const stored = this.#store.get(key);
+    if (stored && 'matrix' in stored) this.#arena.free(stored.matrix.pointer);
+    this.#store.delete(key);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+    this.#store.clear();
+  }
+}

@@ -1,0 +1,29 @@
+import type { TaskHandler } from './handler.ts';
+import { countColumns } from './tasks/count-columns.ts';
+import { combineDuplicates, findDuplicates } from './tasks/duplicates.ts';
+import { initialize } from './tasks/initialize.ts';
+import { numberKeys } from './tasks/number-keys.ts';
+import { predict } from './tasks/predict.ts';
+import { countPairs, scatterPairs } from './tasks/scatter-pairs.ts';
+import { squaredError } from './tasks/squared-error.ts';
+import { topN } from './tasks/top-n.ts';
+import { transpose } from './tasks/transpose.ts';
+import { update } from './tasks/update.ts';
+import { weightedNorm } from './tasks/weighted-norm.ts';
+
+/** What the CPU device can run, by the names of operators/tasks.ts. */
+export const handlers: Readonly<Record<string, TaskHandler>> = {
+  update,
+  'squared-error': squaredError,
+  'weighted-norm': weightedNorm,
+  predict,
+  'top-n': topN,
+  initialize,
+  'number-keys': numberKeys,
+  'count-pairs': countPairs,
+  'scatter-pairs': scatterPairs,
+  'count-columns': countColumns,
+  transpose,
+  'find-duplicates': findDuplicates,
+  'combine-duplicates': combineDuplicates,
+};

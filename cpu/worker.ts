@@ -1,0 +1,56 @@
+/** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
+import { workerData } from 'node:worker_threads';
+import { serializeError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { Partition } from '../engine/partition.ts';
+import type { WorkerReply } from '../engine/thread-pool.ts';
+import type { MatrixView, TaskScope } from './handler.ts';
+import { loadKernels } from './kernels.ts';
+import { handlers } from './registry.ts';
+
+export interface CpuWorkerData {
+  readonly memory: WebAssembly.Memory;
+  readonly build: 'relaxed-simd' | 'simd';
+}
+
+export interface CpuRequest {
+  readonly kernel: string;
+  readonly params: JsonObject;
+  readonly partitions: Readonly<Record<string, Partition>>;
+  readonly matrices: Readonly<Record<string, MatrixView>>;
+  readonly scratch: number;
+}
+
+/** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
+const { memory, build, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const kernels = loadKernels(memory, build);
+
+export default function runTask({ slot, request }: { slot: number; request: CpuRequest }): WorkerReply {
+  const start = performance.now();
+  try {
+    const handler = handlers[request.kernel];
+    if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${request.kernel}`);
+    const outcome = handler(scopeOf(request, slot));
+    return { outcome, milliseconds: performance.now() - start };
+  } catch (error) {
+    return { error: serializeError(error) };
+  }
+}
+
+function scopeOf(request: CpuRequest, slot: number): TaskScope {
+  const named = <T>(from: Readonly<Record<string, T>>, kind: string, name: string): T => {
+    const found = from[name];
+    if (found === undefined) throw new Error(`task ${request.kernel}: no ${kind} named ${name}`);
+    return found;
+  };
+  return {
+    params: request.params,
+    partition: (name) => named(request.partitions, 'partition', name),
+    hasInput: (name) => name in request.partitions || name in request.matrices,
+    matrix: (name) => named(request.matrices, 'matrix', name),
+    scratch: request.scratch,
+    memory,
+    kernels,
+    cancelled: () => Atomics.load(flags, slot) !== 0,
+  };
+}

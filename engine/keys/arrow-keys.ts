@@ -1,0 +1,99 @@
+import { type Data, DataType, Int32, Int64, makeData, Utf8, Vector } from 'apache-arrow';
+import { DataError } from '../errors.ts';
+import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
+
+/** The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries to utf8. */
+export function keyTypeOf(type: DataType, column: string): KeyType {
+  if (DataType.isInt(type)) {
+    if (type.bitWidth < 32 || (type.bitWidth === 32 && type.isSigned)) return 'int32';
+    if (type.isSigned || type.bitWidth === 32) return 'int64';
+  }
+  if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return 'utf8';
+  if (DataType.isDictionary(type) && (DataType.isUtf8(type.dictionary) || DataType.isLargeUtf8(type.dictionary))) return 'utf8';
+  throw new DataError(`ids must be int32, int64 or utf8, but the type is ${type}`, { column });
+}
+
+/**
+ * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type allows:
+ * int32, int64 and utf8 are not copied.
+ */
+export function keysFromData(data: Data, type: KeyType): KeyColumn {
+  const arrow = data.type;
+  if (DataType.isDictionary(arrow)) return expandDictionary(data);
+  if (DataType.isInt(arrow)) {
+    if (type === 'int32') return { type, values: arrow.bitWidth === 32 ? data.values : Int32Array.from(data.values as Int8Array) };
+    if (arrow.bitWidth === 64) {
+      const values = data.values as BigInt64Array;
+      return { type: 'int64', halves: new Int32Array(values.buffer, values.byteOffset, 2 * data.length) };
+    }
+    const halves = new Int32Array(2 * data.length);
+    const values = data.values as Int32Array;
+    for (let i = 0; i < data.length; i++) {
+      halves[2 * i] = values[i];
+      halves[2 * i + 1] = arrow.isSigned ? values[i] >> 31 : 0;
+    }
+    return { type: 'int64', halves };
+  }
+  return utf8FromData(data);
+}
+
+/** The column as an Arrow vector: Int32, Int64 or Utf8, without a copy. */
+export function keysToVector(column: KeyColumn): Vector<Int32 | Int64 | Utf8> {
+  const length = keyCount(column);
+  if (column.type === 'int32') return new Vector([makeData({ type: new Int32(), length, data: column.values })]);
+  if (column.type === 'int64') {
+    const data = new BigInt64Array(column.halves.buffer, column.halves.byteOffset, length);
+    return new Vector([makeData({ type: new Int64(), length, data })]);
+  }
+  return new Vector([makeData({ type: new Utf8(), length, valueOffsets: column.offsets, data: column.bytes })]);
+}
+
+/** The keys of a whole vector in one column; chunks are joined. */
+export function keysFromVector(vector: Vector, name: string): KeyColumn {
+  const type = keyTypeOf(vector.type, name);
+  const parts = vector.data.map((data) => keysFromData(data, type));
+  return parts.length === 1 ? parts[0] : concatKeys(type, parts);
+}
+
+/** Joins columns of one type. */
+export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColumn {
+  if (type === 'int32') return { type, values: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int32' }).values)) };
+  if (type === 'int64') return { type, halves: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int64' }).halves)) };
+  const columns = parts as (KeyColumn & { type: 'utf8' })[];
+  const offsets = new Int32Array(columns.reduce((sum, part) => sum + part.offsets.length - 1, 1));
+  let row = 0;
+  for (const part of columns) {
+    for (let i = 1; i < part.offsets.length; i++, row++) offsets[row + 1] = offsets[row] + part.offsets[i] - part.offsets[i - 1];
+  }
+  const bytes = joined(Uint8Array, columns.map((part) => part.bytes.subarray(part.offsets[0], part.offsets.at(-1))));
+  return { type, offsets, bytes };
+}
+
+function joined<T extends Int32Array | Uint8Array>(type: new (length: number) => T, parts: readonly T[]): T {
+  const all = new type(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+function utf8FromData(data: Data): KeyColumn {
+  const { valueOffsets, values } = data as unknown as { valueOffsets: Int32Array | BigInt64Array; values: Uint8Array };
+  const wide = valueOffsets instanceof BigInt64Array;
+  const offsets = wide ? Int32Array.from(valueOffsets, Number) : valueOffsets.subarray(0, data.length + 1);
+  return { type: 'utf8', offsets, bytes: values };
+}
+
+function expandDictionary(data: Data): KeyColumn {
+  const dictionary = keysFromVector((data as unknown as { dictionary: Vector }).dictionary, 'dictionary') as KeyColumn & { type: 'utf8' };
+  const codes = data.values as Int32Array;
+  const offsets = new Int32Array(data.length + 1);
+  for (let i = 0; i < data.length; i++) offsets[i + 1] = offsets[i] + dictionary.offsets[codes[i] + 1] - dictionary.offsets[codes[i]];
+  const bytes = new Uint8Array(offsets[data.length]);
+  for (let i = 0; i < data.length; i++) {
+    bytes.set(dictionary.bytes.subarray(dictionary.offsets[codes[i]], dictionary.offsets[codes[i] + 1]), offsets[i]);
+  }
+  return { type: 'utf8', offsets, bytes };
+}

@@ -1,0 +1,76 @@
+import { sharedArray } from '../partition.ts';
+
+/**
+ * External ids as typed arrays: int32 as they are; int64 as (low, high) pairs of 32-bit halves, so that no loop makes a
+ * BigInt per row; utf8 as Arrow has it, bytes and offsets.
+ *
+ *   int64, keys 1 and -2:   halves  1 0 | -2 -1
+ *   utf8, keys "ab" and "":  bytes 'a' 'b'   offsets 0 2 2
+ */
+export type KeyColumn =
+  | { readonly type: 'int32'; readonly values: Int32Array }
+  | { readonly type: 'int64'; readonly halves: Int32Array }
+  | { readonly type: 'utf8'; readonly offsets: Int32Array; readonly bytes: Uint8Array };
+
+export type KeyType = KeyColumn['type'];
+
+export function keyCount(column: KeyColumn): number {
+  if (column.type === 'int32') return column.values.length;
+  return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
+}
+
+/** An empty column of the type. */
+export function emptyKeys(type: KeyType): KeyColumn {
+  if (type === 'int32') return { type, values: new Int32Array(0) };
+  if (type === 'int64') return { type, halves: new Int32Array(0) };
+  return { type, offsets: new Int32Array(1), bytes: new Uint8Array(0) };
+}
+
+/** The key at a position, as people see it (int64 as a string of digits). For messages, not for loops over rows. */
+export function keyText(column: KeyColumn, position: number): string {
+  if (column.type === 'int32') return String(column.values[position]);
+  if (column.type === 'int64') {
+    return String((BigInt(column.halves[2 * position + 1]) << 32n) | BigInt(column.halves[2 * position] >>> 0));
+  }
+  return new TextDecoder().decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
+}
+
+/** A column with the keys at the given positions, over shared memory. */
+export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyColumn {
+  const count = positions.length;
+  if (column.type === 'int32') {
+    const values = sharedArray(Int32Array, count);
+    for (let i = 0; i < count; i++) values[i] = column.values[positions[i]];
+    return { type: 'int32', values };
+  }
+  if (column.type === 'int64') {
+    const halves = sharedArray(Int32Array, 2 * count);
+    for (let i = 0; i < count; i++) {
+      halves[2 * i] = column.halves[2 * positions[i]];
+      halves[2 * i + 1] = column.halves[2 * positions[i] + 1];
+    }
+    return { type: 'int64', halves };
+  }
+  const offsets = sharedArray(Int32Array, count + 1);
+  for (let i = 0; i < count; i++) offsets[i + 1] = offsets[i] + column.offsets[positions[i] + 1] - column.offsets[positions[i]];
+  const bytes = sharedArray(Uint8Array, offsets[count]);
+  for (let i = 0; i < count; i++) {
+    bytes.set(column.bytes.subarray(column.offsets[positions[i]], column.offsets[positions[i] + 1]), offsets[i]);
+  }
+  return { type: 'utf8', offsets, bytes };
+}
+
+/** The typed arrays of a column by name, as the columns of a partition, and back. */
+export function keyArrays(column: KeyColumn, prefix: string): Record<string, Int32Array | Uint8Array> {
+  if (column.type === 'int32') return { [`${prefix}Values`]: column.values };
+  if (column.type === 'int64') return { [`${prefix}Halves`]: column.halves };
+  return { [`${prefix}Offsets`]: column.offsets, [`${prefix}Bytes`]: column.bytes };
+}
+
+export function keysFromArrays(columns: Readonly<Record<string, ArrayBufferView>>, prefix: string): KeyColumn {
+  const values = columns[`${prefix}Values`];
+  if (values) return { type: 'int32', values: values as Int32Array };
+  const halves = columns[`${prefix}Halves`];
+  if (halves) return { type: 'int64', halves: halves as Int32Array };
+  return { type: 'utf8', offsets: columns[`${prefix}Offsets`] as Int32Array, bytes: columns[`${prefix}Bytes`] as Uint8Array };
+}

@@ -1,0 +1,25 @@
+import { type KeyColumn, keyCount } from './key-column.ts';
+import { hashBytes } from './utf8-key-table.ts';
+
+/**
+ * 64 bits for each key, as two columns of 32, for generators that are keyed by an external id: integers give their own
+ * bits (so an id hashes alike as int32 and as int64), utf8 two hashes of its bytes. Mixing is left to the generator.
+ */
+export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
+  const count = keyCount(column);
+  const low = new Uint32Array(new SharedArrayBuffer(4 * count));
+  const high = new Uint32Array(new SharedArrayBuffer(4 * count));
+  for (let i = 0; i < count; i++) {
+    if (column.type === 'int32') {
+      low[i] = column.values[i];
+      high[i] = column.values[i] >> 31;
+    } else if (column.type === 'int64') {
+      low[i] = column.halves[2 * i];
+      high[i] = column.halves[2 * i + 1];
+    } else {
+      low[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0);
+      high[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0x5bd1_e995);
+    }
+  }
+  return { low, high };
+}

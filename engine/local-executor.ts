@@ -1,0 +1,14 @@
+import type { Device, Executor } from './executor.ts';
+
+/** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
+export class LocalExecutor implements Executor {
+  readonly devices: readonly Device[];
+
+  constructor(devices: readonly Device[]) {
+    this.devices = devices;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.devices.map((device) => device.close()));
+  }
+}

@@ -1,0 +1,89 @@
+import type { Schema } from 'apache-arrow';
+import { throwIfAborted } from './errors.ts';
+import type { ExecutionContext, Operator, Sink, Source } from './operator.ts';
+import { batchStream, type BatchStream } from './stream.ts';
+
+/** A source, or an operator over a plan: what is to be computed, not yet how or where. Immutable. */
+export type LogicalPlan =
+  | { readonly kind: 'source'; readonly source: Source }
+  | { readonly kind: 'operator'; readonly operator: Operator; readonly input: LogicalPlan };
+
+export function fromSource(source: Source): LogicalPlan {
+  return { kind: 'source', source };
+}
+
+export function andThen(input: LogicalPlan, operator: Operator): LogicalPlan {
+  return { kind: 'operator', operator, input };
+}
+
+/** The source at the plan's root. */
+export function rootSource(plan: LogicalPlan): Source {
+  return plan.kind === 'source' ? plan.source : rootSource(plan.input);
+}
+
+/** The operators from the source's side to the result. */
+export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
+  return plan.kind === 'source' ? [] : [...operatorsOf(plan.input), plan.operator];
+}
+
+/** The columns of the plan's result; opens the source's metadata, reads no rows. */
+export async function schemaOf(plan: LogicalPlan): Promise<Schema> {
+  if (plan.kind === 'source') return plan.source.schema();
+  return plan.operator.outputSchema(await schemaOf(plan.input));
+}
+
+/** Starts the plan. `columns` are the ones the consumer needs; the wish travels down to the source, which may prune. */
+export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
+  if (plan.kind === 'source') return metered(plan.source.name, await plan.source.execute(ctx, columns), ctx, { upstreamMs: 0 });
+  const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns));
+  const clock = { upstreamMs: 0 };
+  const timedInput = batchStream(input.schema, timedPulls(input, clock));
+  return metered(plan.operator.name, plan.operator.execute(timedInput, ctx), ctx, clock);
+}
+
+/** Runs the plan into a sink. */
+export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx: ExecutionContext): Promise<Result> {
+  throwIfAborted(ctx.signal, sink.name);
+  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns()), ctx);
+}
+
+interface PullClock {
+  upstreamMs: number;
+}
+
+/** Adds up the time that the operator waits for its input, so that it can be taken off the operator's own time. */
+async function* timedPulls(input: BatchStream, clock: PullClock) {
+  const iterator = input[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const start = performance.now();
+      const next = await iterator.next();
+      clock.upstreamMs += performance.now() - start;
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+function metered(name: string, stream: BatchStream, ctx: ExecutionContext, clock: PullClock): BatchStream {
+  async function* pull() {
+    const iterator = stream[Symbol.asyncIterator]();
+    try {
+      for (;;) {
+        throwIfAborted(ctx.signal, name);
+        const start = performance.now();
+        const before = clock.upstreamMs;
+        const next = await iterator.next();
+        const own = performance.now() - start - (clock.upstreamMs - before);
+        ctx.metrics.add(name, { rows: next.done ? 0 : next.value.numRows, milliseconds: own }, next.done ? 0 : 1);
+        if (next.done) return;
+        yield next.value;
+      }
+    } finally {
+      await iterator.return?.();
+    }
+  }
+  return batchStream(stream.schema, pull());
+}

@@ -1,0 +1,46 @@
+import type { TaskMetrics } from './task.ts';
+
+/** What one operator or stage of a run has done so far. */
+export interface Measure {
+  /** How often it ran (batches of an operator, tasks of a stage). */
+  readonly runs: number;
+  readonly rows: number;
+  readonly bytesUp: number;
+  readonly bytesDown: number;
+  /** Time spent in it, summed over threads: without its inputs for an operator, inside the tasks for a stage. */
+  readonly milliseconds: number;
+  /** Time that passed at the caller from the stage's first task to its last (0 for operators). */
+  readonly wallMilliseconds: number;
+}
+
+const zero: Measure = { runs: 0, rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0, wallMilliseconds: 0 };
+
+/** Collects measures by name in the order in which the names first appear. */
+export class RunMetrics {
+  readonly #measures = new Map<string, Measure>();
+
+  add(name: string, task: Partial<TaskMetrics>, runs = 1): void {
+    const old = this.#measures.get(name) ?? zero;
+    this.#measures.set(name, {
+      runs: old.runs + runs,
+      rows: old.rows + (task.rows ?? 0),
+      bytesUp: old.bytesUp + (task.bytesUp ?? 0),
+      bytesDown: old.bytesDown + (task.bytesDown ?? 0),
+      milliseconds: old.milliseconds + (task.milliseconds ?? 0),
+      wallMilliseconds: old.wallMilliseconds,
+    });
+  }
+
+  addWall(name: string, milliseconds: number): void {
+    const old = this.#measures.get(name) ?? zero;
+    this.#measures.set(name, { ...old, wallMilliseconds: old.wallMilliseconds + milliseconds });
+  }
+
+  get(name: string): Measure | undefined {
+    return this.#measures.get(name);
+  }
+
+  entries(): IterableIterator<[string, Measure]> {
+    return this.#measures.entries();
+  }
+}

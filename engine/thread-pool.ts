@@ -1,0 +1,60 @@
+import { Piscina } from 'piscina';
+import { CancelledError, deserializeError, type SerializedError } from './errors.ts';
+import type { TaskOutcome } from './task.ts';
+
+/** What a worker answers: errors travel as data, since a thrown object would lose its class between threads. */
+export type WorkerReply =
+  | { readonly outcome: TaskOutcome; readonly milliseconds: number }
+  | { readonly error: SerializedError };
+
+/**
+ * A fixed number of worker threads behind piscina, each running one request at a time.
+ *
+ * Contract: `slot` is unique among the requests under way (0 .. threads - 1), so the caller may tie memory to it.
+ * Requests beyond the number of threads wait in order. Cancelling sets the slot's flag in shared memory: the worker
+ * looks at it between chunks and returns early; its thread is kept (aborting a piscina task would kill the thread).
+ */
+export class ThreadPool {
+  readonly threads: number;
+  readonly #piscina: Piscina<unknown, WorkerReply>;
+  readonly #flags: Int32Array;
+  readonly #free: number[];
+  readonly #waiting: ((slot: number) => void)[] = [];
+
+  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>) {
+    this.threads = threads;
+    this.#flags = new Int32Array(new SharedArrayBuffer(4 * threads));
+    this.#free = Array.from({ length: threads }, (_, slot) => threads - 1 - slot);
+    this.#piscina = new Piscina({
+      filename: workerFile.href,
+      minThreads: threads,
+      maxThreads: threads,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      workerData: { ...workerData, flags: this.#flags },
+    });
+  }
+
+  async run(makeRequest: (slot: number) => unknown, signal?: AbortSignal): Promise<{ outcome: TaskOutcome; milliseconds: number }> {
+    const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
+    const cancel = () => void Atomics.store(this.#flags, slot, 1);
+    try {
+      if (signal?.aborted) throw new CancelledError();
+      Atomics.store(this.#flags, slot, 0);
+      signal?.addEventListener('abort', cancel, { once: true });
+      const reply = await this.#piscina.run({ slot, request: makeRequest(slot) });
+      if (signal?.aborted) throw new CancelledError();
+      if ('error' in reply) throw deserializeError(reply.error);
+      return reply;
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+      const next = this.#waiting.shift();
+      if (next) next(slot);
+      else this.#free.push(slot);
+    }
+  }
+
+  /** Waits for the requests under way, then ends the threads. */
+  async close(): Promise<void> {
+    await this.#piscina.close();
+  }
+}
