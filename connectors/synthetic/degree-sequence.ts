@@ -1,0 +1,64 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { UserDegrees } from './preset.ts';
+
+/** Enough halvings to pin a positive float64 down to its last bits. */
+const BISECTION_STEPS = 200;
+
+/**
+ * Ratings of each of `count` users, ascending, that sum to `total` exactly.
+ *
+ * The r-th is the quantile at (r + 1/2) / count of the truncated Lomax law described at `UserDegrees`; its scale s is
+ * found by bisection so that the quantiles sum to the total, and they are rounded so that no error accumulates.
+ *
+ * @throws UsageError when no scale reaches the total: its mean must lie above the minimum and below the middle of the range.
+ */
+export function degreeSequence(count: number, total: number, shape: UserDegrees): Int32Array {
+  const { minimum, maximum } = shape;
+  const mean = total / count;
+  if (mean < minimum || mean > (minimum + maximum) / 2) {
+    throw new UsageError(`${total} ratings of ${count} users are ${mean} each, outside ${minimum}..${(minimum + maximum) / 2}`, {
+      phase: 'generate',
+      advice: 'Change the totals or the degrees of the preset',
+    });
+  }
+  const scale = solveScale(count, total, shape);
+  const degrees = new Int32Array(count);
+  let exact = 0;
+  let given = 0;
+  for (let r = 0; r < count; r++) {
+    exact += quantile((r + 0.5) / count, scale, shape);
+    const upTo = r === count - 1 ? total : Math.round(exact);
+    degrees[r] = upTo - given;
+    given = upTo;
+  }
+  return degrees;
+}
+
+/** Sums grow with the scale, from `minimum` each towards the uniform law's mean. */
+function solveScale(count: number, total: number, shape: UserDegrees): number {
+  let low = 0;
+  let high = 1;
+  while (sumOfQuantiles(count, high, shape) < total && high < 2 ** 60) high *= 2;
+  for (let step = 0; step < BISECTION_STEPS; step++) {
+    const middle = (low + high) / 2;
+    if (middle === low || middle === high) break;
+    const sum = sumOfQuantiles(count, middle, shape);
+    if (Math.abs(sum - total) < 0.01) return middle;
+    if (sum < total) low = middle;
+    else high = middle;
+  }
+  return high;
+}
+
+function sumOfQuantiles(count: number, scale: number, shape: UserDegrees): number {
+  let sum = 0;
+  for (let r = 0; r < count; r++) sum += quantile((r + 0.5) / count, scale, shape);
+  return sum;
+}
+
+/** x with P(X <= x) = p, where P(X > x) ~ (1 + (x - minimum) / s)^-a below the maximum. */
+function quantile(p: number, s: number, { minimum, maximum, exponent: a }: UserDegrees): number {
+  if (s === 0) return minimum;
+  const beyond = Math.pow(1 + (maximum - minimum) / s, -a);
+  return Math.min(maximum, minimum + s * (Math.pow(1 - p * (1 - beyond), -1 / a) - 1));
+}

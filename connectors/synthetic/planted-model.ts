@@ -1,0 +1,95 @@
+import { normalCdf } from './normal-cdf.ts';
+import type { PlantedModelShape, RatingPreset, RatingScale } from './preset.ts';
+import { purposes, RandomStream } from './streams.ts';
+
+/** The items' half of the planted model, made once: row-major factors of items x rank, and biases, by item id. */
+export interface PlantedItems {
+  readonly biases: Float32Array;
+  readonly factors: Float32Array;
+}
+
+export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
+  const { rank, itemBias } = preset.model;
+  const biases = new Float32Array(preset.items);
+  const factors = new Float32Array(preset.items * rank);
+  const random = new RandomStream(seed, purposes.itemModel);
+  const deviation = factorDeviation(preset.model);
+  for (let item = 0; item < preset.items; item++) {
+    random.aim(item);
+    biases[item] = itemBias * random.gaussianAt(rank);
+    for (let k = 0; k < rank; k++) factors[item * rank + k] = deviation * random.gaussianAt(k);
+  }
+  return { biases, factors };
+}
+
+/**
+ * The planted model as one user meets it: signal = mean + b_u + c_i + p_u·q_i, and a rating is signal plus Gaussian noise,
+ * rounded to the scale. `aim` chooses the user.
+ */
+export class PlantedUser {
+  readonly #preset: RatingPreset;
+  readonly #items: PlantedItems;
+  readonly #random: RandomStream;
+  readonly #noise: RandomStream;
+  readonly #factors: Float64Array;
+  readonly #levels: number;
+  #offset = 0;
+
+  constructor(preset: RatingPreset, seed: number, items: PlantedItems) {
+    this.#preset = preset;
+    this.#items = items;
+    this.#random = new RandomStream(seed, purposes.userModel);
+    this.#noise = new RandomStream(seed, purposes.noise);
+    this.#factors = new Float64Array(preset.model.rank);
+    this.#levels = levelCount(preset.scale);
+  }
+
+  aim(user: number): void {
+    const { model } = this.#preset;
+    const deviation = factorDeviation(model);
+    this.#random.aim(user);
+    this.#noise.aim(user);
+    this.#offset = model.mean + model.userBias * this.#random.gaussianAt(model.rank);
+    for (let k = 0; k < model.rank; k++) this.#factors[k] = deviation * this.#random.gaussianAt(k);
+  }
+
+  /** What the user would give the item but for noise and the scale, in units of the rating. */
+  signal(item: number): number {
+    const factors = this.#factors;
+    const theirs = this.#items.factors;
+    const start = item * factors.length;
+    let sum = this.#offset + this.#items.biases[item];
+    for (let k = 0; k < factors.length; k++) sum += factors[k] * theirs[start + k];
+    return sum;
+  }
+
+  /** The level (from 0) of the user's n-th rating, whose signal is given. */
+  level(n: number, signal: number): number {
+    const { scale, model } = this.#preset;
+    const value = signal + model.noise * this.#noise.gaussianAt(n);
+    return Math.min(this.#levels - 1, Math.max(0, Math.round((value - scale.minimum) / scale.step)));
+  }
+}
+
+/** p_u·q_i of `rank` products of two such Gaussians has the deviation `interaction`. */
+function factorDeviation({ rank, interaction }: PlantedModelShape): number {
+  return rank === 0 ? 0 : Math.sqrt(interaction / Math.sqrt(rank));
+}
+
+export function levelCount(scale: RatingScale): number {
+  return Math.round((scale.maximum - scale.minimum) / scale.step) + 1;
+}
+
+/**
+ * The mean level, from 0, of ratings with this signal: E = Σ P(level >= k) = Σ Φ((signal - t_k) / noise), k = 1.., where
+ * the threshold t_k lies half a step below level k. No predictor has a smaller mean squared error.
+ */
+export function expectedLevel(signal: number, noise: number, scale: RatingScale): number {
+  const levels = levelCount(scale);
+  let expected = 0;
+  for (let k = 1; k < levels; k++) {
+    const above = signal - (scale.minimum + (k - 0.5) * scale.step);
+    expected += noise === 0 ? Number(above >= 0) : normalCdf(above / noise);
+  }
+  return expected;
+}

@@ -1,0 +1,106 @@
+import { UsageError } from '../../engine/errors.ts';
+
+/**
+ * What a synthetic data set looks like, as data: a new one needs no code. Counts are exact; shapes are those of the
+ * data set it is named after, as far as they are public.
+ */
+export interface RatingPreset {
+  readonly name: string;
+  readonly users: number;
+  readonly items: number;
+  /** Ratings in each part; every user's are split in this proportion. */
+  readonly train: number;
+  readonly test: number;
+  readonly degrees: UserDegrees;
+  readonly popularity: ItemPopularity;
+  readonly scale: RatingScale;
+  readonly model: PlantedModelShape;
+}
+
+/** Ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to the maximum; s follows from the total. */
+export interface UserDegrees {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly exponent: number;
+}
+
+/** The item of popularity rank r (from 0) has weight (1 + r / (head * items))^-exponent: flat at the head, then a power law. */
+export interface ItemPopularity {
+  readonly exponent: number;
+  /** The share of the items that forms the flat head. */
+  readonly head: number;
+}
+
+/** Ratings are minimum, minimum + step, ..., maximum. */
+export interface RatingScale {
+  readonly minimum: number;
+  readonly maximum: number;
+  readonly step: number;
+}
+
+/** rating = mean + b_u + c_i + p_u·q_i + noise, rounded to the scale. Deviations are standard deviations in units of the rating. */
+export interface PlantedModelShape {
+  readonly mean: number;
+  readonly userBias: number;
+  readonly itemBias: number;
+  readonly rank: number;
+  /** Of the product p_u·q_i. */
+  readonly interaction: number;
+  readonly noise: number;
+}
+
+/**
+ * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens Datasets, ACM TiiS 5(4), 2015;
+ * median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item), with 20,000,000 ratings for its 20,000,263.
+ */
+const movielens20m: RatingPreset = {
+  name: 'movielens20m',
+  users: 138_493,
+  items: 27_278,
+  train: 18_000_000,
+  test: 2_000_000,
+  degrees: { minimum: 20, maximum: 9_254, exponent: 1.76 },
+  popularity: { exponent: 2.7, head: 0.0095 },
+  scale: { minimum: 0.5, maximum: 5, step: 0.5 },
+  model: { mean: 3.58, userBias: 0.43, itemBias: 0.48, rank: 16, interaction: 0.48, noise: 0.73 },
+};
+
+const presets: Readonly<Record<string, RatingPreset>> = { movielens20m };
+
+export const presetNames: readonly string[] = Object.keys(presets);
+
+/** @throws UsageError naming the presets there are. */
+export function findPreset(name: string): RatingPreset {
+  if (Object.hasOwn(presets, name)) return presets[name];
+  throw new UsageError(`unknown preset "${name}"`, { phase: 'generate', advice: `Known presets: ${presetNames.join(', ')}` });
+}
+
+/** The fewest items for each rating of the average user: below, the popular ones would be rated by everybody. */
+const ITEMS_PER_MEAN_DEGREE = 4;
+
+/**
+ * The same shape at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow with its
+ * square root, so that neither density (which then changes with 1 / sqrt(scale)) nor ratings an item run away. Items stop
+ * shrinking at four times the mean degree and no user rates more than half of them, so that any scale has a data set:
+ * movielens20m never has fewer than 1 user, 578 items and 144 ratings.
+ *
+ * @throws UsageError unless 0 < scale and ids stay below 2^31.
+ */
+export function scalePreset(preset: RatingPreset, scale: number): RatingPreset {
+  if (!(scale > 0) || !Number.isFinite(scale)) {
+    throw new UsageError(`scale is ${scale}`, { phase: 'generate', advice: 'Give a number above 0, for instance 0.01' });
+  }
+  if (scale === 1) return preset;
+  const users = Math.max(1, Math.round(preset.users * scale));
+  const ratings = preset.train + preset.test;
+  const meanDegree = ratings / preset.users;
+  const total = Math.max(1, Math.round(users * meanDegree));
+  const test = Math.min(total - 1, Math.round(total * (preset.test / ratings)));
+  const fewest = Math.min(preset.items, Math.ceil(ITEMS_PER_MEAN_DEGREE * meanDegree));
+  const items = Math.max(fewest, Math.round(preset.items * Math.sqrt(scale)));
+  if (users >= 2 ** 31 || items >= 2 ** 31) {
+    throw new UsageError(`scale ${scale} needs ${users} users and ${items} items`, { phase: 'generate', advice: 'Ids are int32: choose a smaller scale' });
+  }
+  const degrees = { ...preset.degrees, maximum: Math.min(preset.degrees.maximum, Math.floor(items / 2)) };
+  return { ...preset, users, items, train: total - test, test, degrees };
+}

@@ -1,0 +1,77 @@
+import { setImmediate as eventLoopTurn } from 'node:timers/promises';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import type { RatingPreset } from './preset.ts';
+import { ratingSchema } from './rating-batch.ts';
+import { generateRatings, type RatingPart, type UserRange } from './rating-generator.ts';
+import { buildRatingTables, checkSeed, type RatingTables, ratingsOf } from './rating-tables.ts';
+
+export interface SyntheticSourceOptions {
+  readonly preset: RatingPreset;
+  /** An integer from 0 below 2^53; 0 when left out. */
+  readonly seed?: number;
+  readonly part: RatingPart;
+  /** All users when left out; the streams of adjacent ranges add up to that of the whole. */
+  readonly users?: UserRange;
+  /** Rows of a full batch; 65,536 when left out. */
+  readonly batchRows?: number;
+}
+
+/**
+ * One part of a synthetic data set, made while it is pulled: {user: int32, item: int32, rating: float32}, grouped by
+ * user. Every execution gives the same batches.
+ */
+export class SyntheticSource implements Source {
+  readonly name = 'synthetic-source';
+  readonly replayable = true;
+  readonly #options: SyntheticSourceOptions;
+  readonly #seed: number;
+  #tables: RatingTables | undefined;
+
+  /** @throws UsageError for a seed or users that there cannot be. */
+  constructor(options: SyntheticSourceOptions) {
+    const { preset, users, batchRows = 1 } = options;
+    if (users && !(users.first >= 0 && users.first <= users.end && users.end <= preset.users)) {
+      throw new UsageError(`users ${users.first}..${users.end} are not within 0..${preset.users}`, { phase: 'generate' });
+    }
+    if (!Number.isInteger(batchRows) || batchRows < 1) throw new UsageError(`batchRows is ${batchRows}, not a positive integer`, { phase: 'generate' });
+    this.#options = options;
+    this.#seed = checkSeed(options.seed ?? 0);
+  }
+
+  describe(): JsonObject {
+    const { preset, part, users } = this.#options;
+    return { preset: preset.name, users: preset.users, items: preset.items, rows: preset[part], part, seed: this.#seed, range: users && [users.first, users.end] };
+  }
+
+  async schema(): Promise<Schema> {
+    return ratingSchema;
+  }
+
+  /** Rows are exact; nothing is stored. */
+  async statistics(): Promise<SourceStatistics> {
+    return { rows: ratingsOf(this.#prepare(), this.#options.part, this.#options.users), bytes: 0, files: 0 };
+  }
+
+  async execute(ctx: ExecutionContext): Promise<BatchStream> {
+    throwIfAborted(ctx.signal, 'generate');
+    return batchStream(ratingSchema, this.#batches(this.#prepare(), ctx.signal));
+  }
+
+  async *#batches(tables: RatingTables, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    const { users, part, batchRows } = this.#options;
+    for (const { batch } of generateRatings(tables, { users, batchRows, parts: [part] })) {
+      throwIfAborted(signal, 'generate');
+      yield batch;
+      // Generation never waits for anything: without this turn no signal could fire.
+      await eventLoopTurn();
+    }
+  }
+
+  #prepare(): RatingTables {
+    return (this.#tables ??= buildRatingTables(this.#options.preset, this.#seed));
+  }
+}
