@@ -1,0 +1,36 @@
+import { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';
+
+/** The `code` of a system error ("ENOENT", ...), if it is one. */
+export function errorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Turns what the file system throws into an error that says what happened, to which file, and what to do. */
+export function fileProblem(error: unknown, phase: string, file: string): Error {
+  if (error instanceof FactorFlowError) return error;
+  const details = { phase, file, cause: error };
+  switch (errorCode(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new DataError('no such file or folder', { ...details, advice: 'Check the path' });
+    case 'EISDIR':
+      return new DataError('this is a folder where a file was expected', details);
+    case 'EACCES':
+    case 'EPERM':
+      return phase === 'read'
+        ? new DataError('not readable: permission denied', { ...details, advice: 'Check the file\'s permissions' })
+        : new UsageError('not writable: permission denied', { ...details, advice: 'Choose another output, or check the folder\'s permissions' });
+    case 'EROFS':
+      return new UsageError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new CapacityError('the disk is full', { ...details, advice: 'Free some space or choose another output; nothing was left behind' });
+    case 'EMFILE':
+    case 'ENFILE':
+      return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
+    case undefined:
+      return error instanceof Error ? error : new Error(String(error));
+    default:
+      return new DataError(error instanceof Error ? error.message : String(error), details);
+  }
+}

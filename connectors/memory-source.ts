@@ -1,0 +1,113 @@
+import { RecordBatch, util } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
+import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { batchStream, originOf, setOrigin } from '../engine/stream.ts';
+import type { BatchStream } from '../engine/stream.ts';
+
+type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
+
+/**
+ * Anybody's record batches as a Source. An array can be read again and again; any other iterable once, unless its
+ * owner says `replayable` (each iteration then starts anew). Without a schema that of the first batch counts.
+ */
+export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): Source {
+  return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
+}
+
+class IterableSource implements Source {
+  readonly name = 'iterable-source';
+  readonly replayable: boolean;
+  private readonly batches: Batches;
+  private given: Schema | undefined;
+  private used = false;
+  /** The iterator and its first batch, once the schema had to be looked at. */
+  private begun: { readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>; readonly first: IteratorResult<RecordBatch> } | undefined;
+
+  constructor(batches: Batches, schema: Schema | undefined, replayable: boolean) {
+    this.batches = batches;
+    this.given = schema;
+    this.replayable = replayable;
+  }
+
+  describe() {
+    return { replayable: this.replayable };
+  }
+
+  async schema(): Promise<Schema> {
+    if (this.given !== undefined) return this.given;
+    const begun = await this.begin();
+    if (begun.first.done) {
+      throw new DataError('the source gave no batch, so its columns are unknown', { phase: 'read', advice: 'Pass the schema beside the batches' });
+    }
+    this.given = begun.first.value.schema;
+    if (this.replayable) {
+      await begun.iterator.return?.();
+    } else {
+      this.begun = begun;
+    }
+    return this.given;
+  }
+
+  async execute(ctx: Pick<ExecutionContext, 'signal'>): Promise<BatchStream> {
+    if (this.used && !this.replayable) {
+      throw new UsageError('this source can be read only once, and it was read already', {
+        phase: 'read',
+        advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+      });
+    }
+    const schema = await this.schema();
+    this.used = true;
+    const begun = this.begun;
+    this.begun = undefined;
+    return batchStream(schema, this.run(schema, ctx.signal, begun));
+  }
+
+  private async begin() {
+    const iterator = Symbol.asyncIterator in this.batches ? this.batches[Symbol.asyncIterator]() : this.batches[Symbol.iterator]();
+    return { iterator, first: await iterator.next() };
+  }
+
+  private async *run(schema: Schema, signal: AbortSignal, begun: IterableSource['begun']): AsyncGenerator<RecordBatch> {
+    const { iterator, first } = begun ?? (await this.begin());
+    let finished = false;
+    let firstRow = 0;
+    try {
+      let result = first;
+      for (let number = 0; !result.done; number++) {
+        throwIfAborted(signal, 'read');
+        const batch = conform(result.value, schema, number);
+        if (originOf(batch) === undefined) setOrigin(batch, { firstRow });
+        yield batch;
+        firstRow += batch.numRows;
+        result = await iterator.next();
+      }
+      finished = true;
+    } finally {
+      if (!finished) await iterator.return?.();
+    }
+  }
+}
+
+/** The batch under the stream's schema; throws DataError that names the batch and the column when it has another. */
+function conform(batch: unknown, schema: Schema, number: number): RecordBatch {
+  if (!(batch instanceof RecordBatch)) {
+    throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
+  }
+  const { fields } = batch.schema;
+  if (sameSchema(batch.schema, schema)) return batch;
+  if (fields.length !== schema.fields.length) {
+    throw new DataError(`batch ${number} has ${fields.length} columns, the schema ${schema.fields.length}`, { phase: 'read' });
+  }
+  for (const [index, { name, type }] of schema.fields.entries()) {
+    const field = fields[index];
+    if (field.name !== name || !util.compareTypes(field.type, type)) {
+      throw new DataError(`batch ${number} has column "${field.name}" of ${String(field.type)} where the schema has "${name}" of ${String(type)}`, { phase: 'read', column: name });
+    }
+  }
+  return new RecordBatch(schema, batch.data);
+}
+
+function sameSchema(a: Schema, b: Schema): boolean {
+  return a === b || util.compareSchemas(a, b);
+}

@@ -1,0 +1,138 @@
+import { Schema } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
+import { DataError, throwIfAborted } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Source, SourceStatistics } from '../engine/operator.ts';
+import { batchStream } from '../engine/stream.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { resolveDataset } from './dataset-path.ts';
+import type { DatasetFile, DatasetFiles } from './dataset-path.ts';
+import { partitionField } from './hive-partitions.ts';
+import type { ParquetBackendName, ParquetFileInfo } from './parquet/backend.ts';
+import { parquetBackend } from './parquet/backends.ts';
+import { commonSchema, pruneSchema } from './parquet/common-schema.ts';
+import { mayMatch } from './parquet/row-group-filter.ts';
+import type { RowGroupFilter } from './parquet/row-group-filter.ts';
+import { readRowGroups } from './parquet/read-row-groups.ts';
+import type { RowGroupRequest } from './parquet/read-row-groups.ts';
+
+export interface ParquetSourceOptions {
+  readonly backend?: ParquetBackendName;
+  /** Rows of a batch at most. */
+  readonly batchSize?: number;
+  /**
+   * Skips row groups whose statistics say that no row of theirs is wanted. This is pruning, not filtering: rows outside
+   * the range still come from the row groups that remain.
+   */
+  readonly filter?: RowGroupFilter;
+}
+
+/** A data set as resolved: its files with their footers, and the schema they share. */
+interface Opened {
+  readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo }[];
+  readonly partitionColumns: DatasetFiles['partitionColumns'];
+  readonly schema: Schema;
+}
+
+const parquetExtensions = ['.parquet', '.parq', '.pq'];
+const footersAtOnce = 4;
+
+/**
+ * Parquet files as a Source: a file, a folder, a glob, or several (see resolveDataset). Files are read one after the
+ * other in the order of their paths, row groups in order, a batch at a time; footers are read once.
+ */
+export class ParquetSource implements Source {
+  readonly name = 'parquet-source';
+  readonly replayable = true;
+  private readonly paths: readonly string[];
+  private readonly options: ParquetSourceOptions;
+  private opened: Promise<Opened> | undefined;
+
+  constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
+    this.paths = typeof paths === 'string' ? [paths] : paths;
+    this.options = options;
+  }
+
+  describe(): JsonObject {
+    const { backend, filter } = this.options;
+    return { paths: this.paths, ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
+  }
+
+  async schema(): Promise<Schema> {
+    return (await this.open()).schema;
+  }
+
+  async statistics(): Promise<SourceStatistics> {
+    const { files } = await this.open();
+    const total = (of: (info: ParquetFileInfo) => number) => files.reduce((sum, { info }) => sum + of(info), 0);
+    return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
+  }
+
+  async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
+    const schema = pruneSchema(await this.schema(), columns);
+    return batchStream(schema, this.run(await this.requests(columns), schema, ctx.signal));
+  }
+
+  /**
+   * What `execute` reads, file by file, as plain JSON: any thread can take some of it (or some row groups of it) and
+   * call `readRowGroups`. Files whose row groups are all pruned are left out.
+   */
+  async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
+    const { files, partitionColumns, schema } = await this.open();
+    const { filter, backend, batchSize } = this.options;
+    if (filter !== undefined) pruneSchema(schema, [filter.column]);
+    const names = pruneSchema(schema, columns).fields.map((field) => field.name);
+    return files
+      .map(({ file, info }) => ({
+        file: file.file,
+        rowGroups: [...info.rowGroups.keys()].filter((group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], filter)),
+        columns: names,
+        ...(batchSize !== undefined && { batchSize }),
+        ...(backend !== undefined && { backend }),
+        ...(partitionColumns.length > 0 && { constants: partitionColumns.map((column) => ({ ...column, value: file.partitions[column.name] })) }),
+      }))
+      .filter(({ rowGroups }) => rowGroups.length > 0);
+  }
+
+  private async *run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    for (const request of requests) {
+      throwIfAborted(signal, 'read');
+      for await (const batch of readRowGroups(request, schema)) {
+        throwIfAborted(signal, 'read');
+        yield batch;
+      }
+    }
+    throwIfAborted(signal, 'read');
+  }
+
+  private open(): Promise<Opened> {
+    if (this.opened === undefined) {
+      this.opened = this.openFooters();
+      // A failure is told, not kept: the next attempt looks again.
+      this.opened.catch(() => (this.opened = undefined));
+    }
+    return this.opened;
+  }
+
+  private async openFooters(): Promise<Opened> {
+    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: parquetExtensions });
+    const backend = await parquetBackend(this.options.backend);
+    const infos: ParquetFileInfo[] = Array(files.length);
+    const indices = files.keys();
+    const openSome = async () => {
+      for (const index of indices) {
+        const reader = await backend.open(files[index].file);
+        infos[index] = reader.info;
+        await reader.close();
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(footersAtOnce, files.length) }, openSome));
+    const stored = commonSchema(infos);
+    const own = new Set(stored.fields.map((field) => field.name));
+    const added = partitionColumns.filter(({ name }) => !own.has(name));
+    const duplicate = stored.fields.find(({ name }, index) => stored.fields.findIndex((field) => field.name === name) !== index);
+    if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file: infos[0].file, column: duplicate.name });
+    const schema = new Schema([...stored.fields, ...added.map(partitionField)]);
+    return { files: files.map((file, index) => ({ file, info: infos[index] })), partitionColumns: added, schema };
+  }
+}

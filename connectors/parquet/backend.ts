@@ -1,0 +1,77 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import type { RowGroupInfo } from './footer.ts';
+
+/** What is known of a Parquet file without reading its rows. */
+export interface ParquetFileInfo {
+  readonly file: string;
+  readonly bytes: number;
+  readonly rows: number;
+  readonly schema: Schema;
+  readonly rowGroups: readonly RowGroupInfo[];
+}
+
+export interface ReadOptions {
+  /** Names of top-level columns; all of them when undefined. They come in the file's order. */
+  readonly columns?: readonly string[];
+  /** Row groups by number, ascending; all of them when undefined. */
+  readonly rowGroups?: readonly number[];
+  /** Rows of a batch at most. */
+  readonly batchSize: number;
+}
+
+/** A batch and where its row 0 stands in the file. */
+export interface LocatedBatch {
+  readonly batch: RecordBatch;
+  readonly rowGroup: number;
+  /** Row of the file. */
+  readonly firstRow: number;
+}
+
+/** An open file. `read` may be called again after the stream before it has ended or was left; `close` always. */
+export interface ParquetFileReader {
+  readonly info: ParquetFileInfo;
+  /**
+   * The rows in order; a batch never crosses row groups. Throws DataError that names the file and the row group when
+   * the data are damaged or of a kind that this backend cannot read. Leaving the loop early frees everything.
+   */
+  read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
+  close(): Promise<void>;
+}
+
+export const codecs = ['zstd', 'snappy', 'gzip', 'brotli', 'lz4', 'uncompressed'] as const;
+export type Codec = (typeof codecs)[number];
+
+export interface WriteOptions {
+  readonly codec: Codec;
+  /** Rows of a row group. */
+  readonly rowGroupSize: number;
+  /** False for columns whose values seldom repeat (factors): dictionaries would only cost time. Default true. */
+  readonly dictionary?: boolean;
+}
+
+/** One file being written. After a failure or instead of `close`, `abort` ends it; the caller removes the file. */
+export interface ParquetFileWriter {
+  write(batch: RecordBatch): Promise<void>;
+  close(): Promise<WrittenFile>;
+  abort(): Promise<void>;
+}
+
+export interface WrittenFile {
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+/**
+ * A library that reads and writes Parquet.
+ *
+ * Contract: what it gives equals what the file says, or it throws DataError; never a value of another type.
+ */
+export interface ParquetBackend {
+  readonly name: ParquetBackendName;
+  open(file: string): Promise<ParquetFileReader>;
+  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
+  create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
+}
+
+export type ParquetBackendName = 'parquet-wasm' | 'parquetjs-lite';
+export const parquetBackendNames: readonly ParquetBackendName[] = ['parquet-wasm', 'parquetjs-lite'];

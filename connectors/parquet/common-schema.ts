@@ -1,0 +1,50 @@
+import { Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import type { ParquetFileInfo } from './backend.ts';
+
+/**
+ * The schema that all files share, in the first file's order: the same names with the same types. A column is nullable
+ * when it is in any file. Throws DataError that names the first file that differs and the column.
+ */
+export function commonSchema(files: readonly ParquetFileInfo[]): Schema {
+  const [first, ...others] = files;
+  const nullable = new Set(first.schema.fields.filter((field) => field.nullable).map((field) => field.name));
+  for (const other of others) {
+    const fields = new Map(other.schema.fields.map((field) => [field.name, field]));
+    for (const { name, type } of first.schema.fields) {
+      const field = fields.get(name);
+      if (field === undefined) throw differs(`has no column "${name}", which ${first.file} has`, other, name);
+      if (String(field.type) !== String(type)) throw differs(`has column "${name}" as ${String(field.type)}, and ${first.file} as ${String(type)}`, other, name);
+      if (field.nullable) nullable.add(name);
+      fields.delete(name);
+    }
+    const [extra] = fields.keys();
+    if (extra !== undefined) throw differs(`has a column "${extra}", which ${first.file} lacks`, other, extra);
+  }
+  return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
+}
+
+function differs(summary: string, { file }: ParquetFileInfo, column: string): DataError {
+  return new DataError(`this file ${summary}`, { phase: 'read', file, column, advice: 'Read files of one schema together' });
+}
+
+/** The named columns (all when undefined), in the schema's order; throws DataError that lists the columns there are. */
+export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
+  if (columns === undefined) return schema;
+  const names = schema.fields.map((field) => field.name);
+  const missing = columns.find((column) => !names.includes(column));
+  if (missing !== undefined) {
+    throw new DataError('there is no such column', { phase: 'read', column: missing, advice: `The columns are: ${names.join(', ')}` });
+  }
+  return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
+}
+
+/** The batch's columns by the schema's names and order, without copying; `constants` fill in for columns that it lacks. */
+export function conformBatch(batch: RecordBatch, schema: Schema, constants: (name: string, rows: number) => RecordBatch['data']): RecordBatch {
+  const at = new Map(batch.schema.fields.map((field, index) => [field.name, index]));
+  const children = schema.fields.map(({ name }) => {
+    const index = at.get(name);
+    return index === undefined ? constants(name, batch.numRows) : batch.data.children[index];
+  });
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+}

@@ -1,0 +1,63 @@
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { DataError } from '../../engine/errors.ts';
+import { fileProblem } from '../file-problem.ts';
+import { decodeFooter, FooterProblem } from './footer.ts';
+import type { Footer } from './footer.ts';
+import { readThrift } from './thrift.ts';
+
+/**
+ * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that every
+ * column chunk lies inside the file. Throws DataError that names the file.
+ */
+export async function readFooter(file: string): Promise<Footer> {
+  let handle: FileHandle;
+  try {
+    handle = await open(file, 'r');
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  }
+  try {
+    return await readFooterOf(handle, file);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Reads and checks the footer of an open file. */
+export async function readFooterOf(handle: FileHandle, file: string): Promise<Footer> {
+  const broken = (summary: string, advice?: string) => new DataError(summary, { phase: 'read', file, advice });
+  const { size } = await handle.stat();
+  if (size === 0) throw broken('the file is empty (0 bytes), not even a Parquet footer');
+  if (size < 12) throw broken(`not a Parquet file: ${size} bytes, need 12 at least`);
+  const tail = await readExactly(handle, file, size - 8, 8);
+  const magic = Buffer.from(tail.buffer, tail.byteOffset + 4, 4).toString('latin1');
+  if (magic === 'PARE') throw broken('the file is encrypted, which is not supported', 'Decrypt it first');
+  if (magic !== 'PAR1') {
+    const start = await readExactly(handle, file, 0, 4);
+    if (Buffer.from(start).toString('latin1') === 'PAR1') throw broken('the Parquet file is cut off: it starts well, but its footer is missing', 'Write or copy it again');
+    throw broken('not a Parquet file: it does not end with "PAR1"');
+  }
+  const length = new DataView(tail.buffer, tail.byteOffset).getUint32(0, true);
+  if (length > size - 12) throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
+  const bytes = await readExactly(handle, file, size - 8 - length, length);
+  try {
+    return decodeFooter(readThrift(bytes), size);
+  } catch (error) {
+    if (error instanceof RangeError || error instanceof TypeError) throw broken(`the Parquet file's footer is damaged: ${error.message}`);
+    if (error instanceof FooterProblem) throw broken(error.message, error.advice);
+    throw error;
+  }
+}
+
+/** `length` bytes from `position`; throws DataError when the file ends before. */
+export async function readExactly(handle: FileHandle, file: string, position: number, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) throw new DataError('the file became shorter while it was read', { phase: 'read', file });
+    done += bytesRead;
+  }
+  return bytes;
+}

@@ -1,0 +1,117 @@
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
+import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
+import { DataError, FactorFlowError } from '../../engine/errors.ts';
+import { fileProblem } from '../file-problem.ts';
+import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
+import { FileBlob } from './file-blob.ts';
+import type { FetchCounter } from './file-blob.ts';
+import { readFooterOf } from './footer-file.ts';
+import { createWasmWriter } from './parquet-wasm-writer.ts';
+import { plainBatch, plainSchema } from './plain-columns.ts';
+import { isTrap, WasmInstance } from './wasm-instance.ts';
+
+/** The default backend: the Rust implementation compiled to WebAssembly. Reads every codec and encoding. */
+export const parquetWasmBackend: ParquetBackend = {
+  name: 'parquet-wasm',
+  open: openFile,
+  create: createWasmWriter,
+};
+
+async function openFile(file: string): Promise<WasmFileReader> {
+  let handle: FileHandle | undefined;
+  const instance = WasmInstance.take();
+  try {
+    handle = await open(file, 'r');
+    const footer = await readFooterOf(handle, file);
+    const counter: FetchCounter = { fetches: 0, bytes: 0 };
+    const blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
+    const parquet = await instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
+    const schema = instance.guardSync(() => plainSchema(tableFromIPC(parquet.schema().intoIPCStream()).schema));
+    const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
+    return new WasmFileReader(info, handle, instance, parquet, counter);
+  } catch (error) {
+    await handle?.close();
+    instance[Symbol.dispose]();
+    throw problem(error, file);
+  }
+}
+
+/** An open file with a decoder of its own. */
+class WasmFileReader implements ParquetFileReader {
+  readonly info: ParquetFileInfo;
+  readonly counter: FetchCounter;
+  private readonly handle: FileHandle;
+  private readonly instance: WasmInstance;
+  private readonly parquet: ParquetFile;
+  private closed = false;
+
+  constructor(info: ParquetFileInfo, handle: FileHandle, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+    this.info = info;
+    this.handle = handle;
+    this.instance = instance;
+    this.parquet = parquet;
+    this.counter = counter;
+  }
+
+  async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
+    const { file, rowGroups } = this.info;
+    const wanted = options.rowGroups ?? [...rowGroups.keys()];
+    const columns = options.columns;
+    if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
+    for (const rowGroup of wanted) {
+      const { rows, firstRow } = rowGroups[rowGroup];
+      let done = 0;
+      try {
+        for await (const batch of this.readRowGroup(rowGroup, options)) {
+          yield { batch, rowGroup, firstRow: firstRow + done };
+          done += batch.numRows;
+        }
+      } catch (error) {
+        throw problem(error, file, rowGroup);
+      }
+      if (done !== rows) throw new DataError(`the data are damaged: ${done} rows where the footer says ${rows}`, { phase: 'read', file, rowGroup });
+    }
+  }
+
+  private async *readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
+    const { instance, parquet } = this;
+    const wish = { batchSize: options.batchSize, rowGroups: [rowGroup], ...(options.columns && { columns: [...options.columns] }) };
+    const stream = await instance.guard(() => parquet.stream(wish));
+    const reader = stream.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
+        if (done || value === undefined) return;
+        const bytes = instance.guardSync(() => value.intoIPCStream());
+        for (const batch of RecordBatchReader.from(bytes)) yield plainBatch(batch);
+      }
+    } finally {
+      await instance.guard(() => reader.cancel()).catch(() => instance.discard());
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    try {
+      this.instance.guardSync(() => this.parquet.free());
+    } catch {
+      this.instance.discard();
+    }
+    this.instance[Symbol.dispose]();
+    await this.handle.close();
+  }
+}
+
+/** Names the place; what the decoder throws are plain strings, errors of its own, or traps. */
+function problem(error: unknown, file: string, rowGroup?: number): Error {
+  if (error instanceof FactorFlowError) return error;
+  const details = { phase: 'read', file, rowGroup, cause: error };
+  if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
+  if (error instanceof Error && 'code' in error) return fileProblem(error, 'read', file);
+  const message = error instanceof Error ? error.message : String(error);
+  return new DataError(`the Parquet data cannot be decoded: ${message}`, details);
+}

@@ -1,0 +1,157 @@
+import { makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
+import { ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
+import type { ColumnChunkData } from 'parquetjs-lite';
+import { open } from 'node:fs/promises';
+import { DataError, FactorFlowError } from '../../engine/errors.ts';
+import { fileProblem } from '../file-problem.ts';
+import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
+import { readExactly, readFooter } from './footer-file.ts';
+import type { ColumnChunkInfo, Footer } from './footer.ts';
+import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
+import { createLiteWriter } from './parquetjs-lite-writer.ts';
+import { readThrift } from './thrift.ts';
+
+/**
+ * A second, pure-JavaScript backend. Reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
+ * or gzip. What the library would get wrong (see `refusal` and `checkPages`) is refused, and what it gives is converted
+ * to the column's type, value by value.
+ */
+export const parquetjsLiteBackend: ParquetBackend = {
+  name: 'parquetjs-lite',
+  async open(file) {
+    const footer = await readFooter(file);
+    const schema = flatSchema(footer.schema, file);
+    return new LiteFileReader(footer, { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups });
+  },
+  create: createLiteWriter,
+};
+
+const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
+/** "rle" and "bit_packed" are the levels'; the library throws when it cannot read those. */
+const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
+/** Above, the library adds up the bytes of a repeated dictionary index instead of shifting them. */
+const largestDictionary = 256;
+const [plain, plainDictionary] = [0, 2];
+
+class LiteFileReader implements ParquetFileReader {
+  readonly info: ParquetFileInfo;
+  private readonly footer: Footer;
+  private envelope: ParquetEnvelopeReader | undefined;
+
+  constructor(footer: Footer, info: ParquetFileInfo) {
+    this.footer = footer;
+    this.info = info;
+  }
+
+  async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
+    const { file, rowGroups } = this.info;
+    const fields = this.info.schema.fields.filter(({ name }) => options.columns?.includes(name) ?? true);
+    const schema = new Schema(fields);
+    const wanted = options.rowGroups ?? [...rowGroups.keys()];
+    for (const rowGroup of wanted) {
+      for (const { name } of fields) await this.checkChunk(name, rowGroup);
+    }
+    const reader = await this.reader();
+    for (const rowGroup of wanted) {
+      const { rows, firstRow } = rowGroups[rowGroup];
+      const columns: Data[] = [];
+      for (const field of fields) columns.push(columnData(field, await this.readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }));
+      for (let start = 0; start < rows; start += options.batchSize) {
+        const length = Math.min(options.batchSize, rows - start);
+        const children = columns.map((column) => column.slice(start, length));
+        const batch = new RecordBatch(schema, makeData({ type: new Struct(fields), length, nullCount: 0, children }));
+        yield { batch, rowGroup, firstRow: firstRow + start };
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.envelope?.close();
+    this.envelope = undefined;
+  }
+
+  private async reader(): Promise<ParquetReader> {
+    const { file } = this.info;
+    try {
+      this.envelope ??= await ParquetEnvelopeReader.openFile(file);
+      const metadata = await this.envelope.readFooter();
+      // The library insists on 1; the number tells nothing about the pages, which are checked one by one.
+      metadata.version = 1;
+      return new ParquetReader(metadata, this.envelope, { rawStatistics: true });
+    } catch (error) {
+      throw problem(error, { file });
+    }
+  }
+
+  private async readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
+    const place = { file: this.info.file, rowGroup, column };
+    const chunk = reader.metadata.row_groups[rowGroup].columns.find(({ meta_data }) => meta_data.path_in_schema.join('.') === column);
+    if (this.envelope === undefined || chunk === undefined) throw new DataError('the column is missing in this row group', { phase: 'read', ...place });
+    try {
+      const data = await this.envelope.readColumnChunk(reader.getSchema(), chunk);
+      checkPages(data, this.chunk(column, rowGroup), place);
+      return data;
+    } catch (error) {
+      throw problem(error, place);
+    }
+  }
+
+  private chunk(column: string, rowGroup: number): ColumnChunkInfo {
+    const chunk = this.footer.rowGroups[rowGroup].columns.find((candidate) => candidate.column === column);
+    if (chunk === undefined) throw new DataError('the column is missing in this row group', { phase: 'read', file: this.info.file, rowGroup, column });
+    return chunk;
+  }
+
+  /** Refuses a column chunk before anything of it is decoded. */
+  private async checkChunk(column: string, rowGroup: number): Promise<void> {
+    const { file } = this.info;
+    const chunk = this.chunk(column, rowGroup);
+    const odd = chunk.encodings.find((encoding) => !readableEncodings.includes(encoding));
+    if (!readableCodecs.includes(chunk.codec)) throw refusal(`codec ${chunk.codec}`, { file, rowGroup, column });
+    if (odd !== undefined) throw refusal(`encoding ${odd}`, { file, rowGroup, column });
+    if (chunk.encodings.includes('plain_dictionary') && (await dictionarySize(file, chunk)) > largestDictionary) {
+      throw refusal(`a dictionary of more than ${largestDictionary} values`, { file, rowGroup, column });
+    }
+  }
+}
+
+interface Place {
+  readonly file: string;
+  readonly rowGroup?: number;
+  readonly column?: string;
+}
+
+function refusal(what: string, place: Place): DataError {
+  return new DataError(`the backend parquetjs-lite cannot read ${what}`, { phase: 'read', ...place, advice: 'Use the backend parquet-wasm' });
+}
+
+/** The library looks every value up in the dictionary as soon as a chunk has one, plain pages too. */
+function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place): void {
+  const encodings = new Set(data.pageHeaders.map((page) => (page.data_page_header ?? page.data_page_header_v2)?.encoding));
+  const mixed = encodings.size > 1 || (chunk.encodings.includes('plain_dictionary') && !encodings.has(plainDictionary) && encodings.size > 0);
+  const unknown = [...encodings].find((encoding) => encoding !== plain && encoding !== plainDictionary);
+  if (mixed) throw refusal('a column that begins with a dictionary and goes on without', place);
+  if (unknown !== undefined) throw refusal(`pages of encoding number ${unknown}`, place);
+}
+
+/** Entries of a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values } }. */
+async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<number> {
+  const handle = await open(file, 'r');
+  try {
+    const header = readThrift(await readExactly(handle, file, chunk.start, Math.min(chunk.bytes, 1024))).get(7);
+    return header instanceof Map ? Number(header.get(1)) : 0;
+  } catch (error) {
+    throw problem(error, { file, column: chunk.column });
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The library throws strings and errors of many kinds. */
+function problem(error: unknown, place: Place): Error {
+  if (error instanceof FactorFlowError) return error;
+  if (error instanceof Error && 'code' in error && String(error.code).startsWith('E') && !String(error.code).startsWith('ERR_')) return fileProblem(error, 'read', place.file);
+  const message = error instanceof Error ? error.message : String(error);
+  return new DataError(`parquetjs-lite cannot read the data: ${message}`, { phase: 'read', ...place, cause: error, advice: 'Try the backend parquet-wasm' });
+}

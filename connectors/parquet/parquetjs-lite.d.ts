@@ -1,0 +1,61 @@
+/** The part of parquetjs-lite that its backend uses; the package has no types of its own. */
+declare module 'parquetjs-lite' {
+  export interface FieldDefinition {
+    type?: string;
+    optional?: boolean;
+    repeated?: boolean;
+    compression?: string;
+    statistics?: false;
+  }
+
+  export class ParquetSchema {
+    constructor(fields: Record<string, FieldDefinition>);
+  }
+
+  export interface PageHeader {
+    readonly data_page_header: { readonly encoding: number } | null;
+    readonly data_page_header_v2: { readonly encoding: number } | null;
+  }
+
+  /** One column of one row group; `values` hold the rows whose definition level is the highest. */
+  export interface ColumnChunkData {
+    readonly values: readonly unknown[];
+    readonly dlevels: readonly number[];
+    readonly rlevels: readonly number[];
+    readonly pageHeaders: readonly PageHeader[];
+    readonly count: number;
+  }
+
+  export interface ColumnChunk {
+    readonly meta_data: { readonly path_in_schema: readonly string[] };
+  }
+
+  export interface FileMetaData {
+    version: number;
+    readonly row_groups: readonly { readonly columns: readonly ColumnChunk[] }[];
+  }
+
+  export class ParquetEnvelopeReader {
+    static openFile(path: string): Promise<ParquetEnvelopeReader>;
+    readFooter(): Promise<FileMetaData>;
+    readColumnChunk(schema: ParquetSchema, chunk: ColumnChunk): Promise<ColumnChunkData>;
+    close(): Promise<void>;
+  }
+
+  export class ParquetReader {
+    constructor(metadata: FileMetaData, envelope: ParquetEnvelopeReader, options: { rawStatistics: boolean });
+    readonly metadata: FileMetaData;
+    getSchema(): ParquetSchema;
+  }
+
+  export interface ByteStream {
+    write(bytes: Uint8Array, done: () => void): void;
+    end(done: () => void): void;
+  }
+
+  export class ParquetWriter {
+    static openStream(schema: ParquetSchema, stream: ByteStream, options: { rowGroupSize: number; useDataPageV2: boolean; pageIndex: boolean }): Promise<ParquetWriter>;
+    appendRow(row: Record<string, unknown>): Promise<void>;
+    close(): Promise<void>;
+  }
+}
