@@ -1,5 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 
+export const ratingParts = ['train', 'test'] as const;
+export type RatingPart = (typeof ratingParts)[number];
+
 /**
  * What a synthetic data set looks like, as data: a new one needs no code. Counts are exact; shapes are those of the
  * data set it is named after, as far as they are public.

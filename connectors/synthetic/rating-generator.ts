@@ -1,19 +1,11 @@
 import type { RecordBatch } from 'apache-arrow';
 import { ItemSampler } from './item-sampler.ts';
 import { expectedLevel, PlantedUser } from './planted-model.ts';
+import { type RatingPart, ratingParts } from './preset.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
-import { degreeOf, type RatingTables, testDegreeOf } from './rating-tables.ts';
+import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';
 import { purposes, RandomStream } from './streams.ts';
-
-export const ratingParts = ['train', 'test'] as const;
-export type RatingPart = (typeof ratingParts)[number];
-
-/** Users first .. end - 1. */
-export interface UserRange {
-  readonly first: number;
-  readonly end: number;
-}
 
 export interface GenerateOptions {
   /** All users when left out. */

@@ -4,7 +4,7 @@ import { degreeSequence } from './degree-sequence.ts';
 import type { ItemLaw } from './item-sampler.ts';
 import { permutation } from './permutation.ts';
 import { type PlantedItems, plantItems } from './planted-model.ts';
-import type { RatingPreset } from './preset.ts';
+import type { RatingPart, RatingPreset } from './preset.ts';
 import { purposes, RandomStream } from './streams.ts';
 
 /**
@@ -18,6 +18,12 @@ export interface RatingTables {
   readonly firstRating: Float64Array;
   readonly items: ItemLaw;
   readonly planted: PlantedItems;
+}
+
+/** Users first .. end - 1. */
+export interface UserRange {
+  readonly first: number;
+  readonly end: number;
 }
 
 /** @throws UsageError unless the seed is an integer from 0 below 2^53. */
@@ -46,7 +52,7 @@ export function testDegreeOf(tables: RatingTables, user: number): number {
 }
 
 /** Rows of one part in a range of users (all when left out). */
-export function ratingsOf(tables: RatingTables, part: 'train' | 'test', users = { first: 0, end: tables.preset.users }): number {
+export function ratingsOf(tables: RatingTables, part: RatingPart, users: UserRange = { first: 0, end: tables.preset.users }): number {
   const test = testBefore(tables, users.end) - testBefore(tables, users.first);
   return part === 'test' ? test : tables.firstRating[users.end] - tables.firstRating[users.first] - test;
 }

@@ -4,10 +4,10 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream.ts';
-import type { RatingPreset } from './preset.ts';
+import type { RatingPart, RatingPreset } from './preset.ts';
 import { ratingSchema } from './rating-batch.ts';
-import { generateRatings, type RatingPart, type UserRange } from './rating-generator.ts';
-import { buildRatingTables, checkSeed, type RatingTables, ratingsOf } from './rating-tables.ts';
+import { generateRatings } from './rating-generator.ts';
+import { buildRatingTables, checkSeed, ratingsOf, type RatingTables, type UserRange } from './rating-tables.ts';
 
 export interface SyntheticSourceOptions {
   readonly preset: RatingPreset;
@@ -56,7 +56,7 @@ export class SyntheticSource implements Source {
     return { rows: ratingsOf(this.#prepare(), this.#options.part, this.#options.users), bytes: 0, files: 0 };
   }
 
-  async execute(ctx: ExecutionContext): Promise<BatchStream> {
+  async execute(ctx: Pick<ExecutionContext, 'signal'>): Promise<BatchStream> {
     throwIfAborted(ctx.signal, 'generate');
     return batchStream(ratingSchema, this.#batches(this.#prepare(), ctx.signal));
   }

@@ -4,11 +4,12 @@ import { degreeSequence } from '../../connectors/synthetic/degree-sequence.ts';
 import { ItemSampler } from '../../connectors/synthetic/item-sampler.ts';
 import { normalCdf } from '../../connectors/synthetic/normal-cdf.ts';
 import { expectedLevel, PlantedUser } from '../../connectors/synthetic/planted-model.ts';
-import { findPreset, type RatingPreset, scalePreset } from '../../connectors/synthetic/preset.ts';
-import { generateRatings, type GenerateOptions, type RatingPart } from '../../connectors/synthetic/rating-generator.ts';
+import { findPreset, type RatingPart, scalePreset } from '../../connectors/synthetic/preset.ts';
+import { generateRatings, type GenerateOptions } from '../../connectors/synthetic/rating-generator.ts';
 import { RatingStatistics, summarizeDegrees } from '../../connectors/synthetic/rating-statistics.ts';
 import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf } from '../../connectors/synthetic/rating-tables.ts';
-import { RandomStream, purposes } from '../../connectors/synthetic/streams.ts';
+import { purposes, RandomStream } from '../../connectors/synthetic/streams.ts';
+import { SyntheticSource } from '../../connectors/synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');
 const hundredth = scalePreset(movielens, 0.01);
@@ -112,6 +113,44 @@ describe('generated ratings', () => {
   });
 });
 
+describe('SyntheticSource', () => {
+  const { signal } = new AbortController();
+
+  it('streams one part, again and again', async () => {
+    const source = new SyntheticSource({ preset: small, seed: 7, part: 'test', batchRows: 300 });
+    expect(await source.statistics()).toEqual({ rows: small.test, bytes: 0, files: 0 });
+    const items = collect(buildRatingTables(small, 7), 'test').items;
+    for (let time = 0; time < 2; time++) {
+      const stream = await source.execute({ signal });
+      const pulled: number[] = [];
+      for await (const batch of stream) {
+        expect(String(batch.schema)).toBe(String(stream.schema));
+        expect(batch.numRows).toBeLessThanOrEqual(300);
+        pulled.push(...batch.getChild('item')?.toArray());
+      }
+      expect(Int32Array.from(pulled)).toEqual(items);
+    }
+  });
+
+  it('ends soon after it is cancelled, between two batches', async () => {
+    const controller = new AbortController();
+    const stream = await new SyntheticSource({ preset: small, part: 'train', batchRows: 100 }).execute(controller);
+    let batches = 0;
+    const pull = async () => {
+      for await (const _ of stream) if (++batches === 3) controller.abort();
+    };
+    await expect(pull()).rejects.toThrow('generate: cancelled');
+    expect(batches).toBe(3);
+  });
+
+  it('refuses users and seeds that there cannot be', () => {
+    const part = 'train';
+    expect(() => new SyntheticSource({ preset: small, part, users: { first: 5, end: small.users + 1 } })).toThrow(/users 5\.\.139/);
+    expect(() => new SyntheticSource({ preset: small, part, seed: NaN })).toThrow(/seed is NaN/);
+    expect(() => new SyntheticSource({ preset: small, part, batchRows: 0 })).toThrow(/batchRows is 0/);
+  });
+});
+
 describe('the shape of movielens20m', () => {
   it('holds at a hundredth', () => {
     const statistics = statisticsOf(buildRatingTables(hundredth, 1));
@@ -191,11 +230,11 @@ describe('the best predictor', () => {
   });
 
   it('reports the error that repeated draws of the noise have around their mean', () => {
-    const preset: RatingPreset = hundredth;
-    const tables = buildRatingTables(preset, 5);
+    const { model } = hundredth;
+    const tables = buildRatingTables(hundredth, 5);
     const statistics = statisticsOf(tables);
     const { users, items } = collect(tables, 'test');
-    const planted = new PlantedUser(preset, 5, tables.planted);
+    const planted = new PlantedUser(hundredth, 5, tables.planted);
     const noise = lehmer(2);
     const draws = 40;
     let variance = 0;
@@ -206,7 +245,7 @@ describe('the best predictor', () => {
       let sum = 0;
       let squares = 0;
       for (let n = 0; n < draws; n++) {
-        const rating = Math.min(5, Math.max(0.5, Math.round(2 * (signal + preset.model.noise * noise())) / 2));
+        const rating = Math.min(5, Math.max(0.5, Math.round(2 * (signal + model.noise * noise())) / 2));
         sum += rating;
         squares += rating * rating;
       }
