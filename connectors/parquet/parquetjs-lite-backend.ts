@@ -1,7 +1,7 @@
 import { makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
-import { ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
-import type { ColumnChunkData } from 'parquetjs-lite';
+import parquetjs from 'parquetjs-lite';
+import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
@@ -74,11 +74,11 @@ class LiteFileReader implements ParquetFileReader {
   private async reader(): Promise<ParquetReader> {
     const { file } = this.info;
     try {
-      this.envelope ??= await ParquetEnvelopeReader.openFile(file);
+      this.envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
       const metadata = await this.envelope.readFooter();
       // The library insists on 1; the number tells nothing about the pages, which are checked one by one.
       metadata.version = 1;
-      return new ParquetReader(metadata, this.envelope, { rawStatistics: true });
+      return new parquetjs.ParquetReader(metadata, this.envelope, { rawStatistics: true });
     } catch (error) {
       throw problem(error, { file });
     }

@@ -2,8 +2,8 @@ import { DataType, TimeUnit } from 'apache-arrow';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { ParquetSchema, ParquetWriter } from 'parquetjs-lite';
-import type { FieldDefinition } from 'parquetjs-lite';
+import parquetjs from 'parquetjs-lite';
+import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
@@ -23,7 +23,7 @@ export async function createLiteWriter(file: string, schema: Schema, options: Wr
   }
   const sink = new HandleStream(handle);
   const settings = { rowGroupSize: Math.min(options.rowGroupSize, largestRowGroup), useDataPageV2: false, pageIndex: false };
-  return new LiteFileWriter(file, sink, await ParquetWriter.openStream(new ParquetSchema(fields), sink, settings));
+  return new LiteFileWriter(file, sink, await parquetjs.ParquetWriter.openStream(new parquetjs.ParquetSchema(fields), sink, settings));
 }
 
 function definition(name: string, type: DataType, optional: boolean, options: WriteOptions): FieldDefinition {

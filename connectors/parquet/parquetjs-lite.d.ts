@@ -58,4 +58,12 @@ declare module 'parquetjs-lite' {
     appendRow(row: Record<string, unknown>): Promise<void>;
     close(): Promise<void>;
   }
+
+  const library: {
+    readonly ParquetSchema: typeof ParquetSchema;
+    readonly ParquetEnvelopeReader: typeof ParquetEnvelopeReader;
+    readonly ParquetReader: typeof ParquetReader;
+    readonly ParquetWriter: typeof ParquetWriter;
+  };
+  export default library;
 }
