@@ -1,0 +1,163 @@
+import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { UsageError } from '../engine/errors.ts';
+import { errorCode, fileProblem } from './file-problem.ts';
+import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
+
+export interface AtomicOutputOptions {
+  readonly kind: 'file' | 'folder';
+  /** Replace what is there already; otherwise existing output is an error. */
+  readonly force?: boolean;
+  /**
+   * Whether an entry of an existing folder (its path inside it, with "/") is something that this kind of output has.
+   * A folder with anything else is never replaced.
+   */
+  readonly recognizes: (path: string) => boolean;
+  /** Wait until the bytes are on the disk before the new output takes the old one's place. */
+  readonly durable?: boolean;
+}
+
+/** Output that appears whole or not at all. Exactly one of `commit` and `discard` ends it. */
+export interface AtomicOutput {
+  /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
+  readonly temporary: string;
+  /** Puts the temporary in the target's place; until then the old output stays as it was. */
+  commit(): Promise<void>;
+  /** Removes the temporary and any parent folders made for it. */
+  discard(): Promise<void>;
+}
+
+/**
+ * Throws UsageError when `target` may not be written: it exists and `force` is not set, or it is no output of this kind
+ * (a folder with foreign files, the home folder, a parent of the working folder).
+ */
+export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
+  const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: target, advice });
+  const path = resolve(target);
+  const kind = await kindOf(path);
+  const holdsWork = path === resolve(homedir()) || `${process.cwd()}${sep}`.startsWith(path.endsWith(sep) ? path : path + sep);
+  if (kind === undefined) return;
+  if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
+  if (kind === 'folder') {
+    const entries = await entriesOf(path);
+    if (entries.length === 0 && !holdsWork) return;
+    if (!options.force) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
+    const foreign = entries.find((entry) => !options.recognizes(entry));
+    if (holdsWork || foreign !== undefined) throw fail(`the folder is not replaced: it ${foreign === undefined ? 'holds your work' : `holds "${foreign}", which is no output of this kind`}`, 'Choose another output');
+  } else if (!options.force) {
+    throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
+  }
+}
+
+/** Checks the target, clears what dead processes left beside it, and makes the temporary. */
+export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
+  const path = await realpath(target).catch(() => resolve(target));
+  const parent = dirname(path);
+  let made: string | undefined;
+  try {
+    made = await mkdir(parent, { recursive: true });
+    await recoverOutput(path);
+    await checkOutput(path, options);
+    const temporary = siblingName(path, 'tmp');
+    registerTemporary({ temporary });
+    if (options.kind === 'folder') await mkdir(temporary);
+    return new PendingOutput(path, temporary, made, options);
+  } catch (error) {
+    await removeMade(parent, made);
+    throw fileProblem(error, 'write', target);
+  }
+}
+
+class PendingOutput implements AtomicOutput {
+  readonly temporary: string;
+  private readonly target: string;
+  private readonly made: string | undefined;
+  private readonly options: AtomicOutputOptions;
+
+  constructor(target: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
+    this.target = target;
+    this.temporary = temporary;
+    this.made = made;
+    this.options = options;
+  }
+
+  async commit(): Promise<void> {
+    try {
+      if (this.options.durable) await syncAll(this.temporary);
+      await checkOutput(this.target, this.options);
+      if (this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder') await this.swap();
+      else await rename(this.temporary, this.target);
+      forgetTemporary(this.temporary);
+      if (this.options.durable) await sync(dirname(this.target));
+    } catch (error) {
+      throw fileProblem(error, 'write', this.target);
+    }
+  }
+
+  async discard(): Promise<void> {
+    await rm(this.temporary, { recursive: true, force: true });
+    forgetTemporary(this.temporary);
+    await removeMade(dirname(this.target), this.made);
+  }
+
+  /** Old aside, new in, old away. A process that dies in between leaves the old one aside, and recoverOutput brings it back. */
+  private async swap(): Promise<void> {
+    const old = siblingName(this.target, 'old');
+    registerTemporary({ temporary: old, restoreTo: this.target });
+    await rename(this.target, old);
+    try {
+      await rename(this.temporary, this.target);
+    } catch (error) {
+      await rename(old, this.target);
+      throw error;
+    } finally {
+      if ((await kindOf(this.target)) !== undefined) {
+        await rm(old, { recursive: true, force: true });
+        forgetTemporary(old);
+      }
+    }
+  }
+}
+
+/** Every file and folder below, as paths with "/"; folders end with "/". */
+async function entriesOf(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries.map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/') + (entry.isDirectory() ? '/' : '')).sort();
+}
+
+async function kindOf(path: string): Promise<'file' | 'folder' | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function removeMade(parent: string, made: string | undefined): Promise<void> {
+  if (made === undefined) return;
+  for (let folder = parent; folder.startsWith(made); folder = dirname(folder)) {
+    if (!(await rmdir(folder).then(() => true, () => false))) return;
+  }
+}
+
+async function syncAll(path: string): Promise<void> {
+  if ((await kindOf(path)) === 'folder') {
+    for (const name of await readdir(path)) await syncAll(join(path, name));
+  }
+  await sync(path);
+}
+
+async function sync(path: string): Promise<void> {
+  // Folders cannot be opened everywhere; the files' own bytes are what matters.
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (handle === undefined) return;
+  try {
+    await handle.sync().catch((error: unknown) => {
+      if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw fileProblem(error, 'write', basename(path));
+    });
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,181 @@
+import type { RecordBatch } from 'apache-arrow';
+import { join } from 'node:path';
+import { throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { atomicOutput, checkOutput } from './atomic-output.ts';
+import type { AtomicOutputOptions } from './atomic-output.ts';
+import { codecs } from './parquet/backend.ts';
+import type { Codec, ParquetBackendName, ParquetFileWriter } from './parquet/backend.ts';
+import { parquetBackend } from './parquet/backends.ts';
+
+export interface ParquetSinkOptions {
+  readonly codec?: Codec;
+  /** Rows of a row group; default 1,048,576. */
+  readonly rowGroupSize?: number;
+  /** Rows of a part file in a folder; default 16,777,216. */
+  readonly rowsPerPart?: number;
+  /** Replace an existing output of this kind. */
+  readonly force?: boolean;
+  /** False for columns whose values seldom repeat. */
+  readonly dictionary?: boolean;
+  readonly backend?: ParquetBackendName;
+}
+
+export interface WriteSummary {
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files: number;
+}
+
+const progressMilliseconds = 100;
+
+/**
+ * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the path ends in
+ * ".parquet". The output appears when it is complete; after a failure or a cancellation nothing is left. Memory holds
+ * one row group. A stream without rows gives one part with the columns and no rows.
+ */
+export class ParquetSink implements Sink<WriteSummary> {
+  readonly name = 'parquet-sink';
+  private readonly path: string;
+  private readonly options: ParquetSinkOptions;
+
+  constructor(path: string, options: ParquetSinkOptions = {}) {
+    const { codec, rowGroupSize, rowsPerPart } = options;
+    if (codec !== undefined && !codecs.includes(codec)) throw new UsageError(`unknown codec "${String(codec)}"`, { advice: `Use one of: ${codecs.join(', ')}` });
+    for (const [name, value] of Object.entries({ rowGroupSize, rowsPerPart })) {
+      if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) throw new UsageError(`${name} must be a positive integer, not ${value}`);
+    }
+    this.path = path;
+    this.options = options;
+  }
+
+  describe(): JsonObject {
+    const { codec = 'zstd', backend, force } = this.options;
+    return { path: this.path, codec, ...(backend && { backend }), ...(force && { force }) };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  /** Throws UsageError when the output may not be written, before any work is done. */
+  async check(): Promise<void> {
+    await checkOutput(this.path, this.outputOptions());
+  }
+
+  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const output = await atomicOutput(this.path, this.outputOptions());
+    try {
+      const summary = await this.writeParts(output.temporary, input, ctx);
+      await output.commit();
+      return summary;
+    } catch (error) {
+      await output.discard();
+      throw error;
+    }
+  }
+
+  private outputOptions(): AtomicOutputOptions {
+    return { kind: this.isFile ? 'file' : 'folder', force: this.options.force, recognizes: isDatasetEntry };
+  }
+
+  private get isFile(): boolean {
+    return this.path.endsWith('.parquet');
+  }
+
+  private async writeParts(temporary: string, input: BatchStream, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const rowsPerPart = this.isFile ? Infinity : (this.options.rowsPerPart ?? 1 << 24);
+    const parts = new PartWriter((part) => (this.isFile ? temporary : join(temporary, `part-${String(part).padStart(5, '0')}.parquet`)), input, this.options, rowsPerPart);
+    const started = performance.now();
+    let told = started;
+    events({ type: 'phase-start', phase: 'write', unit: 'rows' });
+    try {
+      throwIfAborted(signal, 'write');
+      for await (const batch of input) {
+        throwIfAborted(signal, 'write');
+        await parts.write(batch);
+        if (performance.now() - told < progressMilliseconds) continue;
+        told = performance.now();
+        events({ type: 'phase-progress', phase: 'write', done: parts.rows, unit: 'rows' });
+      }
+      throwIfAborted(signal, 'write');
+      const { rows, bytes, files } = await parts.close();
+      events({ type: 'phase-end', phase: 'write', seconds: (performance.now() - started) / 1000, done: rows, unit: 'rows' });
+      return { path: this.path, rows, bytes, files };
+    } catch (error) {
+      await parts.abort();
+      throw error;
+    }
+  }
+}
+
+/** Cuts a stream of batches into files of `rowsPerPart` rows. */
+class PartWriter {
+  rows = 0;
+  private bytes = 0;
+  private files = 0;
+  private rowsInPart = 0;
+  private writer: ParquetFileWriter | undefined;
+  private readonly fileName: (part: number) => string;
+  private readonly input: BatchStream;
+  private readonly options: ParquetSinkOptions;
+  private readonly rowsPerPart: number;
+
+  constructor(fileName: (part: number) => string, input: BatchStream, options: ParquetSinkOptions, rowsPerPart: number) {
+    this.fileName = fileName;
+    this.input = input;
+    this.options = options;
+    this.rowsPerPart = rowsPerPart;
+  }
+
+  async write(batch: RecordBatch): Promise<void> {
+    for (let start = 0; start < batch.numRows; ) {
+      const end = Math.min(batch.numRows, start + this.rowsPerPart - this.rowsInPart);
+      const writer = await this.open();
+      await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
+      this.rowsInPart += end - start;
+      this.rows += end - start;
+      start = end;
+      if (this.rowsInPart === this.rowsPerPart) await this.finishPart();
+    }
+  }
+
+  async close(): Promise<Omit<WriteSummary, 'path'>> {
+    if (this.files === 0) await this.open();
+    await this.finishPart();
+    return { rows: this.rows, bytes: this.bytes, files: this.files };
+  }
+
+  async abort(): Promise<void> {
+    const writer = this.writer;
+    this.writer = undefined;
+    await writer?.abort();
+  }
+
+  private async open(): Promise<ParquetFileWriter> {
+    if (this.writer !== undefined) return this.writer;
+    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.options;
+    const file = this.fileName(this.files++);
+    this.writer = await (await parquetBackend(backend)).create(file, this.input.schema, { codec, rowGroupSize, dictionary });
+    return this.writer;
+  }
+
+  private async finishPart(): Promise<void> {
+    if (this.writer === undefined) return;
+    this.bytes += (await this.writer.close()).bytes;
+    this.writer = undefined;
+    this.rowsInPart = 0;
+  }
+}
+
+/** What data sets of this and other engines consist of: Parquet files, name=value folders, _SUCCESS and checksums. */
+export function isDatasetEntry(path: string): boolean {
+  const segments = path.split('/').filter((segment) => segment !== '');
+  const name = segments.pop() ?? '';
+  if (!segments.every((folder) => folder.includes('='))) return false;
+  if (path.endsWith('/')) return name.includes('=');
+  return /\.(parquet|parq|pq)$/i.test(name) || /^\..*\.crc$/.test(name) || ['_SUCCESS', '_metadata', '_common_metadata'].includes(name);
+}
