@@ -46,14 +46,27 @@ export class CpuDevice implements Device {
   }
 
   put(ref: PartitionRef, partition: Partition): void {
-    this.#store.set(partitionKey(ref), { host: partition });
+    if (partition.layout === 'factors') this.#upload(ref, partition);
+    else this.#store.set(partitionKey(ref), { host: partition });
   }
 
-  allocate(ref: PartitionRef, shape: MatrixShape): void {
+  allocate(ref: PartitionRef, shape: MatrixShape): MatrixView {
     const bytes = shape.rows * shape.stride * 4;
     const pointer = this.#arena.allocate(bytes);
     new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
-    this.#store.set(partitionKey(ref), { matrix: { pointer, ...shape } });
+    const matrix = { pointer, ...shape };
+    this.#store.set(partitionKey(ref), { matrix });
+    return matrix;
+  }
+
+  #upload(ref: PartitionRef, { rows, columns }: Partition): void {
+    const values = columns.values as Float32Array;
+    const rank = rows === 0 ? 0 : values.length / rows;
+    const stride = Math.ceil(rank / 8) * 8;
+    const { pointer } = this.allocate(ref, { rows, columns: rank, stride });
+    const target = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
+    if (stride === rank) target.set(values);
+    else for (let row = 0; row < rows; row++) target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {

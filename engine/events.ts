@@ -13,6 +13,7 @@ export type ProgressEvent =
       readonly loss: number;
       readonly trainRmse: number;
       readonly testRmse?: number;
+      readonly testMae?: number;
     }
   | { readonly type: 'note'; readonly text: string }
   | { readonly type: 'warning'; readonly text: string };

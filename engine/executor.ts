@@ -16,7 +16,7 @@ export interface Device {
   readonly capacityBytes: number;
   /** For people: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
-  /** Makes a host partition known under `ref`, without copying it. */
+  /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
   put(ref: PartitionRef, partition: Partition): void;
   /** Reserves a zeroed matrix in the device's memory; throws CapacityError with need and have. */
   allocate(ref: PartitionRef, shape: MatrixShape): void;

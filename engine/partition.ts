@@ -46,3 +46,11 @@ export function sharedArray<T extends SharedColumn>(
 ): T {
   return new type(new SharedArrayBuffer(length * type.BYTES_PER_ELEMENT));
 }
+
+let dataSets = 0;
+
+/** A name for a data set that nothing else in this process has. */
+export function dataSetName(base: string): string {
+  dataSets++;
+  return `${base}#${dataSets}`;
+}

@@ -1,6 +1,7 @@
 import { type Data, DataType, Int32, Int64, makeData, Utf8, Vector } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
+import { sharedArray } from '../partition.ts';
+import { type KeyColumn, keyCount, type KeyType, takeKeys } from './key-column.ts';
 
 /** The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries to utf8. */
 export function keyTypeOf(type: DataType, column: string): KeyType {
@@ -21,7 +22,10 @@ export function keysFromData(data: Data, type: KeyType): KeyColumn {
   const arrow = data.type;
   if (DataType.isDictionary(arrow)) return expandDictionary(data);
   if (DataType.isInt(arrow)) {
-    if (type === 'int32') return { type, values: arrow.bitWidth === 32 ? data.values : Int32Array.from(data.values as Int8Array) };
+    if (type === 'int32') {
+      const values = (data.values as Int32Array).subarray(0, data.length);
+      return { type, values: arrow.bitWidth === 32 ? values : Int32Array.from(values) };
+    }
     if (arrow.bitWidth === 64) {
       const values = data.values as BigInt64Array;
       return { type: 'int64', halves: new Int32Array(values.buffer, values.byteOffset, 2 * data.length) };
@@ -55,12 +59,12 @@ export function keysFromVector(vector: Vector, name: string): KeyColumn {
   return parts.length === 1 ? parts[0] : concatKeys(type, parts);
 }
 
-/** Joins columns of one type. */
+/** Joins columns of one type, into shared memory. */
 export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColumn {
   if (type === 'int32') return { type, values: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int32' }).values)) };
   if (type === 'int64') return { type, halves: joined(Int32Array, parts.map((part) => (part as KeyColumn & { type: 'int64' }).halves)) };
   const columns = parts as (KeyColumn & { type: 'utf8' })[];
-  const offsets = new Int32Array(columns.reduce((sum, part) => sum + part.offsets.length - 1, 1));
+  const offsets = sharedArray(Int32Array, columns.reduce((sum, part) => sum + part.offsets.length - 1, 1));
   let row = 0;
   for (const part of columns) {
     for (let i = 1; i < part.offsets.length; i++, row++) offsets[row + 1] = offsets[row] + part.offsets[i] - part.offsets[i - 1];
@@ -69,8 +73,11 @@ export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColum
   return { type, offsets, bytes };
 }
 
-function joined<T extends Int32Array | Uint8Array>(type: new (length: number) => T, parts: readonly T[]): T {
-  const all = new type(parts.reduce((sum, part) => sum + part.length, 0));
+function joined<T extends Int32Array | Uint8Array>(
+  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  parts: readonly T[],
+): T {
+  const all = sharedArray(type, parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
     all.set(part, at);
@@ -88,12 +95,8 @@ function utf8FromData(data: Data): KeyColumn {
 
 function expandDictionary(data: Data): KeyColumn {
   const dictionary = keysFromVector((data as unknown as { dictionary: Vector }).dictionary, 'dictionary') as KeyColumn & { type: 'utf8' };
-  const codes = data.values as Int32Array;
-  const offsets = new Int32Array(data.length + 1);
-  for (let i = 0; i < data.length; i++) offsets[i + 1] = offsets[i] + dictionary.offsets[codes[i] + 1] - dictionary.offsets[codes[i]];
-  const bytes = new Uint8Array(offsets[data.length]);
-  for (let i = 0; i < data.length; i++) {
-    bytes.set(dictionary.bytes.subarray(dictionary.offsets[codes[i]], dictionary.offsets[codes[i] + 1]), offsets[i]);
-  }
-  return { type: 'utf8', offsets, bytes };
+  const codes = (data.values as Int32Array).subarray(0, data.length);
+  const known = keyCount(dictionary);
+  // The code of a null is undefined: such rows become empty keys, which the caller leaves out.
+  return takeKeys(concatKeys('utf8', [dictionary, { type: 'utf8', offsets: new Int32Array(2), bytes: new Uint8Array(0) }]), codes.map((code) => (code >= 0 && code < known ? code : known)));
 }

@@ -60,6 +60,13 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
   return { type: 'utf8', offsets, bytes };
 }
 
+/** The keys at [from, to) of a column, as views. */
+export function sliceKeys(column: KeyColumn, from: number, to: number): KeyColumn {
+  if (column.type === 'int32') return { type: 'int32', values: column.values.subarray(from, to) };
+  if (column.type === 'int64') return { type: 'int64', halves: column.halves.subarray(2 * from, 2 * to) };
+  return { type: 'utf8', offsets: column.offsets.subarray(from, to + 1), bytes: column.bytes };
+}
+
 /** The typed arrays of a column by name, as the columns of a partition, and back. */
 export function keyArrays(column: KeyColumn, prefix: string): Record<string, Int32Array | Uint8Array> {
   if (column.type === 'int32') return { [`${prefix}Values`]: column.values };

@@ -1,0 +1,194 @@
+import { CapacityError, UsageError } from '../engine/errors.ts';
+import { formatBytes } from '../engine/format.ts';
+import { explain } from '../engine/explain.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto } from '../engine/logical-plan.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { type PhysicalPlan, withMeasures } from '../engine/physical-plan.ts';
+import { type AlsInput, trainAls } from '../operators/als.ts';
+import { type AlsParams, checkAlsParams } from '../operators/als-params.ts';
+import { devicePlan, planAls, type RatingsProfile } from '../operators/als-plan.ts';
+import { IndexIds } from '../operators/index-ids.ts';
+import { collectKnownPairs } from '../operators/known-pairs.ts';
+import { loadingBytes } from '../operators/partition.ts';
+import { ProfileRatings } from '../operators/profile-ratings.ts';
+import type { RatingBlock } from '../operators/rating-block.ts';
+import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
+import type { ColdStart } from '../operators/predict.ts';
+import type { DuplicatePolicy } from '../operators/tasks.ts';
+import type { Dataset } from './dataset.ts';
+import { Model } from './model.ts';
+import type { RunOptions } from './session.ts';
+
+/** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
+export interface AlsOptions extends Partial<AlsParams> {
+  /** Columns; defaults 'user', 'item', 'rating'. */
+  readonly userCol?: string;
+  readonly itemCol?: string;
+  readonly ratingCol?: string;
+  /** Needed by onDuplicates 'last' only; default 'timestamp'. */
+  readonly timestampCol?: string;
+  /** What predictions do with unknown users and items: 'nan' (default) or 'drop'. */
+  readonly coldStartStrategy?: ColdStart;
+  /** Several ratings of one pair: 'keep' all (default), 'error', the 'last' by timestamp, their 'mean' or 'sum'. */
+  readonly onDuplicates?: DuplicatePolicy;
+  /** Rows with null, NaN or infinite values: 'error' (default) or 'skip'. */
+  readonly onBadRows?: BadRowPolicy;
+}
+
+export interface FitOptions extends RunOptions {
+  /** Ratings that are not trained on, for the error after each iteration. */
+  readonly validation?: Dataset;
+}
+
+/** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */
+const BASE_BYTES = 300 * 2 ** 20;
+
+/** Alternating least squares on explicit ratings with weighted-λ regularization. Immutable; `fit` may run many times. */
+export class ALS {
+  readonly params: AlsParams;
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly onDuplicates: DuplicatePolicy;
+  readonly onBadRows: BadRowPolicy;
+
+  /** Throws UsageError naming the parameter that is unknown or out of range. */
+  constructor(options: AlsOptions = {}) {
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
+    const { rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse, ...unknown } = rest;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
+    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse });
+    this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
+    this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
+    this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
+    this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
+    if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+  }
+
+  /**
+   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
+   * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   */
+  async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
+    const ctx = ratings.session.context(options);
+    const summary = await runInto(this.#selected(ratings.plan), new ProfileRatings(), ctx);
+    const testRatings = options.validation === undefined ? undefined : await options.validation.count();
+    const plan = planAls({ ...summary, testRatings, input: describeInput(ratings.plan) }, this.params, devicePlan(ctx.executor.devices[0]));
+    requireBudget(plan, ratings.session.memoryBudget);
+    return new ExplainedPlan(plan);
+  }
+
+  /**
+   * Trains a model. Events tell of every phase and iteration; `signal` cancels.
+   * Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming iteration, side and row.
+   */
+  async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
+    const { session } = ratings;
+    const ctx = session.context(options);
+    const device = ctx.executor.devices[0];
+    const started = performance.now();
+    const blocks: RatingBlock[] = [];
+    try {
+      const maximumRows = Math.max(1, Math.floor((session.memoryBudget - BASE_BYTES) / loadingBytes(1)));
+      const totalRows = await expectedRows(ratings.plan);
+      const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
+      const { users, items } = indexed;
+      const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+      requireBudget(planAls(profile, this.params, devicePlan(device)), session.memoryBudget);
+      const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, this.onDuplicates, ctx);
+      blocks.push(byUser, byItem);
+      if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
+      const input: AlsInput = { blocks: { byUser, byItem, duplicates }, users, items };
+      const test = options.validation && (await this.#validation(options.validation, input, ctx));
+      if (test) blocks.push(test.block);
+      const plan = planAls({ ...profile, ratings: byUser.ratings, testRatings: test?.block.ratings }, this.params, devicePlan(device));
+      const loaded = performance.now();
+      const result = await trainAls({ ...input, test: test?.block }, this.params, ctx);
+      const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
+      return new Model({
+        rank: this.params.rank,
+        users,
+        items,
+        userFactors: result.userFactors,
+        itemFactors: result.itemFactors,
+        columns: { user: this.columns.user, item: this.columns.item, rating: this.columns.rating, prediction: 'prediction' },
+        coldStartStrategy: this.coldStartStrategy,
+        session,
+        training: {
+          algorithm: 'als',
+          params: this.params,
+          ratings: byUser.ratings,
+          duplicates,
+          iterations: result.iterations,
+          bestIteration: result.bestIteration,
+          testPairs: test && test.block.ratings + test.coldPairs,
+          coldPairs: test?.coldPairs,
+          seconds,
+          plan: withMeasures(plan, ctx.metrics),
+        },
+      });
+    } finally {
+      for (const block of blocks) device.release(block.ref);
+    }
+  }
+
+  #selected(plan: LogicalPlan): LogicalPlan {
+    const { user, item, rating, timestamp } = this.columns;
+    const columns = this.onDuplicates === 'last' ? { user, item, rating, timestamp } : { user, item, rating };
+    return andThen(plan, new SelectRatings(columns, this.onBadRows));
+  }
+
+  async #validation(dataset: Dataset, { users, items }: AlsInput, ctx: ExecutionContext) {
+    const { user, item, rating } = this.columns;
+    const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user, item, rating }, this.onBadRows)), ctx);
+    const { indexed, coldPairs } = await collectKnownPairs(stream, users, items, ctx);
+    const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
+    return { block: byUser, coldPairs };
+  }
+}
+
+/** A physical plan that prints itself. */
+export class ExplainedPlan {
+  readonly plan: PhysicalPlan;
+
+  constructor(plan: PhysicalPlan) {
+    this.plan = plan;
+  }
+
+  toString(): string {
+    return explain(this.plan);
+  }
+
+  toJSON(): PhysicalPlan {
+    return this.plan;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}
+
+function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value;
+  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
+}
+
+/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
+function requireBudget({ memory }: PhysicalPlan, budget: number): void {
+  const need = BASE_BYTES + memory.hostBytes + memory.deviceBytes;
+  if (need <= budget) return;
+  throw new CapacityError(
+    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(memory.deviceBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
+    { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
+  );
+}
+
+async function expectedRows(plan: LogicalPlan): Promise<number | undefined> {
+  if (operatorsOf(plan).length > 0) return undefined;
+  return (await rootSource(plan).statistics?.())?.rows;
+}
+
+function describeInput(plan: LogicalPlan): string {
+  return [rootSource(plan).name, ...operatorsOf(plan).map((operator) => operator.name), 'select-ratings'].join(' > ');
+}

@@ -1,0 +1,182 @@
+import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { loadModel, saveModel } from '../connectors/model-store.ts';
+import { UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
+import { keysOfIds } from '../engine/keys/keys-of-ids.ts';
+import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
+import { andThen, executePlan, runInto } from '../engine/logical-plan.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import type { PhysicalPlan } from '../engine/physical-plan.ts';
+import type { AlsIteration } from '../operators/als.ts';
+import type { AlsParams } from '../operators/als-params.ts';
+import { Evaluate, type Evaluation } from '../operators/evaluate.ts';
+import { type FactorModel, lookupOf } from '../operators/factor-model.ts';
+import { collectKnownPairs } from '../operators/known-pairs.ts';
+import { type ColdStart, Predict } from '../operators/predict.ts';
+import type { RatingBlock } from '../operators/rating-block.ts';
+import { buildUserBlock } from '../operators/rating-blocks.ts';
+import { Recommend } from '../operators/recommend.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
+import type { Dataset } from './dataset.ts';
+import { savedTraining } from './saved-training.ts';
+import type { RunOptions, Session } from './session.ts';
+
+/** How a model came about; of a loaded model only what its metadata tells. */
+export interface TrainingReport {
+  readonly algorithm: 'als';
+  readonly params: AlsParams;
+  readonly ratings: number;
+  readonly duplicates: number;
+  readonly iterations: readonly AlsIteration[];
+  /** The iteration whose factors the model has. */
+  readonly bestIteration: number;
+  /** Pairs of the validation set, and those of them with an unknown user or item. */
+  readonly testPairs?: number;
+  readonly coldPairs?: number;
+  readonly seconds: { readonly load: number; readonly train: number };
+  /** The plan with what the run measured. */
+  readonly plan: PhysicalPlan;
+}
+
+export interface ModelParts extends FactorModel {
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly session: Session;
+  readonly training?: TrainingReport;
+  /** What the metadata of a loaded model says beside Spark's own keys. */
+  readonly metadata?: JsonObject;
+}
+
+export interface RecommendOptions {
+  /** Pairs that must not be recommended, such as the ratings trained on; pairs of unknown ids are ignored. */
+  readonly exclude?: Dataset;
+}
+
+/** User and item factors with the ids that they belong to. Immutable. */
+export class Model {
+  readonly rank: number;
+  readonly columns: ModelParts['columns'];
+  readonly coldStartStrategy: ColdStart;
+  readonly training: TrainingReport | undefined;
+  readonly metadata: JsonObject;
+  readonly #factors: FactorModel;
+  readonly #session: Session;
+
+  constructor(parts: ModelParts) {
+    const { rank, users, items, userFactors, itemFactors } = parts;
+    this.#factors = { rank, users, items, userFactors, itemFactors };
+    this.rank = rank;
+    this.columns = parts.columns;
+    this.coldStartStrategy = parts.coldStartStrategy;
+    this.training = parts.training;
+    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating) : (parts.metadata ?? {});
+    this.#session = parts.session;
+  }
+
+  /** Loads a model folder written by `save` or by Spark ML. Throws DataError naming the file that is missing or wrong. */
+  static async load(session: Session, directory: string): Promise<Model> {
+    const stored = await loadModel(directory);
+    return new Model({
+      rank: stored.rank,
+      users: keysFromVector(stored.userIds, 'id'),
+      items: keysFromVector(stored.itemIds, 'id'),
+      userFactors: stored.userFactors,
+      itemFactors: stored.itemFactors,
+      columns: { ...stored.columns, rating: ratingColumn(stored.factorflow) },
+      coldStartStrategy: stored.coldStartStrategy,
+      metadata: stored.factorflow,
+      session,
+    });
+  }
+
+  get userCount(): number {
+    return keyCount(this.#factors.users);
+  }
+
+  get itemCount(): number {
+    return keyCount(this.#factors.items);
+  }
+
+  /** {id, features: FixedSizeList<float32>[rank]}, ids ascending, over the model's own memory. */
+  get userFactors(): RecordBatch {
+    return factorBatch(this.#factors.users, this.#factors.userFactors, this.rank);
+  }
+
+  get itemFactors(): RecordBatch {
+    return factorBatch(this.#factors.items, this.#factors.itemFactors, this.rank);
+  }
+
+  /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
+  predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
+    const { user, item, prediction } = this.columns;
+    return pairs.pipe(new Predict(this.#factors, { user, item, prediction }, options.coldStart ?? this.coldStartStrategy));
+  }
+
+  /** RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. */
+  async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
+    const { user, item, rating } = this.columns;
+    const select = new SelectRatings({ user, item, rating }, options.onBadRows);
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors), this.#session.context(options));
+  }
+
+  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */
+  recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
+    return this.#recommend(this.#factors, n, options);
+  }
+
+  /** The same for some users, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
+  recommendForUsers(ids: readonly (string | number | bigint)[], n: number, options: RecommendOptions = {}): Dataset {
+    const { users, userFactors } = this.#factors;
+    const positions = lookupOf(users).positionsOf(keysOfIds(ids, users.type));
+    const missing = positions.indexOf(UNKNOWN_KEY);
+    if (missing >= 0) throw new UsageError(`the model has no user ${String(ids[missing])}`);
+    const chosen = positions.sort();
+    const rows = new Float32Array(chosen.length * this.rank);
+    chosen.forEach((position, i) => rows.set(userFactors.subarray(position * this.rank, (position + 1) * this.rank), i * this.rank));
+    return this.#recommend({ ...this.#factors, users: takeKeys(users, chosen), userFactors: rows }, n, options);
+  }
+
+  /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`. */
+  async save(directory: string, options: { readonly overwrite?: boolean } & RunOptions = {}): Promise<void> {
+    const { rank, users, items, userFactors, itemFactors } = this.#factors;
+    const stored = {
+      rank,
+      userIds: keysToVector(users),
+      userFactors,
+      itemIds: keysToVector(items),
+      itemFactors,
+      columns: this.columns,
+      coldStartStrategy: this.coldStartStrategy,
+      factorflow: this.metadata,
+    };
+    await saveModel(directory, stored, options);
+  }
+
+  #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
+    if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${n}`);
+    const { user, item } = this.columns;
+    const excluded = exclude && ((ctx: ExecutionContext) => excludeBlock(exclude, { user, item }, factors, ctx));
+    return this.#session.source(new Recommend(factors, { n, columns: { user, item }, exclude: excluded }));
+  }
+}
+
+async function excludeBlock(dataset: Dataset, columns: { user: string; item: string }, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const stream = await executePlan(andThen(dataset.plan, new SelectRatings(columns)), ctx);
+  const { indexed } = await collectKnownPairs(stream, model.users, model.items, ctx);
+  return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
+}
+
+function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): RecordBatch {
+  const idData = keysToVector(ids).data[0];
+  const values = makeData({ type: new Float32Type(), length: factors.length, data: factors });
+  const type: FixedSizeList<Float32> = new FixedSizeListType(rank, new Field('element', new Float32Type(), false));
+  const features = makeData({ type, length: idData.length, nullCount: 0, child: values });
+  const schema = new Schema([new Field('id', idData.type, false), new Field('features', type, false)]);
+  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: idData.length, nullCount: 0, children: [idData, features] }));
+}
+
+function ratingColumn(metadata: JsonObject): string {
+  return typeof metadata.ratingCol === 'string' ? metadata.ratingCol : 'rating';
+}

@@ -1,0 +1,30 @@
+import type { JsonObject } from '../engine/json.ts';
+import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
+import type { TrainingReport } from './model.ts';
+
+/**
+ * What a saved model tells of its training. Nothing that differs between runs of the same data, seed and plan (times,
+ * number of threads), so that the same model is the same bytes.
+ */
+export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string): JsonObject {
+  const { plan } = report;
+  return {
+    format: 1,
+    algorithm: report.algorithm,
+    params: { ...report.params },
+    ratingCol,
+    idTypes: { user: users.type, item: items.type },
+    users: keyCount(users),
+    items: keyCount(items),
+    ratings: report.ratings,
+    duplicates: report.duplicates,
+    bestIteration: report.bestIteration,
+    iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
+    ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
+    plan: {
+      planVersion: plan.planVersion,
+      devices: plan.devices.map(({ name, kind }) => ({ name, kind })),
+      stages: plan.stages.map(({ name, kernel, partitions }) => ({ name, kernel, partitions })),
+    },
+  };
+}

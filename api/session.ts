@@ -1,0 +1,92 @@
+import { totalmem } from 'node:os';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { iterableSource } from '../connectors/memory-source.ts';
+import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
+import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
+import { ParquetSource } from '../connectors/parquet-source.ts';
+import { CpuDevice } from '../cpu/device.ts';
+import { UsageError } from '../engine/errors.ts';
+import { type EventSink, noEvents } from '../engine/events.ts';
+import type { Executor } from '../engine/executor.ts';
+import { LocalExecutor } from '../engine/local-executor.ts';
+import { fromSource } from '../engine/logical-plan.ts';
+import { RunMetrics } from '../engine/metrics.ts';
+import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { Dataset } from './dataset.ts';
+import { parseSize } from './sizes.ts';
+
+export interface SessionOptions {
+  /** Where kernels run. `auto` takes the best device there is; this version trains on the CPU. */
+  readonly device?: 'auto' | 'cpu';
+  /** CPU threads; by default as many as the machine has cores. */
+  readonly workers?: number;
+  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: what the machine has. */
+  readonly memoryBudget?: string | number;
+  readonly parquetBackend?: ParquetBackendName;
+}
+
+/** What a single run may bring: a signal that cancels it, and somebody who listens. */
+export interface RunOptions {
+  readonly signal?: AbortSignal;
+  readonly onEvent?: EventSink;
+}
+
+/**
+ * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it (or declare it with
+ * `await using`) to end the threads.
+ */
+export class Session implements AsyncDisposable {
+  readonly executor: Executor;
+  /** Bytes that the whole process may have resident. */
+  readonly memoryBudget: number;
+  readonly #parquetBackend: ParquetBackendName | undefined;
+
+  private constructor(executor: Executor, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
+    this.executor = executor;
+    this.memoryBudget = memoryBudget;
+    this.#parquetBackend = parquetBackend;
+  }
+
+  /** Throws UsageError for an option that is unknown or out of range. */
+  static async create(options: SessionOptions = {}): Promise<Session> {
+    const { device = 'auto', workers, memoryBudget = totalmem(), parquetBackend, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, parquetBackend' });
+    if (device !== 'auto' && device !== 'cpu') throw new UsageError(`device must be auto or cpu, got ${String(device)}`, { advice: 'This version trains on the CPU' });
+    return new Session(new LocalExecutor([new CpuDevice({ threads: workers })]), parseSize(memoryBudget, 'memoryBudget'), parquetBackend);
+  }
+
+  /** Readers of what lies on disk. Nothing is opened before the rows or their schema are asked for. */
+  get read() {
+    return {
+      /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
+      parquet: (paths: string | readonly string[], options: { readonly filter?: RowGroupFilter } = {}): Dataset =>
+        this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options })),
+    };
+  }
+
+  /**
+   * Anybody's record batches as a data set: an array, a generator, the stream of another library. An iterator that can be
+   * pulled only once makes a data set that can be used only once. `schema` is needed only when there may be no batch.
+   */
+  from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: { readonly replayable?: boolean } = {}): Dataset {
+    return this.source(iterableSource(batches, schema, options));
+  }
+
+  /** A data set over a source of one's own. */
+  source(source: Source): Dataset {
+    return new Dataset(this, fromSource(source));
+  }
+
+  /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
+  context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
+    return { signal: signal ?? new AbortController().signal, executor: this.executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
+  }
+
+  async close(): Promise<void> {
+    await this.executor.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

@@ -1,0 +1,65 @@
+import { type DataType, type RecordBatch } from 'apache-arrow';
+import { DataError } from '../errors.ts';
+import { keysFromData, keyTypeOf } from './arrow-keys.ts';
+import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
+import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
+import { keyTableOf } from './make-key-table.ts';
+
+/**
+ * Finds the positions of external ids in a column of distinct keys. Integer ids match by value whatever their width;
+ * tables are built at first use and kept.
+ */
+export class KeyLookup {
+  readonly keys: KeyColumn;
+  readonly #tables = new Map<KeyType, KeyTable>();
+
+  constructor(keys: KeyColumn) {
+    this.keys = keys;
+  }
+
+  /** Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. */
+  positions(batch: RecordBatch, column: string): Uint32Array {
+    const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
+    const type = this.#requireComparable(data.type, column);
+    const codes = new Uint32Array(batch.numRows);
+    this.#table(type).find(type === 'int64' ? widen(keysFromData(data, keyTypeOf(data.type, column))) : keysFromData(data, type), codes);
+    if (data.nullCount > 0) for (let i = 0; i < codes.length; i++) if (!data.getValid(i)) codes[i] = UNKNOWN_KEY;
+    return codes;
+  }
+
+  positionsOf(column: KeyColumn): Uint32Array {
+    const codes = new Uint32Array(keyCount(column));
+    const wide = column.type === 'int64' || this.keys.type === 'int64';
+    this.#table(wide ? 'int64' : column.type).find(wide ? widen(column) : column, codes);
+    return codes;
+  }
+
+  /** The width in which keys of that Arrow type are compared with these; throws DataError when they cannot be. */
+  #requireComparable(arrow: DataType, column: string): KeyType {
+    const type = keyTypeOf(arrow, column);
+    if ((type === 'utf8') !== (this.keys.type === 'utf8')) {
+      throw new DataError(`ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`, { column });
+    }
+    return type === 'int64' || this.keys.type === 'int64' ? 'int64' : type;
+  }
+
+  #table(type: KeyType): KeyTable {
+    let table = this.#tables.get(type);
+    if (table === undefined) {
+      table = keyTableOf(type === 'int64' ? widen(this.keys) : this.keys);
+      this.#tables.set(type, table);
+    }
+    return table;
+  }
+}
+
+/** int32 keys as int64; others as they are. */
+export function widen(column: KeyColumn): KeyColumn {
+  if (column.type !== 'int32') return column;
+  const halves = new Int32Array(2 * column.values.length);
+  for (let i = 0; i < column.values.length; i++) {
+    halves[2 * i] = column.values[i];
+    halves[2 * i + 1] = column.values[i] >> 31;
+  }
+  return { type: 'int64', halves };
+}

@@ -1,0 +1,19 @@
+/**
+ * Applies an asynchronous function to each element, at most `concurrency` at once, and gives the results in the order of
+ * the input. Pulls no further ahead than that. When the consumer stops early or a call fails, the calls under way are
+ * awaited before the input is closed.
+ */
+export async function* mapOrdered<In, Out>(input: AsyncIterable<In>, concurrency: number, apply: (element: In) => Promise<Out>): AsyncGenerator<Out> {
+  const pending: Promise<Out>[] = [];
+  try {
+    for await (const element of input) {
+      const result = apply(element);
+      result.catch(() => {}); // reported when its turn comes
+      pending.push(result);
+      if (pending.length >= concurrency) yield await (pending.shift() as Promise<Out>);
+    }
+    while (pending.length > 0) yield await (pending.shift() as Promise<Out>);
+  } finally {
+    await Promise.allSettled(pending);
+  }
+}

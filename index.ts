@@ -1,0 +1,19 @@
+/**
+ * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
+ * ARCHITECTURE.md for how the parts fit together.
+ */
+export { ALS, ExplainedPlan, type AlsOptions, type FitOptions } from './api/als.ts';
+export { Dataset } from './api/dataset.ts';
+export { Model, type RecommendOptions, type TrainingReport } from './api/model.ts';
+export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
+export { ParquetSink, type ParquetSinkOptions, type WriteSummary } from './connectors/parquet-sink.ts';
+export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet-source.ts';
+export { CancelledError, CapacityError, DataError, DivergedError, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
+export type { EventSink, ProgressEvent } from './engine/events.ts';
+export { explain } from './engine/explain.ts';
+export type { ExecutionContext, Operator, Sink, Source, SourceStatistics } from './engine/operator.ts';
+export type { PhysicalPlan, StagePlan } from './engine/physical-plan.ts';
+export { batchStream, type BatchStream } from './engine/stream.ts';
+export type { AlsIteration } from './operators/als.ts';
+export type { AlsParams } from './operators/als-params.ts';
+export type { Evaluation } from './operators/evaluate.ts';

@@ -1,0 +1,45 @@
+import { UsageError } from '../engine/errors.ts';
+
+/** Parameters of explicit ALS with weighted-λ regularization; names and defaults are Spark ML's where it has them. */
+export interface AlsParams {
+  /** f: factors per user and item, 1 to 512. */
+  readonly rank: number;
+  readonly maxIter: number;
+  /** λ: multiplied by the number of ratings of the row (ALS-WR). */
+  readonly regParam: number;
+  readonly seed: number;
+  /** How A x = b is solved: exactly (`cholesky`), by f_s steps of conjugate gradients (`cg`), or per row (`auto`). */
+  readonly solver: 'auto' | 'cholesky' | 'cg';
+  /** f_s of cuMF_ALS, Algorithm 1. */
+  readonly cgSteps: number;
+  /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
+  readonly earlyStop?: number;
+  /** Ends once the validation RMSE is at most this. */
+  readonly targetRmse?: number;
+}
+
+export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6 };
+
+export const MAXIMUM_RANK = 512;
+
+/** The parameters with defaults filled in; throws UsageError naming parameter and value. */
+export function checkAlsParams(given: Partial<AlsParams>): AlsParams {
+  const set = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  const params: AlsParams = { ...alsDefaults, ...set };
+  wholeNumber('rank', params.rank, 1, MAXIMUM_RANK);
+  wholeNumber('maxIter', params.maxIter, 1, 1_000_000);
+  wholeNumber('seed', params.seed, 0, 2 ** 32 - 1);
+  wholeNumber('cgSteps', params.cgSteps, 1, 1000);
+  if (!(Number.isFinite(params.regParam) && params.regParam >= 0)) throw new UsageError(`regParam (λ) must be a number >= 0, got ${params.regParam}`);
+  if (!['auto', 'cholesky', 'cg'].includes(params.solver)) throw new UsageError(`solver must be auto, cholesky or cg, got ${params.solver}`);
+  if (params.earlyStop !== undefined) wholeNumber('earlyStop', params.earlyStop, 1, 1_000_000);
+  if (params.targetRmse !== undefined && !(params.targetRmse > 0 && Number.isFinite(params.targetRmse))) {
+    throw new UsageError(`targetRmse must be a number > 0, got ${params.targetRmse}`);
+  }
+  return params;
+}
+
+function wholeNumber(name: string, value: unknown, least: number, most: number): void {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return;
+  throw new UsageError(`${name} must be a whole number from ${least} to ${most.toLocaleString('en')}, got ${String(value)}`);
+}

@@ -1,0 +1,64 @@
+import { DataError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { mapOrdered } from '../engine/map-ordered.ts';
+import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { type FactorModel, uploadFactors } from './factor-model.ts';
+import { scorePairs } from './predict.ts';
+
+export interface Evaluation {
+  /** Root of the mean squared error and mean absolute error over the pairs that the model knows. */
+  readonly rmse: number;
+  readonly mae: number;
+  /** Pairs in all. */
+  readonly pairs: number;
+  /** Pairs whose user or item the model doesn't know: counted here, never averaged in. */
+  readonly coldPairs: number;
+}
+
+/** Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives them. */
+export class Evaluate implements Sink<Evaluation> {
+  readonly name = 'evaluate';
+  readonly #model: FactorModel;
+
+  constructor(model: FactorModel) {
+    this.#model = model;
+  }
+
+  describe(): JsonObject {
+    return { rank: this.#model.rank };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
+    const device = ctx.executor.devices[0];
+    const factors = uploadFactors(this.#model, device);
+    const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
+    let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];
+    try {
+      const scored = mapOrdered(input, 2 * device.parallelism, async (batch) => {
+        const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, ctx);
+        return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
+      });
+      for await (const { predictions, ratings, cold } of scored) {
+        pairs += predictions.length;
+        coldPairs += cold;
+        for (let i = 0; i < predictions.length; i++) {
+          const error = ratings[i] - predictions[i];
+          if (Number.isNaN(error)) continue;
+          squared += error * error;
+          absolute += Math.abs(error);
+        }
+        ctx.events({ type: 'phase-progress', phase: 'evaluate', done: pairs, unit: 'pairs' });
+      }
+    } finally {
+      factors.release();
+    }
+    if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
+    const known = pairs - coldPairs;
+    return { rmse: Math.sqrt(squared / known), mae: absolute / known, pairs, coldPairs };
+  }
+}

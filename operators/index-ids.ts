@@ -1,0 +1,193 @@
+import type { Data } from 'apache-arrow';
+import { CapacityError, DataError, throwIfAborted } from '../engine/errors.ts';
+import type { Device } from '../engine/executor.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysFromData, keyTypeOf } from '../engine/keys/arrow-keys.ts';
+import { type KeyColumn, keysFromArrays, type KeyType, takeKeys } from '../engine/keys/key-column.ts';
+import type { KeyTable } from '../engine/keys/key-table.ts';
+import { makeKeyTable } from '../engine/keys/make-key-table.ts';
+import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { RatingChunk } from './rating-chunk.ts';
+import type { NumberKeysTask } from './tasks.ts';
+
+const CHUNK_ROWS = 1 << 20;
+
+/** One chunk of rows: codes of its own, and the maps from those codes to positions among all sorted ids. */
+export interface CodedChunk {
+  readonly rows: number;
+  readonly codes: PartitionRef;
+  readonly values: PartitionRef;
+  /** Absent where the codes are positions already. */
+  readonly userMap?: PartitionRef;
+  readonly itemMap?: PartitionRef;
+  readonly ratings: Float32Array;
+  readonly timestamps: Float64Array | undefined;
+}
+
+export interface IndexedRatings {
+  /** Distinct external ids, ascending: position = the number the kernels see. */
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  readonly rows: number;
+  readonly chunks: readonly CodedChunk[];
+}
+
+/**
+ * Numbers users and items 0.. by ascending external id, so that the order of rows doesn't matter. Chunks of about a
+ * million rows are numbered by tasks while the next ones are read; their key lists are then merged.
+ * Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings gives them.
+ */
+export class IndexIds implements Sink<IndexedRatings> {
+  readonly name = 'index-ids';
+  readonly #maximumRows: number;
+  readonly #totalRows: number | undefined;
+
+  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: how many are expected, for progress. */
+  constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
+    this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
+    this.#totalRows = options.totalRows;
+  }
+
+  describe(): JsonObject {
+    return { chunkRows: CHUNK_ROWS };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  async consume(input: BatchStream, ctx: ExecutionContext): Promise<IndexedRatings> {
+    const device = ctx.executor.devices[0];
+    const [userType, itemType] = ['user', 'item'].map((name) => keyTypeOf(typeOf(input, name), name));
+    const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
+    const started = performance.now();
+    ctx.events({ type: 'phase-start', phase: 'read', total: this.#totalRows, unit: 'ratings' });
+    const numbering = new Numbering(device, ctx);
+    const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps);
+    let chunk = newChunk();
+    let rows = 0;
+    try {
+      for await (const batch of input) {
+        const [users, items] = ['user', 'item'].map((name, i) => keysFromData(child(input, batch.data, name), i === 0 ? userType : itemType));
+        const ratings = (child(input, batch.data, 'rating').values as Float32Array).subarray(0, batch.numRows);
+        const times = timestamps ? (child(input, batch.data, 'timestamp').values as Float64Array) : undefined;
+        for (let from = 0; from < batch.numRows; ) {
+          from += chunk.append(users, items, ratings, times, from);
+          if (!chunk.isFull) continue;
+          await numbering.start(chunk);
+          chunk = newChunk();
+        }
+        rows += batch.numRows;
+        this.#checkRows(rows);
+        ctx.events({ type: 'phase-progress', phase: 'read', done: rows, total: this.#totalRows, unit: 'ratings' });
+      }
+      if (chunk.rows > 0) await numbering.start(chunk);
+    } finally {
+      await numbering.settle();
+    }
+    throwIfAborted(ctx.signal, 'read');
+    if (rows === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
+    const result = await numbering.merge(userType, itemType, rows);
+    ctx.events({ type: 'phase-end', phase: 'read', seconds: (performance.now() - started) / 1000, done: rows, unit: 'ratings' });
+    return result;
+  }
+
+  #checkRows(rows: number): void {
+    if (rows <= this.#maximumRows) return;
+    throw new CapacityError(`more than ${this.#maximumRows.toLocaleString('en')} ratings do not fit`, {
+      phase: 'read',
+      advice: 'Raise --memory-budget, or train on a part of the data',
+    });
+  }
+}
+
+interface PendingChunk {
+  readonly chunk: CodedChunk;
+  readonly users: PartitionRef;
+  readonly items: PartitionRef;
+}
+
+/** The chunks under way: a bounded number is numbered at once, so that reading cannot run ahead of it. */
+class Numbering {
+  readonly #device: Device;
+  readonly #ctx: ExecutionContext;
+  readonly #name = dataSetName('ratings');
+  readonly #chunks: PendingChunk[] = [];
+  readonly #running = new Set<Promise<void>>();
+  #failure: unknown;
+
+  constructor(device: Device, ctx: ExecutionContext) {
+    this.#device = device;
+    this.#ctx = ctx;
+  }
+
+  async start(chunk: RatingChunk): Promise<void> {
+    while (this.#running.size > this.#device.parallelism) await Promise.race(this.#running);
+    if (this.#failure !== undefined) throw this.#failure;
+    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: this.#chunks.length, version: 0 });
+    const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(ref);
+    const ratings = chunk.ratings();
+    this.#device.put(ids, chunk.ids());
+    this.#device.put(values, { layout: 'values', rows: chunk.rows, columns: { values: ratings } });
+    this.#chunks.push({
+      chunk: { rows: chunk.rows, codes, values, userMap: ref('user-map'), itemMap: ref('item-map'), ratings, timestamps: chunk.timestamps() },
+      users,
+      items,
+    });
+    const task: NumberKeysTask = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows: chunk.rows } };
+    const run = this.#device
+      .run(task, this.#ctx.signal)
+      .then((result) => this.#ctx.metrics.add('index-ids', result.metrics))
+      .catch((error: unknown) => void (this.#failure ??= error))
+      .finally(() => {
+        this.#device.release(ids);
+        this.#running.delete(run);
+      });
+    this.#running.add(run);
+  }
+
+  async settle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.race(this.#running);
+  }
+
+  async merge(userType: KeyType, itemType: KeyType, rows: number): Promise<IndexedRatings> {
+    if (this.#failure !== undefined) throw this.#failure;
+    const users = await this.#mergeSide(userType, this.#chunks.map(({ chunk, users: keys }) => [keys, chunk.userMap as PartitionRef]));
+    const items = await this.#mergeSide(itemType, this.#chunks.map(({ chunk, items: keys }) => [keys, chunk.itemMap as PartitionRef]));
+    return { users, items, rows, chunks: this.#chunks.map(({ chunk }) => chunk) };
+  }
+
+  /** Joins the chunks' key lists to one ascending list and makes each chunk's map: its code -> position in the list. */
+  async #mergeSide(type: KeyType, chunks: readonly (readonly [keys: PartitionRef, map: PartitionRef])[]): Promise<KeyColumn> {
+    const table: KeyTable = makeKeyTable(type);
+    const maps: Uint32Array[] = [];
+    for (const [keys] of chunks) {
+      const partition = await this.#device.fetch(keys);
+      const map = sharedArray(Uint32Array, partition.rows);
+      table.add(keysFromArrays(partition.columns, 'key'), map);
+      maps.push(map);
+      this.#device.release(keys);
+    }
+    const order = table.ascending();
+    const position = new Uint32Array(order.length);
+    for (let i = 0; i < order.length; i++) position[order[i]] = i;
+    chunks.forEach(([, ref], i) => {
+      const map = maps[i];
+      for (let code = 0; code < map.length; code++) map[code] = position[map[code]];
+      this.#device.put(ref, { layout: 'map', rows: map.length, columns: { map } });
+    });
+    return takeKeys(table.keys(), order);
+  }
+}
+
+function typeOf(input: BatchStream, name: string) {
+  const field = input.schema.fields.find((candidate) => candidate.name === name);
+  if (!field) throw new Error(`index-ids needs the column ${name}`);
+  return field.type;
+}
+
+function child(input: BatchStream, batch: Data, name: string): Data {
+  return batch.children[input.schema.fields.findIndex((field) => field.name === name)];
+}

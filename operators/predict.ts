@@ -1,0 +1,132 @@
+import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
+import { mapOrdered } from '../engine/map-ordered.ts';
+import type { ExecutionContext, Operator } from '../engine/operator.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { batchStream, type BatchStream } from '../engine/stream.ts';
+import { keyTypeOfColumn } from './columns.ts';
+import { type FactorModel, lookupOf, uploadFactors } from './factor-model.ts';
+import { takeRows } from './take-rows.ts';
+import type { PredictTask } from './tasks.ts';
+
+export type ColdStart = 'nan' | 'drop';
+
+export interface PredictColumns {
+  readonly user: string;
+  readonly item: string;
+  readonly prediction: string;
+}
+
+/**
+ * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are. Rows whose
+ * user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
+ */
+export class Predict implements Operator {
+  readonly name = 'predict';
+  readonly #model: FactorModel;
+  readonly #columns: PredictColumns;
+  readonly #coldStart: ColdStart;
+
+  constructor(model: FactorModel, columns: PredictColumns, coldStart: ColdStart = 'nan') {
+    this.#model = model;
+    this.#columns = columns;
+    this.#coldStart = coldStart;
+  }
+
+  describe(): JsonObject {
+    return { rank: this.#model.rank, ...this.#columns, coldStart: this.#coldStart };
+  }
+
+  outputSchema(input: Schema): Schema {
+    const { user, item, prediction } = this.#columns;
+    for (const column of [user, item]) keyTypeOfColumn(input, column);
+    if (input.fields.some((field) => field.name === prediction)) {
+      throw new UsageError(`the input has a column "${prediction}" already`, { advice: 'Rename it, or choose another name for predictions' });
+    }
+    return new Schema([...input.fields, new Field(prediction, new Float32(), false)]);
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    if (wanted === undefined) return undefined;
+    const { user, item, prediction } = this.#columns;
+    return [...new Set([...wanted.filter((name) => name !== prediction), user, item])];
+  }
+
+  execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#predict(input, schema, ctx));
+  }
+
+  async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
+    const device = ctx.executor.devices[0];
+    const factors = uploadFactors(this.#model, device);
+    try {
+      for await (const { batch, predictions, cold } of mapOrdered(input, 2 * device.parallelism, (batch) => this.#score(batch, factors, ctx))) {
+        const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
+        const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
+        const whole = new RecordBatch(schema, data);
+        if (cold === 0 || this.#coldStart === 'nan') yield whole;
+        else if (cold < batch.numRows) yield takeRows(whole, warmRows(predictions, batch.numRows - cold));
+      }
+    } finally {
+      factors.release();
+    }
+  }
+
+  /** Predictions of one batch: NaN where cold. */
+  async #score(batch: RecordBatch, factors: { users: PartitionRef; items: PartitionRef }, ctx: ExecutionContext) {
+    const { predictions, cold } = await scorePairs(batch, this.#columns, this.#model, factors, ctx);
+    return { batch, predictions, cold };
+  }
+}
+
+/** x_uᵀθ_v of each row of a batch, NaN where user or item is unknown, and how many of those there are. */
+export async function scorePairs(
+  batch: RecordBatch,
+  columns: { readonly user: string; readonly item: string },
+  model: FactorModel,
+  factors: { readonly users: PartitionRef; readonly items: PartitionRef },
+  ctx: ExecutionContext,
+): Promise<{ predictions: Float32Array; cold: number }> {
+  const device = ctx.executor.devices[0];
+  const users = lookupOf(model.users).positions(batch, columns.user);
+  const items = lookupOf(model.items).positions(batch, columns.item);
+  const warm = new Uint32Array(batch.numRows);
+  let count = 0;
+  for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) warm[count++] = i;
+  const predictions = new Float32Array(batch.numRows).fill(Number.NaN);
+  if (count === 0) return { predictions, cold: batch.numRows };
+  const [rows, cols] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
+  for (let k = 0; k < count; k++) {
+    rows[k] = users[warm[k]];
+    cols[k] = items[warm[k]];
+  }
+  const name = dataSetName('predict');
+  const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
+  const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
+  device.put(pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } });
+  try {
+    const task: PredictTask = {
+      kernel: 'predict',
+      inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
+      outputs: { predictions: output },
+      params: { rank: model.rank },
+    };
+    const result = await device.run(task, ctx.signal);
+    ctx.metrics.add('predict-pairs', result.metrics);
+    const values = (await device.fetch(output)).columns.values as Float32Array;
+    for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
+  } finally {
+    device.release(pairs);
+    device.release(output);
+  }
+  return { predictions, cold: batch.numRows - count };
+}
+
+function warmRows(predictions: Float32Array, count: number): Uint32Array {
+  const rows = new Uint32Array(count);
+  for (let i = 0, k = 0; i < predictions.length && k < count; i++) if (!Number.isNaN(predictions[i])) rows[k++] = i;
+  return rows;
+}

@@ -1,0 +1,113 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { DataError, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysFromData, keyTypeOf } from '../engine/keys/arrow-keys.ts';
+import { keyHashes } from '../engine/keys/key-hash.ts';
+import type { Operator } from '../engine/operator.ts';
+import { mix32 } from '../engine/random.ts';
+import { batchStream, type BatchStream } from '../engine/stream.ts';
+import { columnNames, fieldOf } from './columns.ts';
+import { takeRows } from './take-rows.ts';
+
+export interface SplitOptions {
+  readonly seed: number;
+  /** Columns whose values decide a row's part; by default the first two columns that can be ids. */
+  readonly user?: string;
+  readonly item?: string;
+}
+
+/**
+ * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, lies in [from, to). The parts of one split are
+ * disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay together.
+ */
+export class RandomSplit implements Operator {
+  readonly name = 'random-split';
+  readonly #from: number;
+  readonly #to: number;
+  readonly #options: SplitOptions;
+
+  constructor(from: number, to: number, options: SplitOptions) {
+    this.#from = from;
+    this.#to = to;
+    this.#options = options;
+  }
+
+  describe(): JsonObject {
+    return { from: this.#from, to: this.#to, ...this.#options };
+  }
+
+  outputSchema(input: Schema): Schema {
+    this.#pairColumns(input);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    const { user, item } = this.#options;
+    if (wanted === undefined || user === undefined || item === undefined) return undefined;
+    return [...new Set([...wanted, user, item])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const [user, item] = this.#pairColumns(input.schema);
+    return batchStream(input.schema, this.#filter(input, user, item));
+  }
+
+  async *#filter(input: BatchStream, user: string, item: string) {
+    const low = Math.round(this.#from * 2 ** 32);
+    const high = Math.round(this.#to * 2 ** 32);
+    for await (const batch of input) {
+      const hashes = this.#pairHashes(batch, user, item);
+      const positions = new Uint32Array(batch.numRows);
+      let kept = 0;
+      for (let i = 0; i < hashes.length; i++) if (hashes[i] >= low && hashes[i] < high) positions[kept++] = i;
+      if (kept === batch.numRows) yield batch;
+      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
+    }
+  }
+
+  #pairHashes(batch: RecordBatch, user: string, item: string): Uint32Array {
+    const [users, items] = [user, item].map((name) => {
+      const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
+      return keyHashes(keysFromData(data, keyTypeOf(data.type, name)));
+    });
+    const hashes = new Uint32Array(batch.numRows);
+    for (let i = 0; i < hashes.length; i++) {
+      const userHash = mix32(mix32(this.#options.seed, users.low[i]), users.high[i]);
+      hashes[i] = mix32(mix32(userHash, items.low[i]), items.high[i]);
+    }
+    return hashes;
+  }
+
+  #pairColumns(schema: Schema): readonly [string, string] {
+    const { user, item } = this.#options;
+    if (user !== undefined && item !== undefined) return [fieldOf(schema, user).name, fieldOf(schema, item).name];
+    const ids = schema.fields.filter((field) => canBeId(field.type, field.name)).map((field) => field.name);
+    if (ids.length < 2) {
+      throw new DataError(`a random split needs two id columns; there are: ${columnNames(schema)}`, { advice: 'Name them: randomSplit(weights, { user, item })' });
+    }
+    return [user ?? ids[0], item ?? ids[1]];
+  }
+}
+
+/** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
+export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  if (weights.length === 0 || !weights.every((weight) => weight > 0 && Number.isFinite(weight))) {
+    throw new UsageError(`split weights must be positive numbers, got [${weights.join(', ')}]`);
+  }
+  let reached = 0;
+  return weights.map((weight, i) => {
+    const from = reached / sum;
+    reached += weight;
+    return [from, i === weights.length - 1 ? 1 : reached / sum] as const;
+  });
+}
+
+function canBeId(type: Schema['fields'][number]['type'], name: string): boolean {
+  try {
+    keyTypeOf(type, name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,132 @@
+import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import type { Device } from '../engine/executor.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysToVector } from '../engine/keys/arrow-keys.ts';
+import { keyCount, type KeyColumn, takeKeys } from '../engine/keys/key-column.ts';
+import { mapOrdered } from '../engine/map-ordered.ts';
+import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { dataSetName, type PartitionRef } from '../engine/partition.ts';
+import { batchStream, type BatchStream } from '../engine/stream.ts';
+import { arrowTypeOf } from './columns.ts';
+import { type FactorModel, uploadFactors } from './factor-model.ts';
+import type { RatingBlock } from './rating-block.ts';
+import type { TopNTask } from './tasks.ts';
+
+/** Users of one task, hence rows of one batch divided by n. */
+const USERS_PER_TASK = 1024;
+
+const NO_ITEM = 0xffff_ffff;
+
+export interface RecommendOptions {
+  readonly n: number;
+  /** Pairs that must not be recommended: a block over the model's users and items, made when the stream starts. */
+  readonly exclude?: (ctx: ExecutionContext) => Promise<RatingBlock>;
+  /** Names of the user and item columns of the result. */
+  readonly columns: { readonly user: string; readonly item: string };
+}
+
+/**
+ * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows
+ * {user, rank: int32 from 1, item, prediction: float32}, users ascending. A user with fewer candidates has fewer rows.
+ */
+export class Recommend implements Source {
+  readonly name = 'recommend';
+  readonly replayable = true;
+  readonly #model: FactorModel;
+  readonly #options: RecommendOptions;
+
+  constructor(model: FactorModel, options: RecommendOptions) {
+    this.#model = model;
+    this.#options = options;
+  }
+
+  describe(): JsonObject {
+    return { n: this.#options.n, rank: this.#model.rank, exclude: this.#options.exclude !== undefined };
+  }
+
+  async schema(): Promise<Schema> {
+    const { user, item } = this.#options.columns;
+    return new Schema([
+      new Field(user, arrowTypeOf(this.#model.users.type), false),
+      new Field('rank', new Int32(), false),
+      new Field(item, arrowTypeOf(this.#model.items.type), false),
+      new Field('prediction', new Float32(), false),
+    ]);
+  }
+
+  async execute(ctx: ExecutionContext): Promise<BatchStream> {
+    const schema = await this.schema();
+    return batchStream(schema, this.#recommend(schema, ctx));
+  }
+
+  async *#recommend(schema: Schema, ctx: ExecutionContext) {
+    const device = ctx.executor.devices[0];
+    const exclude = await this.#options.exclude?.(ctx);
+    const factors = uploadFactors(this.#model, device);
+    const users = keyCount(this.#model.users);
+    const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
+    try {
+      for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
+        ctx.events({ type: 'phase-progress', phase: 'recommend', done: to, total: users, unit: 'users' });
+        const batch = toBatch(schema, this.#model, from, this.#options.n, items, scores);
+        if (batch.numRows > 0) yield batch;
+      }
+    } finally {
+      factors.release();
+      if (exclude) device.release(exclude.ref);
+    }
+  }
+}
+
+async function* starts(users: number) {
+  for (let from = 0; from < users; from += USERS_PER_TASK) yield from;
+}
+
+async function topOf(
+  range: { from: number; to: number },
+  model: FactorModel,
+  n: number,
+  factors: { users: PartitionRef; items: PartitionRef },
+  exclude: RatingBlock | undefined,
+  device: Device,
+  ctx: ExecutionContext,
+) {
+  const output: PartitionRef = { name: dataSetName('top'), partition: 0, version: 0 };
+  const task: TopNTask = {
+    kernel: 'top-n',
+    inputs: { rowFactors: factors.users, columnFactors: factors.items, ...(exclude ? { exclude: exclude.ref } : {}) },
+    outputs: { top: output },
+    params: { ...range, rank: model.rank, n },
+  };
+  const result = await device.run(task, ctx.signal);
+  ctx.metrics.add('top-n', result.metrics);
+  const { items, scores } = (await device.fetch(output)).columns as { items: Uint32Array; scores: Float32Array };
+  device.release(output);
+  return { ...range, items, scores };
+}
+
+function toBatch(schema: Schema, model: FactorModel, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
+  const users = new Uint32Array(items.length);
+  const found = new Uint32Array(items.length);
+  const ranks = new Int32Array(items.length);
+  const predictions = new Float32Array(items.length);
+  let rows = 0;
+  for (let k = 0; k < items.length; k++) {
+    if (items[k] === NO_ITEM) continue;
+    users[rows] = firstUser + Math.floor(k / n);
+    ranks[rows] = (k % n) + 1;
+    found[rows] = items[k];
+    predictions[rows++] = scores[k];
+  }
+  const children = [
+    idData(model.users, users.subarray(0, rows)),
+    makeData({ type: new Int32(), length: rows, data: ranks.subarray(0, rows) }),
+    idData(model.items, found.subarray(0, rows)),
+    makeData({ type: new Float32(), length: rows, data: predictions.subarray(0, rows) }),
+  ];
+  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: rows, nullCount: 0, children }));
+}
+
+function idData(ids: KeyColumn, positions: Uint32Array) {
+  return keysToVector(takeKeys(ids, positions)).data[0];
+}

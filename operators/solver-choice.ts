@@ -1,0 +1,37 @@
+import type { AlsParams } from './als-params.ts';
+import type { SolverChoice } from './tasks.ts';
+
+/** Any row is shorter than this. */
+export const ALL_ROWS = 2 ** 31 - 1;
+
+/**
+ * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios matter here.
+ */
+const rates = { normalEquations: 44, cholesky: 30, conjugateGradient: 25 };
+
+/**
+ * Which rows are solved how. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
+ * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
+ * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 48 on, for
+ * any row. The choice depends on f and f_s alone, so the same parameters always give the same model.
+ */
+export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps'>): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  const { rank: f, solver, cgSteps } = params;
+  if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
+  if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver cg, ${cgSteps} steps, as asked` };
+  const padded = Math.ceil(f / 8) * 8;
+  const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
+  const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
+  const cgPerRating = (padded * (2 + 4 * (cgSteps + 1))) / rates.conjugateGradient;
+  const costs = `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns exactly and ${cgPerRating.toFixed(0)} ns by ${cgSteps} CG steps, a row ${(exactPerRow / 1000).toFixed(1)} µs more exactly`;
+  if (cgPerRating <= exactPerRating) {
+    return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver auto: CG for all rows; ${costs}` };
+  }
+  const cgBelow = Math.ceil(exactPerRow / (cgPerRating - exactPerRating));
+  return {
+    cgBelow,
+    cgSteps,
+    kernel: `cg(${cgSteps}) below ${cgBelow}, else cholesky`,
+    reason: `solver auto: CG for rows under ${cgBelow} ratings, Cholesky for the others; ${costs}`,
+  };
+}

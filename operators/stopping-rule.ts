@@ -1,0 +1,47 @@
+import { UsageError } from '../engine/errors.ts';
+import type { AlsIteration } from './als.ts';
+import type { AlsParams } from './als-params.ts';
+
+export interface Verdict {
+  /** These factors are the ones to keep so far. */
+  readonly best: boolean;
+  /** Why to stop now; undefined to go on. */
+  readonly stop?: string;
+}
+
+/**
+ * Decides after each iteration which factors to keep and whether to go on. Without `earlyStop` the last iteration is
+ * the best; with it the one with the lowest validation RMSE is, and training ends after so many without a better one.
+ */
+export class StoppingRule {
+  readonly #params: Pick<AlsParams, 'earlyStop' | 'targetRmse'>;
+  #bestRmse = Number.POSITIVE_INFINITY;
+  #bestIteration = 0;
+
+  constructor(params: Pick<AlsParams, 'earlyStop' | 'targetRmse'>, test: { readonly ratings: number } | undefined) {
+    this.#params = params;
+    if (test !== undefined && test.ratings > 0) return;
+    const lack = test === undefined ? 'a validation set' : 'a validation set with users and items of the training set, and this one has none';
+    for (const name of ['earlyStop', 'targetRmse'] as const) {
+      if (params[name] !== undefined) throw new UsageError(`${name} needs ${lack}`, { advice: 'Give one with --test or --test-fraction (validation)' });
+    }
+  }
+
+  see({ iteration, testRmse }: AlsIteration): Verdict {
+    const { earlyStop, targetRmse } = this.#params;
+    if (testRmse === undefined) return { best: true };
+    const better = testRmse < this.#bestRmse;
+    if (better) {
+      this.#bestRmse = testRmse;
+      this.#bestIteration = iteration;
+    }
+    const best = better || earlyStop === undefined;
+    if (targetRmse !== undefined && testRmse <= targetRmse) {
+      return { best, stop: `stopped after iteration ${iteration}: validation RMSE ${testRmse.toFixed(4)} reached the target ${targetRmse}` };
+    }
+    if (earlyStop !== undefined && iteration - this.#bestIteration >= earlyStop) {
+      return { best, stop: `stopped after iteration ${iteration}: no better validation RMSE than ${this.#bestRmse.toFixed(4)} of iteration ${this.#bestIteration}, which is kept` };
+    }
+    return { best };
+  }
+}
