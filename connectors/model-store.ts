@@ -1,0 +1,118 @@
+import type { Vector } from 'apache-arrow';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { DataError, UsageError } from '../engine/errors.ts';
+import { atomicOutput, checkOutput } from './atomic-output.ts';
+import type { AtomicOutputOptions } from './atomic-output.ts';
+import { readFactors, writeFactors } from './factor-table.ts';
+import type { FactorTable } from './factor-table.ts';
+import { fileProblem } from './file-problem.ts';
+import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
+import { encodeMetadata, readMetadata } from './model-metadata.ts';
+import type { ModelMetadata } from './model-metadata.ts';
+import type { Codec } from './parquet/backend.ts';
+import { isDatasetEntry } from './parquet-sink.ts';
+import { recoverOutput } from './temporaries.ts';
+
+/** A model as it lies on disk: the layout of Spark's ALSModel. */
+export interface StoredModel extends ModelMetadata {
+  /** Int32, Int64 or Utf8, ascending (text by bytes), without nulls. */
+  readonly userIds: Vector;
+  /** Row-major, rows x rank, in the order of the ids. */
+  readonly userFactors: Float32Array;
+  readonly itemIds: Vector;
+  readonly itemFactors: Float32Array;
+}
+
+export interface SaveModelOptions {
+  /** Replace a model that is there. Anything else than a model is never replaced. */
+  readonly force?: boolean;
+  /** Milliseconds since 1970 for the metadata; 0 by default, so that the same model is the same bytes. */
+  readonly timestamp?: number;
+  readonly uid?: string;
+  readonly codec?: Codec;
+}
+
+const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
+
+/**
+ * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling and renames it when it is complete
+ * and on the disk. The same model (and timestamp) gives the same bytes.
+ */
+export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
+  const users = toTable('user', model.userIds, model.userFactors, model.rank);
+  const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
+  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type };
+  const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
+  const output = await atomicOutput(directory, outputOptions(options.force));
+  try {
+    const codec = options.codec ?? 'snappy';
+    await mkdir(join(output.temporary, 'metadata'));
+    await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
+    await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
+    await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    await output.commit();
+  } catch (error) {
+    await output.discard();
+    throw fileProblem(error, 'save', directory);
+  }
+}
+
+/** Throws UsageError when a model may not be saved there, before any training is done. */
+export async function checkModelDirectory(directory: string, force = false): Promise<void> {
+  await checkOutput(directory, outputOptions(force));
+}
+
+/** Reads a model of ours or of Spark's; throws DataError that names the file that is missing or wrong. */
+export async function loadModel(directory: string): Promise<StoredModel> {
+  await recoverOutput(resolve(directory));
+  await requireFolders(directory);
+  const { metadata, storage } = await readMetadata(join(directory, 'metadata'));
+  const users = await readFactors(join(directory, 'userFactors'), metadata.rank);
+  const items = await readFactors(join(directory, 'itemFactors'), metadata.rank);
+  if (storage !== undefined) {
+    checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
+    checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
+  }
+  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors };
+}
+
+function outputOptions(force: boolean | undefined): AtomicOutputOptions {
+  return { kind: 'folder', force, recognizes: isModelEntry, durable: true };
+}
+
+/** What a model's folder consists of. */
+function isModelEntry(path: string): boolean {
+  const [folder, ...rest] = path.split('/');
+  if (!folders.some((name) => name === folder)) return false;
+  const inside = rest.join('/');
+  return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
+}
+
+function toTable(side: string, ids: Vector, factors: Float32Array, rank: number): FactorTable {
+  const type = idTypeOf(ids.type);
+  if (type === undefined) throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
+  if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
+  if (factors.length !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.length} values, need ${ids.length} x ${rank}`, { phase: 'save' });
+  const table = { ids: joinIds(type, ids.data), factors };
+  const descent = firstDescent(table.ids);
+  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
+  return table;
+}
+
+function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
+  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${idCount(ids)} rows, and the metadata say ${count}`, { phase: 'load', file: folder });
+  if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
+}
+
+async function requireFolders(directory: string): Promise<void> {
+  for (const path of [directory, ...folders.map((folder) => join(directory, folder))]) {
+    try {
+      if ((await stat(path)).isDirectory()) continue;
+    } catch (error) {
+      const problem = fileProblem(error, 'load', path);
+      if (path === directory || !(problem instanceof DataError)) throw problem;
+    }
+    throw new DataError(path === directory ? 'this is a file, not a model' : 'this is no model: the folder is missing', { phase: 'load', file: path });
+  }
+}
