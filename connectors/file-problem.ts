@@ -1,8 +1,9 @@
 import { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';
 
-/** The `code` of a system error ("ENOENT", ...), if it is one. */
+/** The `code` of a system error ("ENOENT", ...), if it is one; Node's own "ERR_…" are no system errors. */
 export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
+  return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 
 /** Turns what the file system throws into an error that says what happened, to which file, and what to do. */

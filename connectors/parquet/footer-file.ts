@@ -11,16 +11,14 @@ import { readThrift } from './thrift.ts';
  * column chunk lies inside the file. Throws DataError that names the file.
  */
 export async function readFooter(file: string): Promise<Footer> {
-  let handle: FileHandle;
+  let handle: FileHandle | undefined;
   try {
     handle = await open(file, 'r');
+    return await readFooterOf(handle, file);
   } catch (error) {
     throw fileProblem(error, 'read', file);
-  }
-  try {
-    return await readFooterOf(handle, file);
   } finally {
-    await handle.close();
+    await handle?.close();
   }
 }
 

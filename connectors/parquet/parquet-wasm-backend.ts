@@ -4,7 +4,7 @@ import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
 import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
@@ -78,7 +78,10 @@ class WasmFileReader implements ParquetFileReader {
 
   private async *readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
     const { instance, parquet } = this;
-    const wish = { batchSize: options.batchSize, rowGroups: [rowGroup], ...(options.columns && { columns: [...options.columns] }) };
+    const { batchSize, columns } = options;
+    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" perhaps nothing.
+    const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
+    const wish = { batchSize, rowGroups: [rowGroup], ...exact };
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();
     try {
@@ -86,7 +89,7 @@ class WasmFileReader implements ParquetFileReader {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
         if (done || value === undefined) return;
         const bytes = instance.guardSync(() => value.intoIPCStream());
-        for (const batch of RecordBatchReader.from(bytes)) yield plainBatch(batch);
+        for (const batch of RecordBatchReader.from(bytes)) yield onlyColumns(plainBatch(batch), columns);
       }
     } finally {
       await instance.guard(() => reader.cancel()).catch(() => instance.discard());
@@ -106,12 +109,17 @@ class WasmFileReader implements ParquetFileReader {
   }
 }
 
+function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined): RecordBatch {
+  if (columns === undefined || columns.length === batch.numCols) return batch;
+  return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
+}
+
 /** Names the place; what the decoder throws are plain strings, errors of its own, or traps. */
 function problem(error: unknown, file: string, rowGroup?: number): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase: 'read', file, rowGroup, cause: error };
   if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
-  if (error instanceof Error && 'code' in error) return fileProblem(error, 'read', file);
+  if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
   const message = error instanceof Error ? error.message : String(error);
   return new DataError(`the Parquet data cannot be decoded: ${message}`, details);
 }

@@ -4,7 +4,7 @@ import { RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
 import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import type { ParquetWasm } from './wasm-instance.ts';
@@ -113,7 +113,7 @@ class WasmFileWriter implements ParquetFileWriter {
 
   private problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
-    if (error instanceof Error && 'code' in error) return fileProblem(error, 'write', this.file);
+    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
     const message = error instanceof Error ? error.message : String(error);
     return new DataError(`the Parquet encoder refused the data: ${message}`, { phase: 'write', file: this.file, cause: error });
   }

@@ -4,7 +4,7 @@ import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
 import { readExactly, readFooter } from './footer-file.ts';
 import type { ColumnChunkInfo, Footer } from './footer.ts';
@@ -151,7 +151,7 @@ async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<num
 /** The library throws strings and errors of many kinds. */
 function problem(error: unknown, place: Place): Error {
   if (error instanceof FactorFlowError) return error;
-  if (error instanceof Error && 'code' in error && String(error.code).startsWith('E') && !String(error.code).startsWith('ERR_')) return fileProblem(error, 'read', place.file);
+  if (errorCode(error) !== undefined) return fileProblem(error, 'read', place.file);
   const message = error instanceof Error ? error.message : String(error);
   return new DataError(`parquetjs-lite cannot read the data: ${message}`, { phase: 'read', ...place, cause: error, advice: 'Try the backend parquet-wasm' });
 }

@@ -5,7 +5,7 @@ import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
@@ -98,7 +98,7 @@ class LiteFileWriter implements ParquetFileWriter {
 
   private problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
-    if (error instanceof Error && 'code' in error) return fileProblem(error, 'write', this.file);
+    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
     const message = error instanceof Error ? error.message : String(error);
     return new DataError(`parquetjs-lite cannot write the row: ${message}`, { phase: 'write', file: this.file, row: this.rows, advice: 'Use the backend parquet-wasm' });
   }
