@@ -124,7 +124,8 @@ class AlsRun {
 
   /** Frees whatever the run still holds on the device. */
   release(): void {
-    for (const ref of [...this.#live.values()]) this.#release(ref);
+    for (const ref of this.#live.values()) this.#device.release(ref);
+    this.#live.clear();
   }
 
   /** Solves every row of `side` from the other side's factors; `kept` is a version that must survive. */

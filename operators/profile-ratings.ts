@@ -42,8 +42,7 @@ export class ProfileRatings implements Sink<RatingsSummary> {
     for await (const batch of input) {
       for (const side of sides) side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
       const values = at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
-      for (let i = 0; values !== undefined && i < batch.numRows; i++) {
-        const value = values[i];
+      for (const value of values?.subarray(0, batch.numRows) ?? []) {
         sum += value;
         squares += value * value;
         if (value < least) least = value;

@@ -122,10 +122,9 @@ function withoutRows(columns: readonly Data[], bad: readonly number[], rows: num
     else keep[i - b] = i;
   }
   return columns.map((data) => {
-    if (data.values instanceof Float32Array || data.values instanceof Float64Array) {
-      const values = data.values;
-      return makeData({ type: data.type as Float32, length: keep.length, data: Float64Array.from(keep, (i) => values[i]) as never });
-    }
+    const { values } = data;
+    if (values instanceof Float32Array) return makeData({ type: new Float32(), length: keep.length, data: Float32Array.from(keep, (i) => values[i]) });
+    if (values instanceof Float64Array) return makeData({ type: new Float64(), length: keep.length, data: Float64Array.from(keep, (i) => values[i]) });
     return keysToVector(takeKeys(keysFromData(data, keyTypeOf(data.type, 'id')), keep)).data[0];
   });
 }

@@ -1,0 +1,59 @@
+import type { RecordBatch } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { Session } from '../../index.ts';
+import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../support/ratings.ts';
+
+const rows = randomRatings(3, 200, 150, 6000);
+
+async function split(triples: readonly Triple[], seed: number): Promise<string[][]> {
+  await using session = await Session.create({ workers: 1 });
+  const parts = session.from(ratingBatches(triples, 700)).randomSplit([0.8, 0.1, 0.1], { seed });
+  return Promise.all(parts.map(async (part) => (await rowsOf(part)).sort()));
+}
+
+async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<string[]> {
+  const all: string[] = [];
+  for await (const batch of batches) for (const row of batch.toArray()) all.push(JSON.stringify(row));
+  return all;
+}
+
+describe('random-split', () => {
+  it('gives disjoint parts of about the asked sizes that cover everything', async () => {
+    const parts = await split(rows, 1);
+    expect(parts.flat().sort()).toEqual((await rowsOfAll()).sort());
+    expect(parts[0].length / rows.length).toBeGreaterThan(0.77);
+    expect(parts[0].length / rows.length).toBeLessThan(0.83);
+    expect(parts[1].length / rows.length).toBeGreaterThan(0.08);
+  });
+
+  it("doesn't depend on the order of rows, and does on the seed", async () => {
+    const parts = await split(rows, 1);
+    expect(await split(shuffled(rows, 9), 1)).toEqual(parts);
+    expect(await split(rows, 2)).not.toEqual(parts);
+  });
+
+  it('keeps repetitions of a pair together, and every column of a row', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const values = Array.from({ length: 400 }, (_, i) => i % 40);
+    const batch = batchOf({
+      name: { type: 'utf8', values: values.map((value) => `n${value}`) },
+      score: { type: 'float64', values },
+      item: { type: 'int64', values: values.map(BigInt) },
+    });
+    const [left, right] = await Promise.all(session.from([batch]).randomSplit([1, 1], { seed: 5 }).map(rowsOf));
+    const names = (part: string[]) => new Set(part.map((row) => JSON.parse(row).name as string));
+    expect(left.length + right.length).toBe(400);
+    expect([...names(left)].some((name) => names(right).has(name))).toBe(false);
+    for (const row of left) expect(JSON.parse(row).name).toBe(`n${JSON.parse(row).score}`);
+  });
+
+  it('refuses weights that are not positive', async () => {
+    await using session = await Session.create({ workers: 1 });
+    expect(() => session.from(ratingBatches(rows)).randomSplit([1, 0])).toThrow('split weights must be positive');
+  });
+
+  async function rowsOfAll(): Promise<string[]> {
+    await using session = await Session.create({ workers: 1 });
+    return rowsOf(session.from(ratingBatches(rows)));
+  }
+});
