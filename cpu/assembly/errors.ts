@@ -1,0 +1,93 @@
+/**
+ * Errors over ratings, summed in float64 in row order: each rating's error is a float32 r_uv - x_uᵀθ_v.
+ */
+import { VECTOR, WORD, indexAt, multiplyAdd, sumLanesOfFour } from './simd';
+import { dot } from './vectors';
+
+/** Σ e² and Σ |e| over `rows` rows, added to the two float64 at `sums`. Offsets, indices and values as in updateRows. */
+export function addErrors(
+  rowFactors: usize,
+  columnFactors: usize,
+  size: usize,
+  offsets: usize,
+  indices: usize,
+  values: usize,
+  rows: i32,
+  sums: usize,
+): void {
+  let squared = load<f64>(sums);
+  let absolute = load<f64>(sums, 8);
+  let rating = 0;
+  const origin = load<i32>(offsets);
+  for (let row = 0; row < rows; row++) {
+    offsets += WORD;
+    const end = load<i32>(offsets) - origin;
+    for (; rating + 4 <= end; rating += 4) {
+      const errors = f32x4.sub(v128.load(values + (<usize>rating << 2)), dotFour(rowFactors, columnFactors, size, indices, rating));
+      const error0 = <f64>f32x4.extract_lane(errors, 0);
+      const error1 = <f64>f32x4.extract_lane(errors, 1);
+      const error2 = <f64>f32x4.extract_lane(errors, 2);
+      const error3 = <f64>f32x4.extract_lane(errors, 3);
+      squared += error0 * error0 + error1 * error1 + (error2 * error2 + error3 * error3);
+      absolute += abs(error0) + abs(error1) + (abs(error2) + abs(error3));
+    }
+    for (; rating < end; rating++) {
+      const column = columnFactors + indexAt(indices, rating) * size;
+      const error = <f64>(load<f32>(values + (<usize>rating << 2)) - dot(rowFactors, column, size));
+      squared += error * error;
+      absolute += abs(error);
+    }
+    rowFactors += size;
+  }
+  store<f64>(sums, squared);
+  store<f64>(sums, absolute, 8);
+}
+
+/** xᵀθ of four consecutive ratings. */
+@inline
+function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32): v128 {
+  let at0 = theta + indexAt(indices, first) * size;
+  let at1 = theta + indexAt(indices, first + 1) * size;
+  let at2 = theta + indexAt(indices, first + 2) * size;
+  let at3 = theta + indexAt(indices, first + 3) * size;
+  let sum0 = f32x4.splat(0);
+  let sum1 = sum0;
+  let sum2 = sum0;
+  let sum3 = sum0;
+  const end = x + size;
+  for (; x < end; x += 2 * VECTOR) {
+    const low = v128.load(x);
+    const high = v128.load(x, 16);
+    sum0 = multiplyAdd(v128.load(at0), low, sum0);
+    sum1 = multiplyAdd(v128.load(at1), low, sum1);
+    sum2 = multiplyAdd(v128.load(at2), low, sum2);
+    sum3 = multiplyAdd(v128.load(at3), low, sum3);
+    sum0 = multiplyAdd(v128.load(at0, 16), high, sum0);
+    sum1 = multiplyAdd(v128.load(at1, 16), high, sum1);
+    sum2 = multiplyAdd(v128.load(at2, 16), high, sum2);
+    sum3 = multiplyAdd(v128.load(at3, 16), high, sum3);
+    at0 += 2 * VECTOR;
+    at1 += 2 * VECTOR;
+    at2 += 2 * VECTOR;
+    at3 += 2 * VECTOR;
+  }
+  return sumLanesOfFour(sum0, sum1, sum2, sum3);
+}
+
+/** Σ n_u ‖x_u‖² over `rows` rows, added to the float64 at `sum`. `offsets`: Int32[rows + 1]. */
+export function addWeightedNorms(factors: usize, size: usize, offsets: usize, rows: i32, sum: usize): void {
+  let total = load<f64>(sum);
+  for (let row = 0; row < rows; row++) {
+    const count = load<i32>(offsets, 4) - load<i32>(offsets);
+    let norm: f64 = 0;
+    for (let j: usize = 0; j < size; j += 2 * WORD) {
+      const even = <f64>load<f32>(factors + j);
+      const odd = <f64>load<f32>(factors + j, 4);
+      norm += even * even + odd * odd;
+    }
+    total += <f64>count * norm;
+    offsets += WORD;
+    factors += size;
+  }
+  store<f64>(sum, total);
+}

@@ -1,0 +1,9 @@
+/** The exported kernels. None keeps a state: every address comes in, so all threads share one memory. */
+export { addNormalEquations, addDiagonal } from './normal-equations';
+export { solveCholesky } from './cholesky';
+export { solveDual } from './dual';
+export { solveFormed, solveMatrixFree } from './conjugate-gradient';
+export { accumulateRow, solveAccumulated, updateRows } from './update';
+export { addErrors, addWeightedNorms } from './errors';
+export { predictPairs } from './predict';
+export { beginTopN, offerColumns, finishTopN } from './top-n';

@@ -1,0 +1,233 @@
+/**
+ * The normal equations of one row u (cuMF, eq. 2; the "hermitian" and the "bias" of cuMF_ALS, section II):
+ *
+ *     A = Σ θ_v θ_vᵀ      stride x stride, row-major, upper triangle: element (i, j) is valid where j >= i
+ *     b = Σ r_uv θ_v      stride
+ *
+ * Ratings are taken in tiles of TILE_ROWS gathered rows of θ, contiguous in `tile` so that the whole tile stays in the
+ * first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
+ *
+ *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
+ *
+ * The order of the sums is fixed by the ratings' order alone, tile by tile.
+ */
+import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
+import { clear } from './vectors';
+
+/** Rows of a tile: 8 KiB at rank 64. */
+export const TILE_ROWS: i32 = 32;
+
+/**
+ * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as does the target.
+ * `accumulate` false: the target is overwritten.
+ */
+export function multiplyBlock(left: usize, right: usize, rowBytes: usize, count: i32, target: usize, accumulate: bool): void {
+  const target1 = target + rowBytes;
+  const target2 = target1 + rowBytes;
+  const target3 = target2 + rowBytes;
+  let sum00 = f32x4.splat(0);
+  let sum01 = sum00;
+  let sum10 = sum00;
+  let sum11 = sum00;
+  let sum20 = sum00;
+  let sum21 = sum00;
+  let sum30 = sum00;
+  let sum31 = sum00;
+  if (accumulate) {
+    sum00 = v128.load(target);
+    sum01 = v128.load(target, 16);
+    sum10 = v128.load(target1);
+    sum11 = v128.load(target1, 16);
+    sum20 = v128.load(target2);
+    sum21 = v128.load(target2, 16);
+    sum30 = v128.load(target3);
+    sum31 = v128.load(target3, 16);
+  }
+  for (let k = 0; k < count; k++) {
+    const right0 = v128.load(right);
+    const right1 = v128.load(right, 16);
+    let element = v128.load32_splat(left);
+    sum00 = multiplyAdd(element, right0, sum00);
+    sum01 = multiplyAdd(element, right1, sum01);
+    element = v128.load32_splat(left, 4);
+    sum10 = multiplyAdd(element, right0, sum10);
+    sum11 = multiplyAdd(element, right1, sum11);
+    element = v128.load32_splat(left, 8);
+    sum20 = multiplyAdd(element, right0, sum20);
+    sum21 = multiplyAdd(element, right1, sum21);
+    element = v128.load32_splat(left, 12);
+    sum30 = multiplyAdd(element, right0, sum30);
+    sum31 = multiplyAdd(element, right1, sum31);
+    left += rowBytes;
+    right += rowBytes;
+  }
+  v128.store(target, sum00);
+  v128.store(target, sum01, 16);
+  v128.store(target1, sum10);
+  v128.store(target1, sum11, 16);
+  v128.store(target2, sum20);
+  v128.store(target2, sum21, 16);
+  v128.store(target3, sum30);
+  v128.store(target3, sum31, 16);
+}
+
+/** The upper 4 x 8 and the lower right 4 x 4 of an 8 x 8 block on the diagonal, in 12 accumulators; the lower left 4 x 4 becomes 0. */
+function multiplyDiagonalBlock(tile: usize, rowBytes: usize, count: i32, target: usize, accumulate: bool): void {
+  let sum00 = f32x4.splat(0);
+  let sum01 = sum00;
+  let sum10 = sum00;
+  let sum11 = sum00;
+  let sum20 = sum00;
+  let sum21 = sum00;
+  let sum30 = sum00;
+  let sum31 = sum00;
+  let sum41 = sum00;
+  let sum51 = sum00;
+  let sum61 = sum00;
+  let sum71 = sum00;
+  const target2 = target + 2 * rowBytes;
+  const target4 = target2 + 2 * rowBytes;
+  const target6 = target4 + 2 * rowBytes;
+  if (accumulate) {
+    sum00 = v128.load(target);
+    sum01 = v128.load(target, 16);
+    sum10 = v128.load(target + rowBytes);
+    sum11 = v128.load(target + rowBytes, 16);
+    sum20 = v128.load(target2);
+    sum21 = v128.load(target2, 16);
+    sum30 = v128.load(target2 + rowBytes);
+    sum31 = v128.load(target2 + rowBytes, 16);
+    sum41 = v128.load(target4, 16);
+    sum51 = v128.load(target4 + rowBytes, 16);
+    sum61 = v128.load(target6, 16);
+    sum71 = v128.load(target6 + rowBytes, 16);
+  } else {
+    v128.store(target4, sum00);
+    v128.store(target4 + rowBytes, sum00);
+    v128.store(target6, sum00);
+    v128.store(target6 + rowBytes, sum00);
+  }
+  for (let k = 0; k < count; k++) {
+    const right0 = v128.load(tile);
+    const right1 = v128.load(tile, 16);
+    let element = v128.load32_splat(tile);
+    sum00 = multiplyAdd(element, right0, sum00);
+    sum01 = multiplyAdd(element, right1, sum01);
+    element = v128.load32_splat(tile, 4);
+    sum10 = multiplyAdd(element, right0, sum10);
+    sum11 = multiplyAdd(element, right1, sum11);
+    element = v128.load32_splat(tile, 8);
+    sum20 = multiplyAdd(element, right0, sum20);
+    sum21 = multiplyAdd(element, right1, sum21);
+    element = v128.load32_splat(tile, 12);
+    sum30 = multiplyAdd(element, right0, sum30);
+    sum31 = multiplyAdd(element, right1, sum31);
+    sum41 = multiplyAdd(v128.load32_splat(tile, 16), right1, sum41);
+    sum51 = multiplyAdd(v128.load32_splat(tile, 20), right1, sum51);
+    sum61 = multiplyAdd(v128.load32_splat(tile, 24), right1, sum61);
+    sum71 = multiplyAdd(v128.load32_splat(tile, 28), right1, sum71);
+    tile += rowBytes;
+  }
+  v128.store(target, sum00);
+  v128.store(target, sum01, 16);
+  v128.store(target + rowBytes, sum10);
+  v128.store(target + rowBytes, sum11, 16);
+  v128.store(target2, sum20);
+  v128.store(target2, sum21, 16);
+  v128.store(target2 + rowBytes, sum30);
+  v128.store(target2 + rowBytes, sum31, 16);
+  v128.store(target4, sum41, 16);
+  v128.store(target4 + rowBytes, sum51, 16);
+  v128.store(target6, sum61, 16);
+  v128.store(target6 + rowBytes, sum71, 16);
+}
+
+/** The upper triangle of tileᵀ tile, `size` bytes a row (a multiple of 32), added to or written over `matrix`. */
+export function addTile(tile: usize, size: usize, count: i32, matrix: usize, accumulate: bool): void {
+  for (let i: usize = 0; i < size; i += 2 * VECTOR) {
+    const row0 = matrix + (i >> 2) * size;
+    const row4 = row0 + 4 * size;
+    multiplyDiagonalBlock(tile + i, size, count, row0 + i, accumulate);
+    for (let j = i + 2 * VECTOR; j < size; j += 2 * VECTOR) {
+      multiplyBlock(tile + i, tile + j, size, count, row0 + j, accumulate);
+      multiplyBlock(tile + i + VECTOR, tile + j, size, count, row4 + j, accumulate);
+    }
+  }
+}
+
+/** Copies `count` rows of θ into the tile and adds r θ of each to `bias`. */
+function gatherTile(theta: usize, size: usize, indices: usize, values: usize, count: i32, tile: usize, bias: usize): void {
+  let k = 0;
+  for (; k + 2 <= count; k += 2) {
+    let source0 = theta + indexAt(indices, k) * size;
+    let source1 = theta + indexAt(indices, k + 1) * size;
+    const rating0 = v128.load32_splat(values + (<usize>k) * WORD);
+    const rating1 = v128.load32_splat(values + (<usize>k) * WORD, 4);
+    let target0 = tile + (<usize>k) * size;
+    let target1 = target0 + size;
+    const end = bias + size;
+    for (let sum = bias; sum < end; sum += VECTOR) {
+      const row0 = v128.load(source0);
+      const row1 = v128.load(source1);
+      v128.store(target0, row0);
+      v128.store(target1, row1);
+      v128.store(sum, multiplyAdd(rating1, row1, multiplyAdd(rating0, row0, v128.load(sum))));
+      source0 += VECTOR;
+      source1 += VECTOR;
+      target0 += VECTOR;
+      target1 += VECTOR;
+    }
+  }
+  if (k < count) {
+    const source = theta + indexAt(indices, k) * size;
+    const rating = v128.load32_splat(values + (<usize>k) * WORD);
+    const target = tile + (<usize>k) * size;
+    for (let j: usize = 0; j < size; j += VECTOR) {
+      const row = v128.load(source + j);
+      v128.store(target + j, row);
+      v128.store(bias + j, multiplyAdd(rating, row, v128.load(bias + j)));
+    }
+  }
+}
+
+/**
+ * Adds `count` ratings to A and b (or starts them, when `accumulate` is false). Summing a row in several calls gives the
+ * same bits as in one when every call but the last has a multiple of TILE_ROWS ratings.
+ * `size`: bytes of a row of θ, A and b. `tile`: TILE_ROWS * size bytes.
+ */
+export function addNormalEquations(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  count: i32,
+  matrix: usize,
+  bias: usize,
+  tile: usize,
+  accumulate: bool,
+): void {
+  if (!accumulate) clear(bias, size);
+  let started = accumulate;
+  for (let first = 0; first < count; first += TILE_ROWS) {
+    const rows = min(count - first, TILE_ROWS);
+    const offset = (<usize>first) * WORD;
+    gatherTile(theta, size, indices + offset, values + offset, rows, tile, bias);
+    addTile(tile, size, rows, matrix, started);
+    started = true;
+  }
+}
+
+/** Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite. */
+export function addDiagonal(matrix: usize, size: usize, rank: i32, value: f32): void {
+  const step = size + WORD;
+  const columns = <i32>(size >> 2);
+  let element = matrix;
+  for (let i = 0; i < rank; i++) {
+    store<f32>(element, load<f32>(element) + value);
+    element += step;
+  }
+  for (let i = rank; i < columns; i++) {
+    store<f32>(element, load<f32>(element) + 1);
+    element += step;
+  }
+}

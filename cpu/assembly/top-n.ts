@@ -1,0 +1,155 @@
+/**
+ * The best columns of a group of rows by xᵀθ, a tile of columns at a time, scores never stored.
+ *
+ *     rowPanels    panels of four rows: [rank][4]; missing rows are zero
+ *     columnPanel  eight columns: [rank][8], packed anew for each eight and used by all rows of the group
+ *     thresholds   Float32[rows rounded up to 4]: score of the worst entry kept; Infinity for missing rows
+ *     scores, items  one heap of n entries a row (heap.ts)
+ *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
+ *
+ * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Hardly any block has
+ * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Columns come in
+ * ascending order and must be greater than the threshold to enter: of equal scores the lower column stays.
+ */
+import { multiplyAdd } from './simd';
+import { clearHeap, replaceRoot, sortHeap } from './heap';
+
+/** Columns of a column panel: one byte of the mask. */
+const COLUMNS: i32 = 8;
+
+/** Packs rows into panels and empties their heaps. */
+export function beginTopN(
+  rowFactors: usize,
+  size: usize,
+  rank: i32,
+  rows: i32,
+  n: i32,
+  rowPanels: usize,
+  thresholds: usize,
+  scores: usize,
+  items: usize,
+): void {
+  for (let row = 0; row < ((rows + 3) & ~3); row++) {
+    const source = rowFactors + <usize>row * size;
+    const target = rowPanels + (<usize>(row & ~3) * <usize>rank + <usize>(row & 3)) * 4;
+    for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 4), row < rows ? load<f32>(source + (k << 2)) : 0);
+    store<f32>(thresholds + (<usize>row << 2), row < rows ? -Infinity : Infinity);
+    const heap = (<usize>row * <usize>n) << 2;
+    if (row < rows) clearHeap(scores + heap, items + heap, n);
+  }
+}
+
+/** Eight columns side by side; missing ones are zero. */
+function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, panel: usize): void {
+  for (let column = 0; column < COLUMNS; column++) {
+    const source = columnFactors + <usize>column * size;
+    const target = panel + (<usize>column << 2);
+    for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 5), column < count ? load<f32>(source + (k << 2)) : 0);
+  }
+}
+
+/** Forms the 4 x 8 scores; true, and stored at `block`, when one of them exceeds its row's threshold. */
+function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: usize, block: usize): bool {
+  let sum00 = f32x4.splat(0);
+  let sum01 = sum00;
+  let sum10 = sum00;
+  let sum11 = sum00;
+  let sum20 = sum00;
+  let sum21 = sum00;
+  let sum30 = sum00;
+  let sum31 = sum00;
+  const end = rowPanel + (<usize>rank << 4);
+  while (rowPanel < end) {
+    const right0 = v128.load(columnPanel);
+    const right1 = v128.load(columnPanel, 16);
+    let element = v128.load32_splat(rowPanel);
+    sum00 = multiplyAdd(element, right0, sum00);
+    sum01 = multiplyAdd(element, right1, sum01);
+    element = v128.load32_splat(rowPanel, 4);
+    sum10 = multiplyAdd(element, right0, sum10);
+    sum11 = multiplyAdd(element, right1, sum11);
+    element = v128.load32_splat(rowPanel, 8);
+    sum20 = multiplyAdd(element, right0, sum20);
+    sum21 = multiplyAdd(element, right1, sum21);
+    element = v128.load32_splat(rowPanel, 12);
+    sum30 = multiplyAdd(element, right0, sum30);
+    sum31 = multiplyAdd(element, right1, sum31);
+    rowPanel += 16;
+    columnPanel += 32;
+  }
+  let threshold = v128.load32_splat(thresholds);
+  let above = v128.or(f32x4.gt(sum00, threshold), f32x4.gt(sum01, threshold));
+  threshold = v128.load32_splat(thresholds, 4);
+  above = v128.or(above, v128.or(f32x4.gt(sum10, threshold), f32x4.gt(sum11, threshold)));
+  threshold = v128.load32_splat(thresholds, 8);
+  above = v128.or(above, v128.or(f32x4.gt(sum20, threshold), f32x4.gt(sum21, threshold)));
+  threshold = v128.load32_splat(thresholds, 12);
+  above = v128.or(above, v128.or(f32x4.gt(sum30, threshold), f32x4.gt(sum31, threshold)));
+  if (!v128.any_true(above)) return false;
+  v128.store(block, sum00);
+  v128.store(block, sum01, 16);
+  v128.store(block, sum10, 32);
+  v128.store(block, sum11, 48);
+  v128.store(block, sum20, 64);
+  v128.store(block, sum21, 80);
+  v128.store(block, sum30, 96);
+  v128.store(block, sum31, 112);
+  return true;
+}
+
+/** Lets the eight scores of one row at `block` enter its heap. */
+function enter(block: usize, left: u32, first: u32, count: i32, threshold: usize, scores: usize, items: usize, n: i32): void {
+  let worst = load<f32>(threshold);
+  for (let column = 0; column < count; column++) {
+    const score = load<f32>(block + (<usize>column << 2));
+    if (score > worst && ((left >> column) & 1) == 0) {
+      replaceRoot(scores, items, n, score, first + column);
+      worst = load<f32>(scores);
+    }
+  }
+  store<f32>(threshold, worst);
+}
+
+/**
+ * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, to all rows.
+ * `mask` covers these columns, or is 0. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
+ */
+export function offerColumns(
+  rowPanels: usize,
+  rows: i32,
+  columnFactors: usize,
+  size: usize,
+  rank: i32,
+  first: u32,
+  columns: i32,
+  mask: usize,
+  n: i32,
+  thresholds: usize,
+  scores: usize,
+  items: usize,
+  work: usize,
+): void {
+  const block = work + (<usize>rank << 5);
+  for (let column = 0; column < columns; column += COLUMNS) {
+    const count = min(columns - column, COLUMNS);
+    packColumns(columnFactors + <usize>column * size, size, rank, count, work);
+    for (let row = 0; row < rows; row += 4) {
+      const threshold = thresholds + (<usize>row << 2);
+      if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, threshold, block)) continue;
+      for (let r = row; r < min(row + 4, rows); r++) {
+        const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;
+        const heap = (<usize>r * <usize>n) << 2;
+        const at = <usize>(r - row) << 2;
+        enter(block + (at << 3), left, first + column, count, threshold + at, scores + heap, items + heap, n);
+      }
+    }
+  }
+}
+
+/** Puts every row's list in order, best first. */
+export function finishTopN(rows: i32, n: i32, scores: usize, items: usize): void {
+  for (let row = 0; row < rows; row++) {
+    const heap = (<usize>row * <usize>n) << 2;
+    sortHeap(scores + heap, items + heap, n);
+  }
+}

@@ -1,0 +1,39 @@
+/** Dense vectors of `bytes` = 4 * stride bytes (a multiple of 32), padding lanes zero. */
+import { VECTOR, multiplyAdd, sumLanes } from './simd';
+
+/** y = 0 */
+export function clear(y: usize, bytes: usize): void {
+  const zero = f32x4.splat(0);
+  for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, zero);
+}
+
+/** y = x */
+export function copy(y: usize, x: usize, bytes: usize): void {
+  for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, v128.load(x + j));
+}
+
+/** y = a x */
+export function scale(y: usize, a: f32, x: usize, bytes: usize): void {
+  const factor = f32x4.splat(a);
+  for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, f32x4.mul(factor, v128.load(x + j)));
+}
+
+/** aᵀb, in two interleaved chains of sums. */
+@inline
+export function dot(a: usize, b: usize, bytes: usize): f32 {
+  let even = f32x4.splat(0);
+  let odd = even;
+  for (let j: usize = 0; j < bytes; j += 2 * VECTOR) {
+    even = multiplyAdd(v128.load(a + j), v128.load(b + j), even);
+    odd = multiplyAdd(v128.load(a + j, 16), v128.load(b + j, 16), odd);
+  }
+  return sumLanes(f32x4.add(even, odd));
+}
+
+/** True when no element is infinite or NaN: x * 0 is then 0 everywhere. */
+export function allFinite(x: usize, bytes: usize): bool {
+  const zero = f32x4.splat(0);
+  let sum = zero;
+  for (let j: usize = 0; j < bytes; j += VECTOR) sum = f32x4.add(sum, f32x4.mul(v128.load(x + j), zero));
+  return sumLanes(sum) == 0;
+}

@@ -1,0 +1,166 @@
+import { UsageError } from '../engine/errors.ts';
+import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
+
+export type KernelBuild = 'relaxed-simd' | 'simd';
+
+/**
+ * The WebAssembly kernels of cpu/assembly, where equations and layouts stand.
+ *
+ * Contract: all addresses are bytes in the shared memory, 16-byte aligned for matrices; `size` is the bytes of one factor
+ * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
+ * kernel keeps no state, and its result depends on its arguments alone.
+ */
+export interface Kernels {
+  /** A (upper triangle, size x stride) and b of `count` ratings; added when `accumulate` is 1. tile: 32 * size bytes. */
+  addNormalEquations(
+    theta: number,
+    size: number,
+    indices: number,
+    values: number,
+    count: number,
+    matrix: number,
+    bias: number,
+    tile: number,
+    accumulate: 0 | 1,
+  ): void;
+  /** Adds `value` to the first `rank` diagonal elements and 1 to the padding's. */
+  addDiagonal(matrix: number, size: number, rank: number, value: number): void;
+  /** A x = b; A and b are overwritten; inverse: size bytes. 0 when A is not positive definite. */
+  solveCholesky(matrix: number, size: number, b: number, x: number, inverse: number): 0 | 1;
+  /** The same x through the count x count dual. With w = 4 * count rounded up to 32: matrix w² / 4, transposed w * size / 4, work 3 w bytes. */
+  solveDual(
+    theta: number,
+    size: number,
+    indices: number,
+    values: number,
+    count: number,
+    shift: number,
+    x: number,
+    matrix: number,
+    transposed: number,
+    work: number,
+  ): 0 | 1;
+  /** CG on a formed A (upper triangle), warm-started from x. work: 3 * size + 64 bytes. */
+  solveFormed(matrix: number, size: number, b: number, x: number, steps: number, work: number): void;
+  /**
+   * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
+   * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 64 bytes.
+   */
+  solveMatrixFree(
+    theta: number,
+    size: number,
+    indices: number,
+    values: number,
+    count: number,
+    kept: number,
+    shift: number,
+    x: number,
+    steps: number,
+    panels: number,
+    work: number,
+  ): void;
+  /** Half an iteration over `rows` rows whose ratings lie in memory; -1 or the first row without a finite solution. */
+  updateRows(
+    theta: number,
+    size: number,
+    rank: number,
+    offsets: number,
+    indices: number,
+    values: number,
+    rows: number,
+    lambda: number,
+    output: number,
+    previous: number,
+    cgBelow: number,
+    steps: number,
+    workspace: number,
+    workspaceBytes: number,
+  ): number;
+  /** A part of a row too long for one call: its ratings go into the workspace's A and b. */
+  accumulateRow(theta: number, size: number, indices: number, values: number, count: number, accumulate: 0 | 1, workspace: number): void;
+  /** Solves the row accumulated; 0 when the solution is not finite. */
+  solveAccumulated(
+    size: number,
+    rank: number,
+    shift: number,
+    output: number,
+    previous: number,
+    exact: 0 | 1,
+    steps: number,
+    workspace: number,
+  ): 0 | 1;
+  /** Adds Σ e² and Σ |e| to the two float64 at `sums`. */
+  addErrors(
+    rowFactors: number,
+    columnFactors: number,
+    size: number,
+    offsets: number,
+    indices: number,
+    values: number,
+    rows: number,
+    sums: number,
+  ): void;
+  /** Adds Σ n_u ‖x_u‖² to the float64 at `sum`. */
+  addWeightedNorms(factors: number, size: number, offsets: number, rows: number, sum: number): void;
+  predictPairs(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, count: number, values: number): void;
+  /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds: 4 bytes a row, likewise. */
+  beginTopN(
+    rowFactors: number,
+    size: number,
+    rank: number,
+    rows: number,
+    n: number,
+    rowPanels: number,
+    thresholds: number,
+    scores: number,
+    items: number,
+  ): void;
+  /** Offers columns first .. first + columns - 1 to all rows. mask: 0, or [columns / 8][rows] bytes. work: 32 * rank + 128 bytes. */
+  offerColumns(
+    rowPanels: number,
+    rows: number,
+    columnFactors: number,
+    size: number,
+    rank: number,
+    first: number,
+    columns: number,
+    mask: number,
+    n: number,
+    thresholds: number,
+    scores: number,
+    items: number,
+    work: number,
+  ): void;
+  /** Orders the lists, best first. */
+  finishTopN(rows: number, n: number, scores: number, items: number): void;
+}
+
+/** (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is f32x4.relaxed_madd, 0xe4 0x01 f32x4.add. */
+const probes: Readonly<Record<KernelBuild, readonly number[]>> = {
+  'relaxed-simd': [10, 13, 1, 11, 0, 0x20, 0, 0x20, 0, 0x20, 0, 0xfd, 0x85, 0x02, 11],
+  simd: [10, 11, 1, 9, 0, 0x20, 0, 0x20, 0, 0xfd, 0xe4, 0x01, 11],
+};
+
+function supports(build: KernelBuild): boolean {
+  const header = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
+  const typeAndFunction = [1, 6, 1, 0x60, 1, 0x7b, 1, 0x7b, 3, 2, 1, 0];
+  return WebAssembly.validate(Uint8Array.from([...header, ...typeAndFunction, ...probes[build]]));
+}
+
+/** The faster build that this runtime can run. Throws UsageError where WebAssembly has no SIMD at all. */
+export function availableBuild(): KernelBuild {
+  if (supports('relaxed-simd')) return 'relaxed-simd';
+  if (supports('simd')) return 'simd';
+  throw new UsageError('this runtime has no WebAssembly SIMD, which the CPU kernels need', {
+    phase: 'cpu device',
+    advice: 'Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU (--device gpu)',
+  });
+}
+
+/** Compiles the kernels for a shared memory of at most 65,536 pages. One instance a thread; instances share nothing but the memory. */
+export function loadKernels(memory: WebAssembly.Memory, build: KernelBuild = availableBuild()): Kernels {
+  const text = atob(build === 'relaxed-simd' ? relaxedSimd : simd);
+  const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));
+  const instance = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
+  return instance.exports as unknown as Kernels;
+}

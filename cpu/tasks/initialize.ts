@@ -1,0 +1,30 @@
+import { gaussianPair, mix32, randomU32 } from '../../engine/random.ts';
+import type { InitializeTask } from '../../operators/tasks.ts';
+import type { TaskHandler } from '../handler.ts';
+
+/** Rows between two looks at the cancel flag. */
+const CHUNK_ROWS = 4_096;
+
+/** See InitializeTask. Element k of a row is a function of (seed, the row's key hash, k). */
+export const initialize: TaskHandler = (scope) => {
+  const { from, to, rank, seed } = scope.params as InitializeTask['params'];
+  const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
+  const { pointer, stride } = scope.matrix('factors');
+  const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
+  const row = new Float64Array(rank + (rank & 1));
+  // Two words of the seed: for each seed the 64-bit key of a row is another one, and rows stay distinct.
+  const [seedLow, seedHigh] = [mix32(seed, 1), mix32(seed, 2)];
+  for (let u = from; u < to && !((u - from) % CHUNK_ROWS === 0 && scope.cancelled()); u++) {
+    const [keyLow, keyHigh] = [low[u] ^ seedLow, high[u] ^ seedHigh];
+    let squares = 0;
+    for (let k = 0; k < rank; k += 2) {
+      gaussianPair(randomU32(keyLow, keyHigh, k), randomU32(keyLow, keyHigh, k + 1), row, k);
+      squares += row[k] ** 2 + (k + 1 < rank ? row[k + 1] ** 2 : 0);
+    }
+    const scale = 1 / Math.sqrt(squares);
+    const at = u * stride;
+    for (let k = 0; k < rank; k++) factors[at + k] = row[k] * scale;
+    factors.fill(0, at + rank, at + stride);
+  }
+  return { rows: to - from };
+};

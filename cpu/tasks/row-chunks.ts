@@ -1,0 +1,85 @@
+import type { Partition } from '../../engine/partition.ts';
+import { SCRATCH_BYTES, type TaskScope } from '../handler.ts';
+
+/** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the kernels' tiles of 32. */
+export const CHUNK_RATINGS = 65_536;
+const CHUNK_ROWS = 8_192;
+
+/** Bytes of scratch in front of the handler's own part: indices, values, offsets. */
+const WORKSPACE_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
+
+/** Bytes of scratch that are left to a handler that reads its block through rowChunks. */
+export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
+
+/** Some rows of a rating-block, or a piece of a long one, in WebAssembly memory. Addresses are those of scratch. */
+export interface RowChunk {
+  /** First row, a row of the block. */
+  readonly row: number;
+  readonly rows: number;
+  /** Ratings. */
+  readonly count: number;
+  /** False for a piece of a row that goes on: the others of its row come right before and after. */
+  readonly starts: boolean;
+  readonly ends: boolean;
+  /** Int32[rows + 1], absolute in the block for whole rows, and [0, count] for a piece. */
+  readonly offsets: number;
+  readonly indices: number;
+  readonly values: number;
+}
+
+export function workspaceOf(scope: TaskScope): number {
+  return scope.scratch + WORKSPACE_AT;
+}
+
+/**
+ * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is cancelled.
+ * Whether a row comes whole depends on its length alone: up to CHUNK_RATINGS, it does. `costPerRating` and `costPerRow`,
+ * in units of about a nanosecond, keep a chunk of ordinary rows to some milliseconds.
+ */
+export function* rowChunks(
+  scope: TaskScope,
+  block: Partition,
+  from: number,
+  to: number,
+  costPerRating: number,
+  costPerRow: number,
+): Generator<RowChunk> {
+  const { offsets, indices, values } = block.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  const at = { indices: scope.scratch, values: scope.scratch + 4 * CHUNK_RATINGS, offsets: scope.scratch + 8 * CHUNK_RATINGS };
+  const { buffer } = scope.memory;
+  const offsetsView = new Int32Array(buffer, at.offsets, CHUNK_ROWS + 1);
+  const indicesView = new Uint32Array(buffer, at.indices, CHUNK_RATINGS);
+  const valuesView = new Float32Array(buffer, at.values, CHUNK_RATINGS);
+  const copyRatings = (start: number, end: number) => {
+    indicesView.set(indices.subarray(start, end));
+    valuesView.set(values.subarray(start, end));
+  };
+  for (let row = from; row < to && !scope.cancelled(); ) {
+    const start = offsets[row];
+    let end = offsets[row + 1];
+    if (end - start > CHUNK_RATINGS) {
+      for (let first = start; first < end && !scope.cancelled(); first += CHUNK_RATINGS) {
+        const last = Math.min(first + CHUNK_RATINGS, end);
+        copyRatings(first, last);
+        offsetsView[0] = 0;
+        offsetsView[1] = last - first;
+        yield { row, rows: 1, count: last - first, starts: first === start, ends: last === end, ...at };
+      }
+      row++;
+      continue;
+    }
+    let next = row + 1;
+    let budget = CHUNK_COST - costPerRow - (end - start) * costPerRating;
+    while (next < to && next - row < CHUNK_ROWS && offsets[next + 1] - start <= CHUNK_RATINGS && budget > 0) {
+      budget -= costPerRow + (offsets[next + 1] - end) * costPerRating;
+      end = offsets[++next];
+    }
+    copyRatings(start, end);
+    offsetsView.set(offsets.subarray(row, next + 1));
+    yield { row, rows: next - row, count: end - start, starts: true, ends: true, ...at };
+    row = next;
+  }
+}
+
+/** In the units of rowChunks' costs. */
+const CHUNK_COST = 8e6;

@@ -1,0 +1,21 @@
+import type { SquaredErrorTask } from '../../operators/tasks.ts';
+import type { TaskHandler } from '../handler.ts';
+import { rowChunks, workspaceOf } from './row-chunks.ts';
+
+/** See SquaredErrorTask. One running sum over all chunks, in row order. */
+export const squaredError: TaskHandler = (scope) => {
+  const { from, to } = scope.params as SquaredErrorTask['params'];
+  const block = scope.partition('block');
+  const rowFactors = scope.matrix('rowFactors');
+  const columnFactors = scope.matrix('columnFactors');
+  const size = rowFactors.stride * 4;
+  const sums = workspaceOf(scope);
+  const view = new Float64Array(scope.memory.buffer, sums, 2).fill(0);
+  let count = 0;
+  for (const chunk of rowChunks(scope, block, from, to, rowFactors.stride / 8, 1)) {
+    const first = rowFactors.pointer + chunk.row * size;
+    scope.kernels.addErrors(first, columnFactors.pointer, size, chunk.offsets, chunk.indices, chunk.values, chunk.rows, sums);
+    count += chunk.count;
+  }
+  return { rows: to - from, bytesUp: 8 * count, values: { squared: view[0], absolute: view[1], count } };
+};

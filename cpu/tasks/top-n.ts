@@ -1,0 +1,118 @@
+import { UsageError } from '../../engine/errors.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import type { TopNTask } from '../../operators/tasks.ts';
+import { type MatrixView, SCRATCH_BYTES, type TaskHandler, type TaskScope } from '../handler.ts';
+
+/** Rows that share one pass over the columns, and columns of a tile: what one call of the kernel looks at. */
+const GROUP_ROWS = 256;
+const TILE_COLUMNS = 1_024;
+const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
+
+/** Bytes of scratch for the lists of a group's rows; the rest holds panels, thresholds and the mask. */
+const LIST_BYTES = SCRATCH_BYTES / 2;
+const LARGEST_N = LIST_BYTES / 8;
+
+/** See TopNTask. */
+export const topN: TaskHandler = (scope) => {
+  const { from, to, rank, n } = scope.params as TopNTask['params'];
+  if (n > LARGEST_N) throw new UsageError(`n is ${n}, but a list holds at most ${LARGEST_N} columns`, { phase: 'top-n' });
+  const groupRows = Math.max(1, Math.min(GROUP_ROWS, Math.floor(LARGEST_N / n)));
+  const items = sharedArray(Uint32Array, (to - from) * n);
+  const scores = sharedArray(Float32Array, (to - from) * n);
+  const rowFactors = scope.matrix('rowFactors');
+  const columnFactors = scope.matrix('columnFactors');
+  const exclusion = scope.hasInput('exclude') ? new Exclusion(scope.partition('exclude')) : undefined;
+  const at = layout(scope, rank, groupRows, n);
+  const mask = new Uint8Array(scope.memory.buffer, at.mask, MASK_BYTES);
+  let offered = 0;
+  for (let row = from; row < to && !scope.cancelled(); row += groupRows) {
+    const rows = Math.min(groupRows, to - row);
+    exclusion?.begin(row, rows);
+    offerAll(scope, at, rowFactors, columnFactors, row, rows, rank, n, exclusion, mask);
+    scores.set(new Float32Array(scope.memory.buffer, at.scores, rows * n), (row - from) * n);
+    items.set(new Uint32Array(scope.memory.buffer, at.items, rows * n), (row - from) * n);
+    offered += rows;
+  }
+  return {
+    rows: offered,
+    bytesUp: exclusion?.bytes ?? 0,
+    bytesDown: 8 * n * offered,
+    partitions: { top: { layout: 'top-n', rows: to - from, columns: { items, scores } } },
+  };
+};
+
+type Layout = ReturnType<typeof layout>;
+
+function layout(scope: TaskScope, rank: number, groupRows: number, n: number) {
+  const scores = scope.scratch;
+  const items = scores + 4 * groupRows * n;
+  const mask = scope.scratch + LIST_BYTES;
+  const thresholds = mask + MASK_BYTES;
+  const work = thresholds + 4 * GROUP_ROWS;
+  const rowPanels = work + 32 * rank + 128;
+  return { scores, items, mask, thresholds, work, rowPanels };
+}
+
+/** One group of rows against all columns. */
+function offerAll(
+  scope: TaskScope,
+  at: Layout,
+  rowFactors: MatrixView,
+  columnFactors: MatrixView,
+  row: number,
+  rows: number,
+  rank: number,
+  n: number,
+  exclusion: Exclusion | undefined,
+  mask: Uint8Array,
+): void {
+  const { kernels } = scope;
+  const size = rowFactors.stride * 4;
+  kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.scores, at.items);
+  for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
+    const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
+    exclusion?.fill(mask, first, first + columns);
+    const factors = columnFactors.pointer + first * size;
+    const masked = exclusion ? at.mask : 0;
+    kernels.offerColumns(at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.scores, at.items, at.work);
+  }
+  kernels.finishTopN(rows, n, at.scores, at.items);
+}
+
+/** Walks along the excluded columns of a group's rows, tile by tile; they ascend inside a row. */
+class Exclusion {
+  readonly #offsets: Int32Array;
+  readonly #indices: Uint32Array;
+  readonly #cursors = new Int32Array(GROUP_ROWS);
+  #row = 0;
+  #rows = 0;
+  /** Read so far. */
+  bytes = 0;
+
+  constructor(block: Partition) {
+    this.#offsets = block.columns.offsets as Int32Array;
+    this.#indices = block.columns.indices as Uint32Array;
+  }
+
+  begin(row: number, rows: number): void {
+    this.#row = row;
+    this.#rows = rows;
+    for (let r = 0; r < rows; r++) this.#cursors[r] = this.#offsets[row + r];
+    this.bytes += 4 * (this.#offsets[row + rows] - this.#offsets[row]);
+  }
+
+  /** Sets bit (column % 8) of mask[(column - first) / 8][row] for the excluded columns in [first, end). */
+  fill(mask: Uint8Array, first: number, end: number): void {
+    const indices = this.#indices;
+    mask.fill(0);
+    for (let r = 0; r < this.#rows; r++) {
+      const last = this.#offsets[this.#row + r + 1];
+      let k = this.#cursors[r];
+      for (; k < last && indices[k] < end; k++) {
+        const column = indices[k] - first;
+        mask[(column >> 3) * this.#rows + r] |= 1 << (column & 7);
+      }
+      this.#cursors[r] = k;
+    }
+  }
+}

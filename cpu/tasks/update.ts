@@ -1,0 +1,38 @@
+import type { UpdateTask } from '../../operators/tasks.ts';
+import type { TaskHandler } from '../handler.ts';
+import { rowChunks, WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
+
+/** See UpdateTask. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
+export const update: TaskHandler = (scope) => {
+  const { from, to, rank, lambda, cgBelow, cgSteps } = scope.params as UpdateTask['params'];
+  const block = scope.partition('block');
+  const theta = scope.matrix('fixed').pointer;
+  const previous = scope.matrix('previous');
+  const output = scope.matrix('factors');
+  const { kernels } = scope;
+  const workspace = workspaceOf(scope);
+  const size = output.stride * 4;
+  const work = output.stride ** 2 / 40;
+  let badRow = -1;
+  let length = 0;
+  let bytesUp = 0;
+  for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride)) {
+    const { row, rows, count, indices, values } = chunk;
+    const target = output.pointer + row * size;
+    const start = previous.pointer + row * size;
+    bytesUp += 8 * count + 4 * rows;
+    let bad = -1;
+    if (chunk.starts && chunk.ends) {
+      bad = kernels.updateRows(
+        theta, size, rank, chunk.offsets, indices, values, rows, lambda, target, start, cgBelow, cgSteps, workspace, WORKSPACE_BYTES,
+      );
+    } else {
+      length = chunk.starts ? count : length + count;
+      kernels.accumulateRow(theta, size, indices, values, count, chunk.starts ? 0 : 1, workspace);
+      const exact = length >= cgBelow ? 1 : 0;
+      if (chunk.ends && !kernels.solveAccumulated(size, rank, lambda * length, target, start, exact, cgSteps, workspace)) bad = 0;
+    }
+    if (bad >= 0 && badRow < 0) badRow = row + bad;
+  }
+  return { rows: to - from, bytesUp, values: { badRow } };
+};
