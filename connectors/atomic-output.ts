@@ -1,6 +1,6 @@
 import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
@@ -36,18 +36,30 @@ export async function checkOutput(target: string, options: AtomicOutputOptions):
   const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: target, advice });
   const path = resolve(target);
   const kind = await kindOf(path);
-  const holdsWork = path === resolve(homedir()) || `${process.cwd()}${sep}`.startsWith(path.endsWith(sep) ? path : path + sep);
   if (kind === undefined) return;
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
-  if (kind === 'folder') {
-    const entries = await entriesOf(path);
-    if (entries.length === 0 && !holdsWork) return;
-    if (!options.force) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
-    const foreign = entries.find((entry) => !options.recognizes(entry));
-    if (holdsWork || foreign !== undefined) throw fail(`the folder is not replaced: it ${foreign === undefined ? 'holds your work' : `holds "${foreign}", which is no output of this kind`}`, 'Choose another output');
-  } else if (!options.force) {
-    throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
+  const empty = kind === 'folder' && (await readdir(path)).length === 0;
+  if (!empty && !options.force) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
+  if (kind === 'file') return;
+  if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
+  const foreign = await foreignEntry(path, '', options.recognizes);
+  if (foreign !== undefined) throw fail(`the folder is not replaced: it holds "${foreign}", which is no output of this kind`, 'Choose another output');
+}
+
+function holdsWork(path: string): boolean {
+  const folder = path.endsWith(sep) ? path : path + sep;
+  return [homedir(), process.cwd()].some((work) => `${resolve(work)}${sep}`.startsWith(folder));
+}
+
+/** The first entry below that `recognizes` does not know, as a path with "/"; folders end with "/". */
+async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
+    if (!recognizes(path)) return path;
+    const below = entry.isDirectory() ? await foreignEntry(join(folder, entry.name), path, recognizes) : undefined;
+    if (below !== undefined) return below;
   }
+  return undefined;
 }
 
 /** Checks the target, clears what dead processes left beside it, and makes the temporary. */
@@ -118,12 +130,6 @@ class PendingOutput implements AtomicOutput {
       }
     }
   }
-}
-
-/** Every file and folder below, as paths with "/"; folders end with "/". */
-async function entriesOf(folder: string): Promise<string[]> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-  return entries.map((entry) => relative(folder, join(entry.parentPath, entry.name)).split(sep).join('/') + (entry.isDirectory() ? '/' : '')).sort();
 }
 
 async function kindOf(path: string): Promise<'file' | 'folder' | undefined> {

@@ -11,11 +11,12 @@ type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
  * Anybody's record batches as a Source. An array can be read again and again; any other iterable once, unless its
  * owner says `replayable` (each iteration then starts anew). Without a schema that of the first batch counts.
  */
-export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): Source {
+export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): IterableSource {
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
-class IterableSource implements Source {
+/** See `iterableSource`. */
+export class IterableSource implements Source {
   readonly name = 'iterable-source';
   readonly replayable: boolean;
   private readonly batches: Batches;

@@ -1,4 +1,5 @@
-import { Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import type { ParquetFileInfo } from './backend.ts';
 
@@ -47,4 +48,18 @@ export function conformBatch(batch: RecordBatch, schema: Schema, constants: (nam
     return index === undefined ? constants(name, batch.numRows) : batch.data.children[index];
   });
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+}
+
+/** A batch of no rows. */
+export function emptyBatch(schema: Schema): RecordBatch {
+  const children = schema.fields.map(({ type }) => emptyData(type));
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }));
+}
+
+function emptyData(type: DataType): Data {
+  const empty = { length: 0, nullCount: 0 };
+  if (DataType.isList(type)) return makeData({ type, ...empty, valueOffsets: Int32Array.of(0), child: emptyData(type.valueType) });
+  if (DataType.isFixedSizeList(type)) return makeData({ type, ...empty, child: emptyData(type.valueType) });
+  if (DataType.isStruct(type)) return makeData({ type, ...empty, children: type.children.map((field) => emptyData(field.type)) });
+  return makeData({ type });
 }

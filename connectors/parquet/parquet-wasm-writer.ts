@@ -1,11 +1,12 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
-import type { Schema } from 'apache-arrow';
+import { RecordBatchStreamWriter } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from '../file-problem.ts';
 import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
+import { emptyBatch } from './common-schema.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import type { ParquetWasm } from './wasm-instance.ts';
 
@@ -69,7 +70,7 @@ class WasmFileWriter implements ParquetFileWriter {
   }
 
   async close(): Promise<WrittenFile> {
-    if (!this.started) await this.write(new RecordBatch(this.schema));
+    if (!this.started) await this.write(emptyBatch(this.schema));
     await this.slot.put(undefined);
     await this.pump;
     this.slot.rethrow();

@@ -1,0 +1,111 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { homedir, hostname } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { atomicOutput, checkOutput } from '../../connectors/atomic-output.ts';
+import { recoverOutput, removeTemporaries } from '../../connectors/temporaries.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { temporaryFolder } from './parquet-testing.ts';
+
+const root = temporaryFolder();
+const path = (name: string) => join(root, name);
+const hidden = () => readdirSync(root).filter((name) => name.startsWith('.'));
+const options = { kind: 'folder', force: true, recognizes: (name: string) => name.endsWith('.data') } as const;
+
+async function put(name: string, content: string): Promise<void> {
+  const output = await atomicOutput(path(name), options);
+  writeFileSync(join(output.temporary, 'a.data'), content);
+  await output.commit();
+}
+
+/** A process id that no process has any more. */
+function deadProcess(): number {
+  return spawnSync(process.execPath, ['-e', '']).pid;
+}
+
+test('the target changes at once, from old to new', async () => {
+  await put('model', 'old');
+  const output = await atomicOutput(path('model'), { ...options, durable: true });
+  writeFileSync(join(output.temporary, 'b.data'), 'new');
+  expect(readFileSync(path('model/a.data'), 'utf8')).toBe('old');
+  await output.commit();
+  expect(readdirSync(path('model'))).toEqual(['b.data']);
+  expect(hidden()).toEqual([]);
+});
+
+test('discarding leaves the old one', async () => {
+  await put('discarded', 'old');
+  const output = await atomicOutput(path('discarded'), options);
+  writeFileSync(join(output.temporary, 'a.data'), 'new');
+  await output.discard();
+  expect(readFileSync(path('discarded/a.data'), 'utf8')).toBe('old');
+  expect(hidden()).toEqual([]);
+});
+
+test('foreign files that arrive meanwhile stop the replacement', async () => {
+  await put('late', 'old');
+  const output = await atomicOutput(path('late'), options);
+  writeFileSync(path('late/notes.txt'), 'mine');
+  await expect(output.commit()).rejects.toThrow(UsageError);
+  await output.discard();
+  expect(readdirSync(path('late')).sort()).toEqual(['a.data', 'notes.txt']);
+});
+
+test('the home folder and the working folder are never replaced, an empty folder always', async () => {
+  await expect(checkOutput(homedir(), { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
+  await expect(checkOutput('.', { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
+  await expect(checkOutput('/', { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
+  mkdirSync(path('vacant'));
+  await checkOutput(path('vacant'), { ...options, force: false });
+  writeFileSync(path('file'), '');
+  await expect(checkOutput(path('file'), options)).rejects.toThrow(/is a file, not a folder/);
+});
+
+test('removeTemporaries clears what is unfinished, at once', async () => {
+  await put('signal', 'old');
+  const output = await atomicOutput(path('signal'), options);
+  writeFileSync(join(output.temporary, 'a.data'), 'half');
+  removeTemporaries();
+  expect(existsSync(output.temporary)).toBe(false);
+  expect(readFileSync(path('signal/a.data'), 'utf8')).toBe('old');
+});
+
+test('a process killed in the middle leaves the old output, and the next one clears up', async () => {
+  await put('killed', 'old');
+  const script = `
+    import { atomicOutput } from ${JSON.stringify(join(import.meta.dirname, '../../connectors/atomic-output.ts'))};
+    import { writeFileSync } from 'node:fs';
+    const output = await atomicOutput(process.argv[1], { kind: 'folder', force: true, recognizes: () => true });
+    writeFileSync(output.temporary + '/a.data', 'half');
+    process.kill(process.pid, 'SIGKILL');`;
+  const done = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script, path('killed')], { encoding: 'utf8' });
+  expect(done.signal, done.stderr).toBe('SIGKILL');
+  expect(hidden()).toHaveLength(1);
+  expect(readFileSync(path('killed/a.data'), 'utf8')).toBe('old');
+  await put('killed', 'new');
+  expect(hidden()).toEqual([]);
+  expect(readFileSync(path('killed/a.data'), 'utf8')).toBe('new');
+});
+
+test('an output moved aside by a process that died comes back', async () => {
+  await put('aside', 'old');
+  renameSync(path('aside'), path(`.aside.old-${deadProcess()}-0@${hostname()}`));
+  await recoverOutput(path('aside'));
+  expect(readFileSync(path('aside/a.data'), 'utf8')).toBe('old');
+});
+
+test('the temporaries of living processes and of other hosts are left alone', async () => {
+  const names = [`.busy.tmp-${process.ppid}-0@${hostname()}`, `.busy.tmp-${deadProcess()}-0@elsewhere`, '.busy.tmp-notes'];
+  for (const name of names) mkdirSync(path(name));
+  await put('busy', 'new');
+  expect(hidden().sort()).toEqual([...names].sort());
+});
+
+test('a read-only place is a clear error', () => {
+  // Root may write everywhere, so the check runs as nobody where that is possible.
+  if (process.getuid?.() === 0) return;
+  mkdirSync(path('readonly'), { mode: 0o500 });
+  expect(() => execFileSync('touch', [path('readonly/x')], { stdio: 'ignore' })).toThrow();
+  return expect(atomicOutput(path('readonly/out'), options)).rejects.toThrow(/permission denied/);
+});
