@@ -1,5 +1,5 @@
 import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { loadModel, saveModel } from '../connectors/model-store.ts';
+import { loadModel, saveModel, type StoredModel } from '../connectors/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
@@ -141,7 +141,7 @@ export class Model {
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`. */
   async save(directory: string, options: { readonly overwrite?: boolean } & RunOptions = {}): Promise<void> {
     const { rank, users, items, userFactors, itemFactors } = this.#factors;
-    const stored = {
+    const stored: StoredModel = {
       rank,
       userIds: keysToVector(users),
       userFactors,
@@ -151,7 +151,7 @@ export class Model {
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
     };
-    await saveModel(directory, stored, options);
+    await saveModel(directory, stored, { force: options.overwrite });
   }
 
   #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
