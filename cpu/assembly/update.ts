@@ -41,12 +41,12 @@ function panelCapacity(workspaceBytes: usize, size: usize): i32 {
 
 /**
  * Compares the two ways of CG by their measured cost, in units of one register-block step for a rating and a feature: forming A
- * costs `stride` of them a rating, a pass over it 4 ratings' worth; a matrix-free pass 4 a kept rating and 11 a rating gathered anew.
+ * costs `stride` of them a rating, a pass over it 4 ratings' worth; a matrix-free pass 4 a kept rating and 8 a rating gathered anew.
  */
 @inline
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
   const passes = steps + 1;
-  return (count + 4 * passes) * stride < passes * (4 * kept + 11 * (count - kept));
+  return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
 }
 
 @inline

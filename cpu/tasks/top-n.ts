@@ -4,7 +4,7 @@ import type { TopNTask } from '../../operators/tasks.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskHandler, type TaskScope } from '../handler.ts';
 
 /** Rows that share one pass over the columns, and columns of a tile: what one call of the kernel looks at. */
-const GROUP_ROWS = 256;
+const GROUP_ROWS = 512;
 const TILE_COLUMNS = 1_024;
 const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
 

@@ -1,0 +1,41 @@
+/** Twin of cpu/assembly/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r - α a_p. */
+
+const TOLERANCE = 1e-12;
+
+export function multiply(matrix: Float64Array, x: Float64Array): Float64Array {
+  const rank = x.length;
+  return x.map((_, i) => {
+    let sum = 0;
+    for (let j = 0; j < rank; j++) sum += matrix[i * rank + j] * x[j];
+    return sum;
+  });
+}
+
+export function dot(a: Float64Array, b: Float64Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i] * b[i];
+  return sum;
+}
+
+/** x after `steps` steps from `start`; returns at once when the residual is 0. */
+export function conjugateGradient(matrix: Float64Array, bias: Float64Array, start: Float64Array, steps: number): Float64Array {
+  const x = Float64Array.from(start);
+  const product = multiply(matrix, x);
+  const r = bias.map((value, i) => value - product[i]);
+  const p = Float64Array.from(r);
+  let rho = dot(r, r);
+  const enough = rho * TOLERANCE;
+  for (let step = 0; step < steps && rho !== 0; step++) {
+    const q = multiply(matrix, p);
+    const alpha = rho / dot(p, q);
+    for (let i = 0; i < x.length; i++) {
+      x[i] += alpha * p[i];
+      r[i] -= alpha * q[i];
+    }
+    const next = dot(r, r);
+    if (next <= enough) break;
+    for (let i = 0; i < x.length; i++) p[i] = r[i] + (next / rho) * p[i];
+    rho = next;
+  }
+  return x;
+}

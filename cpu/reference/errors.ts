@@ -1,0 +1,36 @@
+/** Twins of cpu/assembly/errors.ts and predict.ts in float64; matrices are row-major with `stride` elements a row. */
+
+export function predictPair(x: ArrayLike<number>, row: number, theta: ArrayLike<number>, column: number, stride: number): number {
+  let sum = 0;
+  for (let k = 0; k < stride; k++) sum += x[row * stride + k] * theta[column * stride + k];
+  return sum;
+}
+
+export interface Block {
+  readonly offsets: Int32Array;
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+/** Σ e² and Σ |e| over the ratings of the rows [from, to). */
+export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: number, block: Block, from: number, to: number) {
+  let [squared, absolute, count] = [0, 0, 0];
+  for (let row = from; row < to; row++) {
+    for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
+      const error = block.values[k] - predictPair(x, row, theta, block.indices[k], stride);
+      squared += error * error;
+      absolute += Math.abs(error);
+      count++;
+    }
+  }
+  return { squared, absolute, count };
+}
+
+/** Σ n_u ‖x_u‖² over the rows [from, to). */
+export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number): number {
+  let sum = 0;
+  for (let row = from; row < to; row++) {
+    for (let k = 0; k < stride; k++) sum += (offsets[row + 1] - offsets[row]) * x[row * stride + k] ** 2;
+  }
+  return sum;
+}

@@ -1,0 +1,22 @@
+import { solveCholesky } from './cholesky.ts';
+import { conjugateGradient } from './conjugate-gradient.ts';
+import { normalEquations, type RatedColumns } from './normal-equations.ts';
+
+/**
+ * Twin of cpu/assembly/update.ts in float64, for one row: x from its ratings, or undefined when A is not positive definite.
+ * `exact` false: `steps` steps of CG from `previous`.
+ */
+export function updateRow(
+  theta: ArrayLike<number>,
+  stride: number,
+  rank: number,
+  row: RatedColumns,
+  lambda: number,
+  exact: boolean,
+  previous: Float64Array,
+  steps: number,
+): Float64Array | undefined {
+  if (row.indices.length === 0) return new Float64Array(rank);
+  const { matrix, bias } = normalEquations(theta, stride, rank, row, lambda);
+  return exact ? solveCholesky(matrix, bias) : conjugateGradient(matrix, bias, previous, steps);
+}
