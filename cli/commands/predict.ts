@@ -1,0 +1,48 @@
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import { checkWritable } from '../check-output.ts';
+import { defineCommand } from '../command.ts';
+import { facts } from '../facts.ts';
+import { openSession } from '../open-session.ts';
+import { choice, requiredText } from '../options/kinds.ts';
+import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
+import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { seconds3 } from '../progress/phrases.ts';
+
+export const predict = defineCommand({
+  summary: 'Predict the ratings of pairs of users and items',
+  positionals: [
+    { name: 'model', describe: 'folder of a model', required: true },
+    { name: 'pairs', describe: "Parquet rows with the model's user and item columns; others are passed on", required: true, many: true },
+  ],
+  options: {
+    output: requiredText({ describe: 'folder of part files to write, or one file when it ends in .parquet', group: 'Required:' }),
+    coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
+    ...machineOptions,
+    parquetBackend: parquetBackendOption,
+    codec: codecOption,
+    force: forceOption,
+    ...commonOptions,
+  },
+  examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are']],
+  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+    const { output, force, codec, parquetBackend, coldStart } = values;
+    await checkWritable(output);
+    const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
+    await new ParquetSink(output, { force }).check();
+    await using session = await openSession(values);
+    const pairs = session.read.parquet(positionals.pairs);
+    expect('write', await pairs.count());
+    const { Model } = await import('../../api/model.ts');
+    const model = await Model.load(session, positionals.model[0]);
+    const { rows, bytes, files } = await model.predict(pairs, { coldStart }).write.parquet(output, { force, codec, backend: parquetBackend, signal, onEvent });
+    const seconds = performance.now() / 1000;
+    return {
+      json: { command: 'predict', rows, files, bytes, seconds: { total: seconds }, output },
+      text: facts([
+        ['predictions', formatCount(rows)],
+        ['time', seconds3(seconds)],
+        ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+      ]),
+    };
+  },
+});

@@ -1,0 +1,89 @@
+import type { Dataset } from '../../api/dataset.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import { checkWritable } from '../check-output.ts';
+import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
+import { facts } from '../facts.ts';
+import { openSession } from '../open-session.ts';
+import { text, wholeNumber } from '../options/kinds.ts';
+import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
+import type { Values } from '../options/option.ts';
+import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { seconds3 } from '../progress/phrases.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
+
+/** Users whose recommendations may be printed. */
+const MOST_PRINTED = 100;
+
+const options = {
+  output: text({ describe: 'folder of part files to write, or one file when it ends in .parquet; a table is printed without it', group: 'Output:' }),
+  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', fallback: 'all' }),
+  n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
+  exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on', group: 'Data:' }),
+  ...machineOptions,
+  parquetBackend: parquetBackendOption,
+  codec: codecOption,
+  force: forceOption,
+  ...commonOptions,
+};
+
+export const recommend = defineCommand({
+  summary: 'The best items for all users or some',
+  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  options,
+  examples: [
+    ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
+    ['recommend model --users 1,2,3 --n 5', 'a table for three users'],
+  ],
+  run: async ({ values, positionals }, context) => {
+    const { output, n, exclude } = values;
+    const users = usersOf(values.users);
+    if (output !== undefined) await checkRecommendationOutput(output, values.force);
+    else if (users === 'all' || users.length > MOST_PRINTED) {
+      throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
+    }
+    await using session = await openSession(values);
+    const { Model } = await import('../../api/model.ts');
+    const model = await Model.load(session, positionals.model[0]);
+    const excluded = exclude === undefined ? undefined : session.read.parquet(exclude);
+    await excluded?.schema();
+    const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
+    const count = users === 'all' ? model.userCount : new Set(users).size;
+    return output === undefined ? printed(found, n, count, context) : written(found, output, values, count, context);
+  },
+});
+
+async function written(found: Dataset, output: string, values: Values<typeof options>, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
+  const { n, force, codec, parquetBackend } = values;
+  expect('write', users * n);
+  const { rows, bytes, files } = await found.write.parquet(output, { force, codec, backend: parquetBackend, signal, onEvent });
+  const seconds = performance.now() / 1000;
+  return {
+    json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
+    text: facts([
+      ['users', formatCount(users)],
+      ['recommendations', `${formatCount(rows)}, at most ${n} a user`],
+      ['time', seconds3(seconds)],
+      ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+    ]),
+  };
+}
+
+async function printed(found: Dataset, n: number, users: number, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const rows: Recommendation[] = [];
+  for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
+  return { json: { command: 'recommend', users, n, rows: rows.length, recommendations: rows.map((row) => ({ ...row })) }, text: recommendationTable(rows) };
+}
+
+async function checkRecommendationOutput(output: string, force: boolean): Promise<void> {
+  await checkWritable(output);
+  const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
+  await new ParquetSink(output, { force }).check();
+}
+
+function usersOf(given: string): 'all' | string[] {
+  if (given === 'all') return 'all';
+  const ids = given.split(',').map((id) => id.trim());
+  if (ids.includes('')) throw new UsageError(`--users holds an empty id: "${given}"`, { advice: 'Give all, or ids such as 1,2,3' });
+  return ids;
+}

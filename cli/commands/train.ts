@@ -1,0 +1,45 @@
+import { throwIfAborted } from '../../engine/errors.ts';
+import { alsOptions } from '../als-options.ts';
+import { checkWritable } from '../check-output.ts';
+import { defineCommand } from '../command.ts';
+import { openSession } from '../open-session.ts';
+import { checkTraining, trainOptions } from '../options/training-options.ts';
+import { trainingResult } from '../training-report.ts';
+import { trainingSets } from '../training-sets.ts';
+
+export const train = defineCommand({
+  summary: 'Train a factor model on Parquet ratings',
+  positionals: [{ name: 'ratings', describe: 'Parquet files, folders of part files or quoted globs', required: true, many: true }],
+  options: trainOptions,
+  examples: [
+    ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],
+    ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
+    ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
+  ],
+  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers.',
+  run: async ({ values, given, positionals }, context) => {
+    const { modelDir, force } = values;
+    checkTraining(values, given);
+    await checkWritable(modelDir);
+    const { checkModelDirectory } = await import('../../connectors/model-store.ts');
+    await checkModelDirectory(modelDir, force);
+    const { ALS } = await import('../../api/als.ts');
+    const als = new ALS(alsOptions(values));
+    await using session = await openSession(values);
+    const sets = await trainingSets(session, positionals.ratings, values, context);
+    const { signal, onEvent } = context;
+    const model = await als.fit(sets.train, { validation: sets.test, signal, onEvent });
+    throwIfAborted(signal, 'save');
+    await model.save(modelDir, { overwrite: force });
+    if (model.training === undefined) throw new Error('a model that was just trained has no report');
+    return trainingResult({
+      model,
+      training: model.training,
+      device: session.executor.devices[0].kind,
+      modelDir,
+      // Since the process started.
+      totalSeconds: performance.now() / 1000,
+      peakRssBytes: process.resourceUsage().maxRSS * 1024,
+    });
+  },
+});

@@ -1,0 +1,9 @@
+/** The oldest Node that runs FactorFlow; the same as package.json's "engines". */
+const OLDEST = [22, 12] as const;
+
+/** What to tell the user when `version` ("20.1.0") is too old; undefined when it will do. */
+export function tooOldNode(version: string): string | undefined {
+  const [major, minor] = version.split('.').map(Number);
+  if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;
+  return `needs Node ${OLDEST.join('.')} or newer, and this is ${version}. Install a newer one from https://nodejs.org`;
+}

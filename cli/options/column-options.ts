@@ -1,0 +1,20 @@
+import type { AlsOptions } from '../../api/als.ts';
+import { choice, text } from './kinds.ts';
+
+const duplicatePolicies = ['keep', 'error', 'last', 'mean', 'sum'] as const satisfies readonly AlsOptions['onDuplicates'][];
+
+/** Which columns hold what. */
+export const columnOptions = {
+  userCol: text({ describe: 'column of user ids (int32, int64 or text)', group: 'Data:', fallback: 'user' }),
+  itemCol: text({ describe: 'column of item ids', group: 'Data:', fallback: 'item' }),
+  ratingCol: text({ describe: 'column of ratings', group: 'Data:', fallback: 'rating' }),
+};
+
+export const badRowsOption = choice({ describe: 'rows with null, NaN or infinite values', group: 'Data:', choices: ['error', 'skip'], fallback: 'error' });
+
+/** What to do with rows that need a decision. */
+export const policyOptions = {
+  timestampCol: text({ describe: 'column of times, for --on-duplicates last', group: 'Data:', defaultText: 'timestamp' }),
+  onDuplicates: choice({ describe: 'several ratings of one user and item', group: 'Data:', choices: duplicatePolicies, fallback: 'keep' }),
+  onBadRows: badRowsOption,
+};

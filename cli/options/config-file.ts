@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { fileProblem } from '../../connectors/file-problem.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { nearest } from './nearest.ts';
+import { flagName, type Options } from './option.ts';
+import { shown } from './kinds.ts';
+
+/**
+ * A JSON file with the flags' names, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Gives values by the
+ * options' keys. Throws UsageError for a file that is no JSON object and for names that are no flags.
+ */
+export function readConfig(file: unknown, options: Options): Readonly<Record<string, unknown>> {
+  if (typeof file !== 'string' || file === '') throw new UsageError(`--config needs a file, got ${shown(file)}`);
+  const content = parse(file);
+  const values: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(content)) {
+    const key = Object.keys(options).find((candidate) => candidate === name || flagName(candidate) === name);
+    if (key === undefined || key === 'config') {
+      const names = Object.keys(options).filter((candidate) => candidate !== 'config');
+      const guess = nearest(name, [...names, ...names.map(flagName)]);
+      throw new UsageError(`unknown key "${name}" in the configuration`, { file, advice: guess ? `Did you mean "${guess}"?` : `The keys are: ${names.join(', ')}` });
+    }
+    if (key in values) throw new UsageError(`"${name}" stands twice in the configuration`, { file });
+    values[key] = value;
+  }
+  return values;
+}
+
+function parse(file: string): object {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const problem = fileProblem(error, 'configuration', file);
+    throw new UsageError(problem.message, { cause: error });
+  }
+  try {
+    const content: unknown = JSON.parse(text);
+    if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content;
+  } catch (error) {
+    throw new UsageError(`the configuration is not JSON: ${error instanceof Error ? error.message : String(error)}`, { file });
+  }
+  throw new UsageError('the configuration is not a JSON object', { file, advice: 'Write {"rank": 64, "maxIter": 15}' });
+}

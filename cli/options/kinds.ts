@@ -1,0 +1,91 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { Group, Option } from './option.ts';
+
+interface Spec<F> {
+  readonly describe: string;
+  readonly group: Group;
+  readonly alias?: string;
+  readonly fallback?: F;
+  readonly defaultText?: string;
+}
+
+/** A flag without a value. */
+export function toggle(spec: Spec<boolean>): Option<boolean> {
+  const read = (given: unknown, flag: string) => {
+    if (typeof given === 'boolean') return given;
+    throw new UsageError(`${flag} is true or false, got ${shown(given)}`);
+  };
+  return { ...spec, isSwitch: true, fallback: false, read };
+}
+
+export function text<F extends string | undefined = undefined>(spec: Spec<F>): Option<string | F> {
+  return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read: textOf };
+}
+
+/** Text that must be given. */
+export function requiredText(spec: Spec<never>): Option<string> {
+  return { ...spec, required: true, fallback: '', read: textOf };
+}
+
+export function choice<const C extends string, F extends C | undefined = undefined>(spec: Spec<F> & { readonly choices: readonly C[] }): Option<C | F> {
+  const read = (given: unknown, flag: string) => {
+    const found = spec.choices.find((candidate) => candidate === given);
+    if (found !== undefined) return found;
+    throw new UsageError(`${flag} must be ${list(spec.choices)}, got ${shown(given)}`);
+  };
+  return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read };
+}
+
+interface NumberSpec<F> extends Spec<F> {
+  readonly least?: number;
+  readonly most?: number;
+  /** The bound itself is not allowed. */
+  readonly above?: number;
+  readonly below?: number;
+}
+
+export function wholeNumber<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
+  return numeric('a whole number', Number.isSafeInteger, spec);
+}
+
+export function decimal<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
+  return numeric('a number', Number.isFinite, spec);
+}
+
+function numeric<F extends number | undefined>(kind: string, isKind: (value: number) => boolean, spec: NumberSpec<F>): Option<number | F> {
+  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY, below = Number.POSITIVE_INFINITY } = spec;
+  const read = (given: unknown, flag: string) => {
+    const value = numberOf(given);
+    if (isKind(value) && value >= least && value <= most && value > above && value < below) return value;
+    throw new UsageError(`${flag} must be ${kind}${range(spec)}, got ${shown(given)}`);
+  };
+  return { defaultText: spec.fallback === undefined ? undefined : String(spec.fallback), ...spec, fallback: spec.fallback as F, read };
+}
+
+function textOf(given: unknown, flag: string): string {
+  if (typeof given === 'string' && given.trim() !== '') return given;
+  throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
+}
+
+/** NaN for whatever is not written as a decimal number. */
+function numberOf(given: unknown): number {
+  if (typeof given === 'number') return given;
+  if (typeof given !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given)) return Number.NaN;
+  return Number(given);
+}
+
+function range({ least, most, above, below }: NumberSpec<unknown>): string {
+  const count = (value: number) => value.toLocaleString('en-US');
+  if (least !== undefined && most !== undefined) return ` from ${count(least)} to ${count(most)}`;
+  if (above !== undefined && below !== undefined) return ` above ${count(above)} and below ${count(below)}`;
+  if (least !== undefined) return ` of ${count(least)} or more`;
+  return above === undefined ? '' : ` above ${count(above)}`;
+}
+
+export function list(choices: readonly string[]): string {
+  return choices.length < 2 ? choices.join('') : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+}
+
+export function shown(given: unknown): string {
+  return typeof given === 'string' ? `"${given}"` : JSON.stringify(given);
+}

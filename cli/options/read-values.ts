@@ -1,0 +1,35 @@
+import { UsageError } from '../../engine/errors.ts';
+import { readConfig } from './config-file.ts';
+import { shown } from './kinds.ts';
+import { flagName, type Options, type Values } from './option.ts';
+
+/** The command line taken apart, nothing of it interpreted yet. */
+export interface RawValues {
+  /** By flag in kebab case: text, true for switches, a list for what was given more than once. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  readonly positionals: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Flags first, then the file named by --config (of commands that have it), then defaults; each read and checked. */
+export function readValues<O extends Options>(options: O, raw: RawValues): { values: Values<O>; given: ReadonlySet<keyof O> } {
+  const config = 'config' in options && raw.flags.config !== undefined ? readConfig(singleValue(raw.flags.config, '--config'), options) : {};
+  const given = new Set<keyof O>();
+  const entries = Object.entries(options).map(([key, option]) => {
+    const flag = `--${flagName(key)}`;
+    const fromFlag = raw.flags[flagName(key)];
+    const value = fromFlag ?? config[key];
+    if (value === undefined) {
+      if (option.required) throw new UsageError(`${flag} is needed: ${option.describe}`);
+      return [key, option.fallback];
+    }
+    given.add(key);
+    const name = fromFlag === undefined ? `"${key}" in ${String(raw.flags.config)}` : flag;
+    return [key, option.read(singleValue(value, name), name)];
+  });
+  return { values: Object.fromEntries(entries) as Values<O>, given };
+}
+
+function singleValue(value: unknown, name: string): unknown {
+  if (Array.isArray(value)) throw new UsageError(`${name} takes one value, got ${value.map(shown).join(' and ')}`);
+  return value;
+}

@@ -1,0 +1,51 @@
+import { alsDefaults, MAXIMUM_RANK } from '../../operators/als-params.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { columnOptions, policyOptions } from './column-options.ts';
+import { choice, decimal, requiredText, text, wholeNumber } from './kinds.ts';
+import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
+import type { Values } from './option.ts';
+import { commonOptions, forceOption } from './output-options.ts';
+
+/** What describes a training run: the same for `train` and `plan`. */
+export const trainingOptions = {
+  algorithm: choice({ describe: 'how factors are found', group: 'Model:', choices: ['als'], fallback: 'als' }),
+  rank: wholeNumber({ describe: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, group: 'Model:', least: 1, most: MAXIMUM_RANK, fallback: alsDefaults.rank }),
+  maxIter: wholeNumber({ describe: 'iterations; each solves all items, then all users', group: 'Model:', least: 1, most: 1_000_000, fallback: alsDefaults.maxIter }),
+  regParam: decimal({ describe: 'λ, multiplied by the number of ratings of the user or item', group: 'Model:', least: 0, fallback: alsDefaults.regParam }),
+  seed: wholeNumber({ describe: 'of the start and of --test-fraction; the same seed gives the same model', group: 'Model:', least: 0, most: 2 ** 32 - 1, fallback: alsDefaults.seed }),
+  solver: choice({ describe: 'exactly, by conjugate gradients, or whatever is faster', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
+  cgSteps: wholeNumber({ describe: 'steps of conjugate gradients a row', group: 'Model:', least: 1, most: 1000, fallback: alsDefaults.cgSteps }),
+  coldStart: choice({ describe: 'what predictions of the model do with unknown users and items', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
+  test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
+  testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
+  earlyStop: wholeNumber({ describe: 'end after so many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: 1_000_000 }),
+  targetRmse: decimal({ describe: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 }),
+  ...columnOptions,
+  ...policyOptions,
+  ...machineOptions,
+  memoryBudget: memoryBudgetOption,
+  parquetBackend: parquetBackendOption,
+  config: text({ describe: 'JSON file with these flags, {"rank": 64}; flags win', group: 'Options:', alias: 'c' }),
+  ...commonOptions,
+};
+
+export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
+
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, force: forceOption };
+
+export type TrainingValues = Values<typeof trainingOptions>;
+
+/** Rules between flags: what cannot act is an error. */
+export function checkTraining(values: TrainingValues, given: ReadonlySet<string>): void {
+  if (values.test !== undefined && values.testFraction !== undefined) {
+    throw new UsageError('--test and --test-fraction exclude each other', { advice: 'Held-out ratings come either from a path or from a part of the ratings' });
+  }
+  const heldOut = values.test !== undefined || values.testFraction !== undefined;
+  for (const [flag, value] of [['--early-stop', values.earlyStop], ['--target-rmse', values.targetRmse]] as const) {
+    if (value !== undefined && !heldOut) throw new UsageError(`${flag} needs held-out ratings`, { advice: 'Give them with --test PATH or --test-fraction 0.1' });
+  }
+  if (given.has('cgSteps') && values.solver === 'cholesky') throw new UsageError('--cg-steps does nothing with --solver cholesky', { advice: 'Leave one of them out' });
+  if (values.timestampCol !== undefined && values.onDuplicates !== 'last') {
+    throw new UsageError('--timestamp-col acts only with --on-duplicates last', { advice: 'Leave one of them out' });
+  }
+}

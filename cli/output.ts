@@ -1,0 +1,26 @@
+import type { Json } from '../engine/json.ts';
+
+/** A value as JSON without line breaks; numbers that JSON lacks (NaN, infinities) become null. */
+export function jsonLine(value: Json): string {
+  return JSON.stringify(value);
+}
+
+/** Writes a text and a newline to stdout and waits until it has left. A reader that went away is no error. */
+export function print(text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(`${text}\n`, (error) => {
+      if (error && !isBrokenPipe(error)) reject(error);
+      else resolve();
+    });
+  });
+}
+
+/** `factorflow inspect ratings | head -1` ends without a word: the errors of closed pipes are heard and dropped. */
+export function ignoreBrokenPipes(): void {
+  process.stdout.on('error', () => {});
+  process.stderr.on('error', () => {});
+}
+
+function isBrokenPipe(error: Error): boolean {
+  return 'code' in error && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED');
+}

@@ -1,0 +1,113 @@
+import yargs from 'yargs';
+import { UsageError } from '../engine/errors.ts';
+import type { Command } from './command.ts';
+import { type CommandEntry, commandList } from './command-list.ts';
+import { nearest } from './options/nearest.ts';
+import { flagName } from './options/option.ts';
+import type { RawValues } from './options/read-values.ts';
+import { packageInfo } from './package-info.ts';
+import { describeCommand, examplesText, helpWidth, withoutEmptyDefaults } from './usage.ts';
+
+export type Request =
+  | { readonly kind: 'text'; readonly text: string }
+  | { readonly kind: 'command'; readonly name: string; readonly command: Command; readonly raw: RawValues };
+
+/** Takes the command line apart: a command with its raw flags, or the text of --help and --version. Throws UsageError. */
+export async function parseArguments(argv: readonly string[]): Promise<Request> {
+  const name = commandName(argv);
+  const entry = commandList.find((candidate) => candidate.name === name);
+  if (entry === undefined && name !== undefined) throw unknownCommand(name);
+  if (entry === undefined && !argv.some((word) => ['--help', '-h', '--version'].includes(word))) {
+    const stray = argv.find((word) => word.startsWith('-'));
+    if (stray !== undefined) throw new UsageError(`unknown flag ${stray}`, { advice: 'A command comes first: see factorflow --help' });
+    throw new UsageError('no command is given', { advice: `The commands are: ${commandList.map((command) => command.name).join(', ')}; see factorflow --help` });
+  }
+  return entry === undefined ? { kind: 'text', text: await overview(argv) } : parseCommand(entry, argv);
+}
+
+const examples = [
+  ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'train, and measure the error on a tenth of the ratings'],
+  ['recommend model --users 1,2,3', 'ten items for each of three users'],
+] as const;
+
+const closing = `factorflow <command> --help tells the flags of a command.
+Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged, 130 cancelled.`;
+
+/** The first word of the line, when it is no flag. */
+export function commandName(argv: readonly string[]): string | undefined {
+  return argv.length > 0 && !argv[0].startsWith('-') ? argv[0] : undefined;
+}
+
+async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promise<Request> {
+  const command = await entry.load();
+  let parsed: Record<string, unknown> | undefined;
+  let output = '';
+  const parser = baseParser().command({
+    command: `${entry.name} ${entry.words}`.trim(),
+    describe: entry.summary,
+    builder: (commandParser) => describeCommand(commandParser, command),
+    handler: (args) => void (parsed = args),
+  });
+  try {
+    await parser.parseAsync([...argv], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
+  } catch (error) {
+    throw usageError(error, entry, command);
+  }
+  if (parsed === undefined) return { kind: 'text', text: withoutEmptyDefaults(output) };
+  const words = command.positionals.map(({ name }) => [name, [parsed?.[name] ?? []].flat().map(String)] as const);
+  const flags = Object.fromEntries(Object.keys(command.options).map((key) => [flagName(key), parsed?.[flagName(key)]]));
+  return { kind: 'command', name: entry.name, command, raw: { flags, positionals: Object.fromEntries(words) } };
+}
+
+/** --help and --version without a command. */
+async function overview(argv: readonly string[]): Promise<string> {
+  let output = '';
+  const parser = baseParser().usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet files.');
+  for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
+  parser.epilog(`${examplesText(examples)}\n\n${closing}`);
+  await parser.parseAsync([...argv], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
+  return output;
+}
+
+function baseParser() {
+  return yargs([])
+    .scriptName('factorflow')
+    .locale('en')
+    .exitProcess(false)
+    .fail(false)
+    .strict()
+    .wrap(helpWidth())
+    .version(packageInfo().version)
+    .help()
+    .alias('help', 'h')
+    .parserConfiguration({
+      // One spelling of a flag; its text untouched, for our own checks.
+      'camel-case-expansion': false,
+      'parse-numbers': false,
+      'parse-positional-numbers': false,
+      'dot-notation': false,
+      'boolean-negation': false,
+      'strip-aliased': true,
+    });
+}
+
+function unknownCommand(name: string): UsageError {
+  const guess = nearest(name, commandList.map((command) => command.name));
+  return new UsageError(`unknown command "${name}"`, { advice: guess ? `Did you mean ${guess}?` : 'See factorflow --help' });
+}
+
+/** What yargs says, in our words. */
+function usageError(error: unknown, { name, words }: CommandEntry, command: Command): Error {
+  const message = error instanceof Error ? error.message : String(error);
+  const unknown = /^Unknown arguments?: (.*)$/.exec(message);
+  if (unknown) {
+    const flags = Object.keys(command.options).map(flagName);
+    const [first] = unknown[1].split(', ');
+    const guess = nearest(first, flags);
+    return new UsageError(`unknown flag or argument ${first} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
+  }
+  const lone = /^Not enough arguments following: (.*)$/.exec(message);
+  if (lone) return new UsageError(`--${lone[1]} needs a value`, { advice: `See factorflow ${name} --help` });
+  if (message.startsWith('Not enough non-option arguments')) return new UsageError(`${name} needs ${words}`, { advice: `See factorflow ${name} --help` });
+  return error instanceof Error && error.name !== 'YError' && error.name !== 'Error' ? error : new UsageError(message, { advice: `See factorflow ${name} --help` });
+}

@@ -1,0 +1,64 @@
+import type { ProgressEvent } from '../../engine/events.ts';
+import type { PhaseState } from './phrases.ts';
+
+type PhaseEvent = Extract<ProgressEvent, { readonly phase: string }>;
+
+interface Phase {
+  readonly name: string;
+  readonly started: number;
+  done: number;
+  total: number | undefined;
+  estimated: boolean;
+  unit: string;
+  seconds: number | undefined;
+}
+
+/**
+ * The phases of a run as their events tell of them. A phase that never says that it starts begins with its first progress;
+ * one that never says that it ends does so with the run.
+ */
+export class Phases {
+  readonly #open = new Map<string, Phase>();
+  readonly #expected = new Map<string, number>();
+  readonly #now: () => number;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  expect(phase: string, total: number): void {
+    this.#expected.set(phase, total);
+  }
+
+  /** Takes note of the event; says what became of its phase, and whether it has just begun. */
+  see(event: PhaseEvent): { readonly state: PhaseState; readonly begins: boolean } {
+    const known = this.#open.get(event.phase);
+    const phase = known ?? { name: event.phase, started: this.#now(), done: 0, total: this.#expected.get(event.phase), estimated: true, unit: 'steps', seconds: undefined };
+    this.#open.set(event.phase, phase);
+    if (event.unit !== undefined) phase.unit = event.unit;
+    if (event.type !== 'phase-start' && event.done !== undefined) phase.done = event.done;
+    if (event.type !== 'phase-end' && event.total !== undefined) {
+      phase.total = event.total;
+      phase.estimated = false;
+    }
+    if (event.type === 'phase-end') {
+      phase.seconds = event.seconds;
+      this.#open.delete(event.phase);
+    }
+    return { state: this.#state(phase), begins: known === undefined };
+  }
+
+  /** Ends the phases that are still open. */
+  closeAll(): PhaseState[] {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    return open.map((phase) => {
+      phase.seconds = (this.#now() - phase.started) / 1000;
+      return this.#state(phase);
+    });
+  }
+
+  #state({ name, started, done, total, estimated, unit, seconds }: Phase): PhaseState {
+    return { phase: name, done, total, estimated, unit, seconds: seconds ?? (this.#now() - started) / 1000, ended: seconds !== undefined };
+  }
+}

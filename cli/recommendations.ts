@@ -1,0 +1,38 @@
+import type { RecordBatch } from 'apache-arrow';
+import Table from 'cli-table3';
+
+export interface Recommendation {
+  /** 64-bit ids are texts: JSON's numbers can't hold them. */
+  readonly user: number | string;
+  /** From 1. */
+  readonly rank: number;
+  readonly item: number | string;
+  readonly prediction: number;
+}
+
+/** The rows {user, rank, item, prediction} of a batch; only for the few that are printed. */
+export function recommendationRows(batch: RecordBatch): Recommendation[] {
+  const [users, ranks, items, predictions] = [0, 1, 2, 3].map((column) => batch.getChildAt(column));
+  const id = (value: unknown) => (typeof value === 'number' ? value : String(value));
+  return Array.from({ length: batch.numRows }, (_, row) => ({
+    user: id(users?.get(row)),
+    rank: Number(ranks?.get(row)),
+    item: id(items?.get(row)),
+    prediction: Number(predictions?.get(row)),
+  }));
+}
+
+/** A table with each user's items below each other, best first. */
+export function recommendationTable(rows: readonly Recommendation[]): string {
+  const table = new Table({
+    head: ['user', 'rank', 'item', 'prediction'],
+    colAligns: ['right', 'right', 'right', 'right'],
+    // No colours: the output is for pipes as well.
+    style: { head: [], border: [], compact: true },
+  });
+  rows.forEach(({ user, rank, item, prediction }, i) => {
+    const isFirst = i === 0 || rows[i - 1].user !== user;
+    table.push([isFirst ? String(user) : '', String(rank), String(item), prediction.toFixed(4)]);
+  });
+  return table.toString();
+}

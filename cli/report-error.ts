@@ -1,0 +1,42 @@
+import { errorCode, fileProblem } from '../connectors/file-problem.ts';
+import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../engine/errors.ts';
+import { bugsUrl, packageInfo } from './package-info.ts';
+
+export interface ErrorReport {
+  /** For --json. */
+  readonly message: string;
+  /** For stderr. */
+  readonly text: string;
+  readonly exitCode: ExitCode;
+}
+
+/** What a failure means to the person at the terminal: our own errors without a stack, anything else as a bug with one. */
+export function reportError(thrown: unknown): ErrorReport {
+  const error = classify(thrown);
+  if (error instanceof FactorFlowError) return { message: error.message, text: `factorflow: ${error.message}`, exitCode: error.exitCode };
+  const { version } = packageInfo();
+  const message = error instanceof Error ? error.message : String(error);
+  const stack = error instanceof Error ? (error.stack ?? message) : message;
+  const machine = `factorflow ${version}, node ${process.version}, ${process.platform} ${process.arch}`;
+  const text = `factorflow: internal error: ${stack}\n\nThis is a bug in FactorFlow (${machine}). Please report it with the command line and the lines above:\n${bugsUrl()}`;
+  return { message: `internal error: ${message}`, text, exitCode: 1 };
+}
+
+/** Errors of the system and of the JavaScript engine that are the surroundings' doing, as errors of ours. */
+function classify(error: unknown): unknown {
+  if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
+  if (isOutOfMemory(error)) {
+    return new CapacityError(`out of memory: ${error.message}`, { advice: 'Use a lower rank or fewer ratings, close other programs, or bound the run with --memory-budget', cause: error });
+  }
+  const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
+  if (errorCode(error) === 'ENOSPC') return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
+  if (path === undefined) return error;
+  const writes = 'syscall' in error && typeof error.syscall === 'string' && /^(mkdir|mkdtemp|write|rename|unlink|rm|rmdir|ftruncate|fsync)/.test(error.syscall);
+  const problem = fileProblem(error, writes ? 'write' : 'read', path);
+  return problem instanceof FactorFlowError && problem.exitCode === 2 ? new DataError(problem.summary, problem.details) : problem;
+}
+
+function isOutOfMemory(error: Error): boolean {
+  if (errorCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') return true;
+  return error instanceof RangeError && /allocation failed|Invalid (typed )?array( buffer)? length|could not allocate memory|Maximum size|Cannot create a (string|Buffer)/i.test(error.message);
+}

@@ -1,0 +1,34 @@
+import { removeTemporaries } from '../connectors/temporaries.ts';
+
+export interface Interruption {
+  /** Fires at the first signal. */
+  readonly signal: AbortSignal;
+  /** Back to the system's own ways. */
+  close(): void;
+}
+
+const CANCELLED = 130;
+
+/**
+ * Ctrl-C, `kill` and a closed terminal: the first asks the run to end in order, the second ends it at once, with
+ * unfinished output removed. `onFirst` and `onSecond` may tell the user and restore the terminal.
+ */
+export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
+  const controller = new AbortController();
+  const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+  const handle = () => {
+    if (!controller.signal.aborted) {
+      onFirst();
+      controller.abort();
+      return;
+    }
+    onSecond();
+    removeTemporaries();
+    process.exit(CANCELLED);
+  };
+  for (const name of names) process.on(name, handle);
+  const close = () => {
+    for (const name of names) process.off(name, handle);
+  };
+  return { signal: controller.signal, close };
+}

@@ -1,0 +1,67 @@
+import type { Model, TrainingReport } from '../api/model.ts';
+import { formatBytes, formatCount } from '../engine/format.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { CommandResult } from './command.ts';
+import { facts } from './facts.ts';
+import { seconds3 } from './progress/phrases.ts';
+
+export interface TrainedRun {
+  readonly model: Model;
+  readonly training: TrainingReport;
+  readonly device: 'cpu' | 'gpu';
+  readonly modelDir: string;
+  readonly totalSeconds: number;
+  readonly peakRssBytes: number;
+}
+
+/** What `train` says at its end. */
+export function trainingResult(run: TrainedRun): CommandResult {
+  return { json: trainingJson(run), text: trainingText(run) };
+}
+
+function trainingJson({ model, training, device, modelDir, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+  const best = bestOf(training);
+  return {
+    command: 'train',
+    algorithm: training.algorithm,
+    device,
+    adapter: null,
+    users: model.userCount,
+    items: model.itemCount,
+    ratings: training.ratings,
+    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse }) => ({ iteration, seconds, loss, trainRmse, testRmse })),
+    // An undefined test RMSE beside a test set: none of its pairs is known.
+    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs }),
+    seconds: { ...training.seconds, total: totalSeconds },
+    peakRssBytes,
+    model: modelDir,
+  };
+}
+
+function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }: TrainedRun): string {
+  const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates } = training;
+  const best = bestOf(training);
+  const kept = bestIteration === iterations.length ? '' : `, the model is that of iteration ${bestIteration}`;
+  return [
+    `Trained ALS, rank ${params.rank}, λ ${params.regParam}: ${iterations.length} iterations in ${seconds3(seconds.train)}${kept}`,
+    facts([
+      ['users', formatCount(model.userCount)],
+      ['items', formatCount(model.itemCount)],
+      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
+      ['train RMSE', best?.trainRmse.toFixed(4)],
+      ['test RMSE', testPairs === undefined ? undefined : testError(best, testPairs, coldPairs ?? 0)],
+      ['test MAE', best?.testMae?.toFixed(4)],
+      ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],
+      ['model', modelDir],
+    ]),
+  ].join('\n');
+}
+
+function testError(best: { readonly testRmse?: number } | undefined, pairs: number, cold: number): string {
+  const known = `${formatCount(pairs - cold)} known pairs; ${formatCount(cold)} cold pairs are not averaged in`;
+  return best?.testRmse === undefined ? `none: ${known}` : `${best.testRmse.toFixed(4)} over ${known}`;
+}
+
+function bestOf({ iterations, bestIteration }: TrainingReport) {
+  return iterations.find(({ iteration }) => iteration === bestIteration);
+}

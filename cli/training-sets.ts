@@ -1,0 +1,32 @@
+import type { Dataset } from '../api/dataset.ts';
+import type { Session } from '../api/session.ts';
+import type { CommandContext } from './command.ts';
+import type { TrainingValues } from './options/training-options.ts';
+
+export interface TrainingSets {
+  readonly train: Dataset;
+  readonly test: Dataset | undefined;
+}
+
+/**
+ * The ratings to train on and those held out. Columns and types of both are checked here, from the files' footers, so
+ * that a wrong test path fails before training. Throws DataError.
+ */
+export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
+  const { SelectRatings } = await import('../operators/select-ratings.ts');
+  const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
+  const all = session.read.parquet(paths);
+  const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
+  await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
+  const rows = await all.count();
+  context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
+  context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
+  if (testFraction !== undefined) {
+    const [train, held] = all.randomSplit([1 - testFraction, testFraction], { seed, user: userCol, item: itemCol });
+    return { train, test: held };
+  }
+  if (test === undefined) return { train: all, test: undefined };
+  const heldOut = session.read.parquet(test);
+  await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
+  return { train: all, test: heldOut };
+}
