@@ -1,13 +1,13 @@
 import type { TaskHandler } from './handler.ts';
-import { countColumns } from './tasks/count-columns.ts';
 import { combineDuplicates, findDuplicates } from './tasks/duplicates.ts';
 import { initialize } from './tasks/initialize.ts';
 import { numberKeys } from './tasks/number-keys.ts';
 import { predict } from './tasks/predict.ts';
+import { countColumns, scatterColumns } from './tasks/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/scatter-pairs.ts';
+import { sortBands } from './tasks/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
-import { transpose } from './tasks/transpose.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
@@ -23,7 +23,8 @@ export const handlers: Readonly<Record<string, TaskHandler>> = {
   'count-pairs': countPairs,
   'scatter-pairs': scatterPairs,
   'count-columns': countColumns,
-  transpose,
+  'scatter-columns': scatterColumns,
+  'sort-bands': sortBands,
   'find-duplicates': findDuplicates,
   'combine-duplicates': combineDuplicates,
 };

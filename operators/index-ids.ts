@@ -31,6 +31,9 @@ export interface IndexedRatings {
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   readonly rows: number;
+  /** Ratings of each user and item, by position. */
+  readonly userCounts: Int32Array;
+  readonly itemCounts: Int32Array;
   readonly chunks: readonly CodedChunk[];
 }
 
@@ -65,7 +68,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const started = performance.now();
     ctx.events({ type: 'phase-start', phase: 'read', total: this.#totalRows, unit: 'ratings' });
     const numbering = new Numbering(device, ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps);
+    const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {
@@ -116,6 +119,8 @@ class Numbering {
   readonly #name = dataSetName('ratings');
   readonly #chunks: PendingChunk[] = [];
   readonly #running = new Set<Promise<void>>();
+  /** Chunks that are numbered: the memory of their ids is free. */
+  readonly recycled: RatingChunk[] = [];
   #failure: unknown;
 
   constructor(device: Device, ctx: ExecutionContext) {
@@ -143,6 +148,7 @@ class Numbering {
       .catch((error: unknown) => void (this.#failure ??= error))
       .finally(() => {
         this.#device.release(ids);
+        this.recycled.push(chunk);
         this.#running.delete(run);
       });
     this.#running.add(run);
@@ -156,29 +162,33 @@ class Numbering {
     if (this.#failure !== undefined) throw this.#failure;
     const users = await this.#mergeSide(userType, this.#chunks.map(({ chunk, users: keys }) => [keys, chunk.userMap as PartitionRef]));
     const items = await this.#mergeSide(itemType, this.#chunks.map(({ chunk, items: keys }) => [keys, chunk.itemMap as PartitionRef]));
-    return { users, items, rows, chunks: this.#chunks.map(({ chunk }) => chunk) };
+    return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks: this.#chunks.map(({ chunk }) => chunk) };
   }
 
   /** Joins the chunks' key lists to one ascending list and makes each chunk's map: its code -> position in the list. */
-  async #mergeSide(type: KeyType, chunks: readonly (readonly [keys: PartitionRef, map: PartitionRef])[]): Promise<KeyColumn> {
+  async #mergeSide(type: KeyType, chunks: readonly (readonly [keys: PartitionRef, map: PartitionRef])[]): Promise<{ keys: KeyColumn; counts: Int32Array }> {
     const table: KeyTable = makeKeyTable(type);
-    const maps: Uint32Array[] = [];
+    const parts: { map: Uint32Array; counts: Int32Array }[] = [];
     for (const [keys] of chunks) {
-      const partition = await this.#device.fetch(keys);
-      const map = sharedArray(Uint32Array, partition.rows);
-      table.add(keysFromArrays(partition.columns, 'key'), map);
-      maps.push(map);
+      const { rows, columns } = await this.#device.fetch(keys);
+      const map = sharedArray(Uint32Array, rows);
+      table.add(keysFromArrays(columns, 'key'), map);
+      parts.push({ map, counts: columns.counts as Int32Array });
       this.#device.release(keys);
     }
     const order = table.ascending();
     const position = new Uint32Array(order.length);
     for (let i = 0; i < order.length; i++) position[order[i]] = i;
+    const totals = new Int32Array(order.length);
     chunks.forEach(([, ref], i) => {
-      const map = maps[i];
-      for (let code = 0; code < map.length; code++) map[code] = position[map[code]];
+      const { map, counts } = parts[i];
+      for (let code = 0; code < map.length; code++) {
+        map[code] = position[map[code]];
+        totals[map[code]] += counts[code];
+      }
       this.#device.put(ref, { layout: 'map', rows: map.length, columns: { map } });
     });
-    return takeKeys(table.keys(), order);
+    return { keys: takeKeys(table.keys(), order), counts: totals };
   }
 }
 

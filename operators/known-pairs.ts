@@ -1,4 +1,4 @@
-import type { KeyColumn } from '../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
@@ -22,6 +22,8 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
   const name = dataSetName('pairs');
   const [userLookup, itemLookup] = [lookupOf(users), lookupOf(items)];
   const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
+  const userCounts = new Int32Array(keyCount(users));
+  const itemCounts = new Int32Array(keyCount(items));
   const chunks: CodedChunk[] = [];
   let rows = 0;
   let coldPairs = 0;
@@ -35,6 +37,8 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
       if (userCodes[i] === UNKNOWN_KEY || itemCodes[i] === UNKNOWN_KEY) continue;
       knownUsers[known] = userCodes[i];
       knownItems[known] = itemCodes[i];
+      userCounts[userCodes[i]]++;
+      itemCounts[itemCodes[i]]++;
       if (given) ratings[known] = given[i];
       known++;
     }
@@ -47,5 +51,5 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
     device.put(chunk.values, { layout: 'values', rows: known, columns: { values: chunk.ratings } });
     chunks.push(chunk);
   }
-  return { indexed: { users, items, rows, chunks }, coldPairs };
+  return { indexed: { users, items, rows, userCounts, itemCounts, chunks }, coldPairs };
 }

@@ -1,12 +1,11 @@
 import type { Device } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
-import type { Task } from '../engine/task.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { combineDuplicates } from './combine-duplicates.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
-import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
+import type { RatingBlock } from './rating-block.ts';
+import { sortIntoRows } from './sort-into-rows.ts';
 import { balancedRanges } from './row-ranges.ts';
 import type { DuplicatePolicy } from './tasks.ts';
 
@@ -17,43 +16,38 @@ export interface RatingBlocks {
   readonly duplicates: number;
 }
 
-const STAGE = 'rating-blocks';
-
 /**
- * Sorts coded ratings into compressed rows by user and by item (cuMF's R and Rᵀ), by three counting sorts, each in
- * parallel groups whose places are known beforehand:
- *
- *   chunks, any order -> by item (rows unordered) -> by user (items ascend) -> by item (users ascend)
- *
- * A transposition reads rows in order, so the order inside its result's rows is ascending whatever the input's order was;
- * together with the ordering of duplicates by value, permuted input gives the same bits. Releases the chunks.
+ * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
+ * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
+ * bits. Releases the chunks.
  */
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
   const started = performance.now();
   ctx.events({ type: 'phase-start', phase: 'sort', total: indexed.rows, unit: 'ratings' });
-  const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx);
-  const ref: PartitionRef = { ...byUser.ref, name: `${byUser.ref.name}/transposed` };
-  const byItem = await transposeBlock(byUser, keyCount(indexed.items), ref, ctx.executor.devices[0], ctx);
+  const triples = triplesFor(indexed.rows);
+  const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx, triples);
+  const byItem = await transposeBlock(byUser, extra === 0 ? indexed.itemCounts : undefined, keyCount(indexed.items), triples, ctx);
   ctx.events({ type: 'phase-end', phase: 'sort', seconds: (performance.now() - started) / 1000, done: indexed.rows, unit: 'ratings' });
   return { byUser, byItem, duplicates: extra };
 }
 
-/** The first two of those sorts, for who needs the ratings by user alone. Releases the chunks. */
+/** Scratch for sorting so many ratings; one for both sorts, since shared memory is given back only when collected. */
+function triplesFor(ratings: number): Uint32Array {
+  return sharedArray(Uint32Array, 3 * ratings);
+}
+
+/** The ratings by user alone. Releases the chunks. */
 export async function buildUserBlock(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
   ctx: ExecutionContext,
+  triples = triplesFor(indexed.rows),
 ): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
   const device = ctx.executor.devices[0];
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const rowData = duplicates === 'last' ? numberRows(indexed.chunks, device, ref('row-data')) : undefined;
-  const unordered = await sortChunks(indexed.chunks, keyCount(indexed.items), rowData !== undefined, ref('unordered'), device, ctx);
-  for (const chunk of indexed.chunks) {
-    for (const part of [chunk.codes, chunk.values, chunk.userMap, chunk.itemMap]) if (part) device.release(part);
-  }
-  const sorted = await transposeBlock(unordered, keyCount(indexed.users), ref('sorted'), device, ctx);
-  device.release(unordered.ref);
+  const sorted = await sortChunks(indexed, rowData !== undefined, triples, ref('sorted'), ctx);
   const { block, extra } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), device, ctx);
   return { byUser: block, extra };
 }
@@ -77,67 +71,60 @@ function numberRows(chunks: readonly CodedChunk[], device: Device, ref: Partitio
 }
 
 async function sortChunks(
-  chunks: readonly CodedChunk[],
-  rows: number,
+  { chunks, userCounts, items }: IndexedRatings,
   numbered: boolean,
+  triples: Uint32Array,
   ref: PartitionRef,
-  device: Device,
   ctx: ExecutionContext,
 ): Promise<RatingBlock> {
+  const device = ctx.executor.devices[0];
   const groupSize = Math.max(1, Math.ceil(chunks.length / device.parallelism));
   const groups = Array.from({ length: Math.ceil(chunks.length / groupSize) }, (_, g) => chunks.slice(g * groupSize, (g + 1) * groupSize));
-  const inputsOf = (group: readonly CodedChunk[], withValues: boolean) => {
-    const inputs: Record<string, PartitionRef> = {};
-    group.forEach((chunk, i) => {
-      inputs[`codes.${i}`] = chunk.codes;
-      if (withValues) inputs[`values.${i}`] = chunk.values;
-      if (chunk.itemMap) inputs[`rowMap.${i}`] = chunk.itemMap;
-      if (chunk.userMap) inputs[`columnMap.${i}`] = chunk.userMap;
-    });
-    return inputs;
-  };
-  const params = (group: readonly CodedChunk[]) => ({ chunks: group.length, rows, by: 'items' as const });
-  return countAndFill(groups, rows, numbered ? 'uint32' : 'float32', ref, device, ctx, {
-    count: (group, counts) => ({ kernel: 'count-pairs', inputs: inputsOf(group, false), outputs: { counts }, params: params(group) }),
-    fill: (group, cursors) => ({ kernel: 'scatter-pairs', inputs: { ...inputsOf(group, true), cursors }, outputs: { block: ref }, params: params(group) }),
+  const params = (group: readonly CodedChunk[], bands: number) => ({ chunks: group.length, bands, by: 'users' as const });
+  return sortIntoRows(groups, { lengths: userCounts, columns: keyCount(items), ordered: false, numbered }, triples, ref, ctx, {
+    count: (group, { bands, counts, bandCount }) => ({
+      kernel: 'count-pairs',
+      inputs: { bands, ...inputsOf(group, ['codes', 'rowMap']) },
+      outputs: { counts },
+      params: params(group, bandCount),
+    }),
+    scatter: (group, { bands, cursors, triples: output, bandCount }) => ({
+      kernel: 'scatter-pairs',
+      inputs: { bands, cursors, ...inputsOf(group, ['codes', 'values', 'rowMap', 'columnMap']) },
+      outputs: { triples: output },
+      params: params(group, bandCount),
+    }),
+    release: () => {
+      for (const { codes, values, userMap, itemMap } of chunks) for (const part of [codes, values, userMap, itemMap]) if (part) device.release(part);
+    },
   });
 }
 
-async function transposeBlock(block: RatingBlock, columns: number, ref: PartitionRef, device: Device, ctx: ExecutionContext): Promise<RatingBlock> {
-  const groups = balancedRanges(block.offsets, device.parallelism);
-  const valueType = block.values instanceof Float32Array ? 'float32' : 'uint32';
-  return countAndFill(groups, columns, valueType, ref, device, ctx, {
-    count: (range, counts) => ({ kernel: 'count-columns', inputs: { block: block.ref }, outputs: { counts }, params: { ...range, columns } }),
-    fill: (range, cursors) => ({ kernel: 'transpose', inputs: { block: block.ref, cursors }, outputs: { transposed: ref }, params: { ...range } }),
+/** The partitions of a group's chunks under the tasks' names for them: codes.0, codes.1, ... */
+function inputsOf(group: readonly CodedChunk[], names: readonly ('codes' | 'values' | 'rowMap' | 'columnMap')[]): Record<string, PartitionRef> {
+  const inputs: Record<string, PartitionRef> = {};
+  group.forEach(({ codes, values, userMap, itemMap }, i) => {
+    const parts = { codes, values, rowMap: userMap, columnMap: itemMap };
+    for (const name of names) {
+      const part = parts[name];
+      if (part) inputs[`${name}.${i}`] = part;
+    }
+  });
+  return inputs;
+}
+
+async function transposeBlock(block: RatingBlock, counts: Int32Array | undefined, columns: number, triples: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+  const groups = balancedRanges(block.offsets, ctx.executor.devices[0].parallelism);
+  const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
+  const lengths = counts ?? countsOf(block.indices, columns);
+  return sortIntoRows(groups, { lengths, columns: block.rows, ordered: true, numbered: false }, triples, ref, ctx, {
+    count: (range, { bands, counts: output, bandCount }) => ({ kernel: 'count-columns', inputs: { block: block.ref, bands }, outputs: { counts: output }, params: { ...range, bands: bandCount } }),
+    scatter: (range, { bands, cursors, triples: output, bandCount }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { triples: output }, params: { ...range, bands: bandCount } }),
   });
 }
 
-/** The shape of every counting sort here: each group counts, all counts give each group its places, each group fills them. */
-async function countAndFill<Group>(
-  groups: readonly Group[],
-  rows: number,
-  valueType: 'float32' | 'uint32',
-  ref: PartitionRef,
-  device: Device,
-  ctx: ExecutionContext,
-  tasks: { count(group: Group, counts: PartitionRef): Task; fill(group: Group, cursors: PartitionRef): Task },
-): Promise<RatingBlock> {
-  const countRefs = groups.map((_, g): PartitionRef => ({ name: `${ref.name}/counts`, partition: g, version: 0 }));
-  const cursorRefs = groups.map((_, g): PartitionRef => ({ name: `${ref.name}/cursors`, partition: g, version: 0 }));
-  await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.count(group, countRefs[g])));
-  const counts = await Promise.all(countRefs.map(async (count) => (await device.fetch(count)).columns.counts as Int32Array));
-  const lengths = new Int32Array(rows);
-  for (const count of counts) for (let row = 0; row < rows; row++) lengths[row] += count[row];
-  const partition: Partition = emptyBlock(lengths, valueType);
-  device.put(ref, partition);
-  const next = Int32Array.from((partition.columns.offsets as Int32Array).subarray(0, rows));
-  groups.forEach((_, g) => {
-    const cursors = sharedArray(Int32Array, rows);
-    cursors.set(next);
-    for (let row = 0; row < rows; row++) next[row] += counts[g][row];
-    device.put(cursorRefs[g], { layout: 'cursors', rows, columns: { cursors } });
-  });
-  await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.fill(group, cursorRefs[g])));
-  for (const used of [...countRefs, ...cursorRefs]) device.release(used);
-  return blockOf(ref, partition);
+function countsOf(indices: Uint32Array, columns: number): Int32Array {
+  const counts = new Int32Array(columns);
+  for (let k = 0; k < indices.length; k++) counts[indices[k]]++;
+  return counts;
 }

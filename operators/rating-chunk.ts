@@ -13,9 +13,10 @@ export class RatingChunk {
   readonly #ratings: Float32Array;
   readonly #timestamps: Float64Array | undefined;
 
-  constructor(capacity: number, userType: KeyType, itemType: KeyType, withTimestamps: boolean) {
+  /** `recycled`: a chunk of the same types whose ids nobody needs any more; their memory is used again. */
+  constructor(capacity: number, userType: KeyType, itemType: KeyType, withTimestamps: boolean, recycled?: RatingChunk) {
     this.capacity = capacity;
-    this.#ids = { user: gatherer(userType, capacity), item: gatherer(itemType, capacity) };
+    this.#ids = recycled ? recycled.#ids : { user: gatherer(userType, capacity), item: gatherer(itemType, capacity) };
     this.#ratings = sharedArray(Float32Array, capacity);
     this.#timestamps = withTimestamps ? sharedArray(Float64Array, capacity) : undefined;
   }
@@ -35,6 +36,7 @@ export class RatingChunk {
     return this.rows === this.capacity;
   }
 
+  /** The ids of the rows; once only, and valid until the chunk is recycled. */
   ids(): Partition {
     const columns = { ...keyArrays(this.#ids.user.finish(this.rows), 'user'), ...keyArrays(this.#ids.item.finish(this.rows), 'item') };
     return { layout: 'key-pairs', rows: this.rows, columns };
@@ -57,7 +59,7 @@ interface IdGatherer {
 function gatherer(type: KeyType, capacity: number): IdGatherer {
   if (type === 'utf8') {
     const parts: KeyColumn[] = [];
-    return { append: (keys) => void parts.push(keys), finish: () => concatKeys('utf8', parts) };
+    return { append: (keys) => void parts.push(keys), finish: () => concatKeys('utf8', parts.splice(0)) };
   }
   const width = type === 'int64' ? 2 : 1;
   const all = sharedArray(Int32Array, capacity * width);

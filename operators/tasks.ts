@@ -59,29 +59,51 @@ export type TopNTask = Task<'top-n', { readonly from: number; readonly to: numbe
 export type InitializeTask = Task<'initialize', { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number }>;
 
 /**
- * Turns external ids into numbers in the order of first appearance within one chunk of rows.
+ * Turns external ids into numbers of their own within one chunk of rows.
  * Input: `ids` (layout key-pairs: the key arrays of users, prefix "user", and of items, prefix "item").
- * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys, prefix "key").
+ * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys by code, prefix
+ * "key", and `counts` Int32: how often each occurs).
  */
 export type NumberKeysTask = Task<'number-keys', { readonly rows: number }>;
 
-/**
- * The two halves of a counting sort of coded rows into a rating-block, over `chunks` chunks of one group.
- * Inputs of chunk i: `codes.i`, `values.i` (`values` Float32 or, to carry row numbers, Uint32), and where codes are the
- * chunk's own, `rowMap.i` and `columnMap.i` (`map` Uint32: code -> position). `by` says which code is the row.
- * count-pairs: output `counts` (`counts` Int32[rows]). scatter-pairs: further input `cursors` (`cursors` Int32[rows]: where
- * this group's first rating of each row belongs), output `block`, which must be there already; each group fills its own places.
+/*
+ * Sorting ratings into compressed rows, in two steps that both stay within the processor's caches and page tables.
+ * A *band* is a run of adjacent rows with some ten thousand ratings together.
+ *
+ *   1. Ratings are scattered to their bands as `triples` (Uint32[3 Nz]: row, column, and the 32 bits of the value, side by
+ *      side). A band's place in the triples is that of its rows in the block that will come of them.
+ *   2. Each band is sorted by column, then stably by row, into the block.
+ *
+ * Both steps are cut into groups that fill places of their own, known from counts before anything is written.
  */
-export type PairsParams = { readonly chunks: number; readonly rows: number; readonly by: 'users' | 'items' };
-export type CountPairsTask = Task<'count-pairs', PairsParams>;
-export type ScatterPairsTask = Task<'scatter-pairs', PairsParams>;
+
+/** Layout row-bands: `bandOf` Uint16[rows], `firstRow` Int32[bands + 1]. */
+type FromPairs = { readonly chunks: number; readonly bands: number; readonly by: 'users' | 'items' };
+type FromBlock = { readonly from: number; readonly to: number; readonly bands: number };
 
 /**
- * The two halves of a transposition, over the rows [from, to) of `block`. count-columns: output `counts` (Int32[columns]);
- * transpose: inputs `block`, `cursors` as above; output `transposed`, there already. Rows ascend in the result, whatever the groups.
+ * Counts the ratings of each band among the chunks of one group. Inputs: `bands`; of chunk i `codes.i` and, where codes
+ * are the chunk's own, `rowMap.i` (`map` Uint32: code -> position). `by` says which code is the row. Output: `counts`
+ * (`counts` Int32[bands]).
  */
-export type CountColumnsTask = Task<'count-columns', { readonly from: number; readonly to: number; readonly columns: number }>;
-export type TransposeTask = Task<'transpose', { readonly from: number; readonly to: number }>;
+export type CountPairsTask = Task<'count-pairs', FromPairs>;
+
+/**
+ * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i` (Float32, or
+ * Uint32 to carry row numbers), `cursors` (`cursors` Int32[bands]: where this group's first rating of each band goes).
+ * Output: `triples`, there already.
+ */
+export type ScatterPairsTask = Task<'scatter-pairs', FromPairs>;
+
+/** The same two for a transposition: from the rows [from, to) of `block`, whose columns become rows. */
+export type CountColumnsTask = Task<'count-columns', FromBlock>;
+export type ScatterColumnsTask = Task<'scatter-columns', FromBlock>;
+
+/**
+ * Sorts the bands [from, to). Inputs: `triples`, `bands`. Output: `block`, there already with its offsets. `ordered`: the
+ * columns of each row ascend in the triples already (a transposition reads rows in order). `columns`: how many there are.
+ */
+export type SortBandsTask = Task<'sort-bands', { readonly from: number; readonly to: number; readonly columns: number; readonly ordered: boolean }>;
 
 /** What to do with several ratings of one (user, item) pair. `keep` orders them by value, so that row order never matters. */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';

@@ -3,12 +3,12 @@ import type { TaskHandler, TaskScope } from '../handler.ts';
 
 /** See CountPairsTask. */
 export const countPairs: TaskHandler = (scope) => {
-  const counts = sharedArray(Int32Array, scope.params.rows as number);
+  const counts = sharedArray(Int32Array, scope.params.bands as number);
   let pairs = 0;
   for (let chunk = 0; chunk < (scope.params.chunks as number) && !scope.cancelled(); chunk++) {
-    const { rowCodes, rowMap } = chunkOf(scope, chunk);
-    if (rowMap) for (let k = 0; k < rowCodes.length; k++) counts[rowMap[rowCodes[k]]]++;
-    else for (let k = 0; k < rowCodes.length; k++) counts[rowCodes[k]]++;
+    const { rowCodes, rowMap } = rowsOf(scope, chunk);
+    const bandOfCode = bandsByCode(scope, rowMap);
+    for (let k = 0; k < rowCodes.length; k++) counts[bandOfCode[rowCodes[k]]]++;
     pairs += rowCodes.length;
   }
   return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
@@ -18,42 +18,38 @@ export const countPairs: TaskHandler = (scope) => {
 export const scatterPairs: TaskHandler = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const { columns } = scope.partition('block');
-  const indices = columns.indices as Uint32Array;
-  const values = columns.values as Float32Array | Uint32Array;
+  const triples = scope.partition('triples').columns.triples as Uint32Array;
   let pairs = 0;
   for (let chunk = 0; chunk < (scope.params.chunks as number) && !scope.cancelled(); chunk++) {
-    const { rowCodes, columnCodes, rowMap, columnMap, ratings } = chunkOf(scope, chunk);
+    const { rowCodes, columnCodes, rowMap } = rowsOf(scope, chunk);
+    const bandOfCode = bandsByCode(scope, rowMap);
+    const columnMap = mapOf(scope, 'columnMap', chunk);
+    const values = scope.partition(`values.${chunk}`).columns.values;
+    const bits = new Uint32Array(values.buffer, values.byteOffset, rowCodes.length);
     for (let k = 0; k < rowCodes.length; k++) {
-      const place = cursors[rowMap ? rowMap[rowCodes[k]] : rowCodes[k]]++;
-      indices[place] = columnMap ? columnMap[columnCodes[k]] : columnCodes[k];
-      values[place] = ratings[k];
+      const place = 3 * cursors[bandOfCode[rowCodes[k]]]++;
+      triples[place] = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
+      triples[place + 1] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
+      triples[place + 2] = bits[k];
     }
     pairs += rowCodes.length;
   }
   return { rows: pairs };
 };
 
-interface Chunk {
-  readonly rowCodes: Uint32Array;
-  readonly columnCodes: Uint32Array;
-  readonly rowMap: Uint32Array | undefined;
-  readonly columnMap: Uint32Array | undefined;
-  readonly ratings: Float32Array | Uint32Array;
+function rowsOf(scope: TaskScope, chunk: number) {
+  const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
+  const [rowCodes, columnCodes] = scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
+  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk) };
 }
 
-function chunkOf(scope: TaskScope, chunk: number): Chunk {
-  const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
-  const map = (name: string) =>
-    scope.hasInput(`${name}.${chunk}`) ? (scope.partition(`${name}.${chunk}`).columns.map as Uint32Array) : undefined;
-  const byUsers = scope.params.by === 'users';
-  return {
-    rowCodes: byUsers ? codes.users : codes.items,
-    columnCodes: byUsers ? codes.items : codes.users,
-    rowMap: map('rowMap'),
-    columnMap: map('columnMap'),
-    ratings: scope.hasInput(`values.${chunk}`)
-      ? (scope.partition(`values.${chunk}`).columns.values as Float32Array | Uint32Array)
-      : new Float32Array(0),
-  };
+function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | undefined {
+  const input = `${name}.${chunk}`;
+  return scope.hasInput(input) ? (scope.partition(input).columns.map as Uint32Array) : undefined;
+}
+
+/** The band of each code: one look-up a rating instead of two. */
+function bandsByCode(scope: TaskScope, rowMap: Uint32Array | undefined): Uint16Array {
+  const bandOf = scope.partition('bands').columns.bandOf as Uint16Array;
+  return rowMap === undefined ? bandOf : Uint16Array.from(rowMap, (row) => bandOf[row]);
 }

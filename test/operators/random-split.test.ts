@@ -13,7 +13,7 @@ async function split(triples: readonly Triple[], seed: number): Promise<string[]
 
 async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<string[]> {
   const all: string[] = [];
-  for await (const batch of batches) for (const row of batch.toArray()) all.push(JSON.stringify(row));
+  for await (const batch of batches) for (const row of batch.toArray()) all.push(JSON.stringify(row.toJSON(), (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value)));
   return all;
 }
 
