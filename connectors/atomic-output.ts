@@ -5,6 +5,8 @@ import { UsageError } from '../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
+export { recoverOutput, removeTemporaries } from './temporaries.ts';
+
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';
   /** Replace what is there already; otherwise existing output is an error. */

@@ -1,10 +1,11 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { RecordBatchReader, tableFromIPC } from 'apache-arrow';
+import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from '../file-problem.ts';
+import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
 import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
@@ -29,9 +30,10 @@ async function openFile(file: string): Promise<WasmFileReader> {
     const counter: FetchCounter = { fetches: 0, bytes: 0 };
     const blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
     const parquet = await instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
-    const schema = instance.guardSync(() => plainSchema(tableFromIPC(parquet.schema().intoIPCStream()).schema));
+    const stored = instance.guardSync(() => tableFromIPC(parquet.schema().intoIPCStream()).schema);
+    const schema = plainSchema(stored);
     const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
-    return new WasmFileReader(info, handle, instance, parquet, counter);
+    return new WasmFileReader(info, stored, handle, instance, parquet, counter);
   } catch (error) {
     await handle?.close();
     instance[Symbol.dispose]();
@@ -43,13 +45,16 @@ async function openFile(file: string): Promise<WasmFileReader> {
 class WasmFileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly counter: FetchCounter;
+  /** The columns as they come from the decoder, before strings are made plain. */
+  private readonly stored: Schema;
   private readonly handle: FileHandle;
   private readonly instance: WasmInstance;
   private readonly parquet: ParquetFile;
   private closed = false;
 
-  constructor(info: ParquetFileInfo, handle: FileHandle, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+  constructor(info: ParquetFileInfo, stored: Schema, handle: FileHandle, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
     this.info = info;
+    this.stored = stored;
     this.handle = handle;
     this.instance = instance;
     this.parquet = parquet;
@@ -82,12 +87,20 @@ class WasmFileReader implements ParquetFileReader {
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" perhaps nothing.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = { batchSize, rowGroups: [rowGroup], ...exact };
+    const schema = new Schema(this.stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
+    const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();
     try {
       for (;;) {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
         if (done || value === undefined) return;
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
+        if (numbers) {
+          instance.guardSync(() => value.free());
+          yield numbers;
+          continue;
+        }
         const bytes = instance.guardSync(() => value.intoIPCStream());
         for (const batch of RecordBatchReader.from(bytes)) yield onlyColumns(plainBatch(batch), columns);
       }

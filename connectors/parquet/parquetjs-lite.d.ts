@@ -10,6 +10,7 @@ declare module 'parquetjs-lite' {
 
   export class ParquetSchema {
     constructor(fields: Record<string, FieldDefinition>);
+    readonly schema: Record<string, FieldDefinition>;
   }
 
   export interface PageHeader {
