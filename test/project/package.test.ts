@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const root = resolve(import.meta.dirname, '../..');
+const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8')) as Record<string, Record<string, string>>;
+
+describe('package.json', () => {
+  const manifest = read('package.json');
+
+  it('names exact versions only', () => {
+    for (const kind of ['dependencies', 'devDependencies']) {
+      for (const [name, version] of Object.entries(manifest[kind])) expect(`${name} ${version}`).toMatch(/ \d+\.\d+\.\d+(-[\w.]+)?$/);
+    }
+  });
+
+  it('has few dependencies; a new one is a decision to be written down here', () => {
+    expect(Object.keys(manifest.dependencies).sort()).toEqual([
+      'apache-arrow', // record batches
+      'cli-progress', // progress bars
+      'cli-table3', // tables on the terminal
+      'parquet-wasm', // the default Parquet backend
+      'parquetjs-lite', // the second Parquet backend
+      'piscina', // worker-thread pools
+      'tinyglobby', // globs
+      'webgpu', // the adapter that doctor looks for
+      'yargs', // the command line
+    ]);
+  });
+
+  it('runs nothing of its own at installation', () => {
+    for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) expect(manifest.scripts).not.toHaveProperty(script);
+  });
+
+  it('is locked to the same versions, with no download address', () => {
+    const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
+    expect(lock).not.toContain('"resolved"');
+    const packages = (JSON.parse(lock) as { packages: Record<string, { version: string }> }).packages;
+    for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) expect(packages[`node_modules/${name}`].version).toBe(version);
+  });
+});
