@@ -11,7 +11,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * kernel keeps no state, and its result depends on its arguments alone.
  */
 export interface Kernels {
-  /** A (upper triangle, size x stride) and b of `count` ratings; added when `accumulate` is 1. tile: 32 * size bytes. */
+  /** A (upper triangle, stride x stride) and b of `count` > 0 ratings; added when `accumulate` is 1. work: 33 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
     size: number,
@@ -20,7 +20,7 @@ export interface Kernels {
     count: number,
     matrix: number,
     bias: number,
-    tile: number,
+    work: number,
     accumulate: 0 | 1,
   ): void;
   /** Adds `value` to the first `rank` diagonal elements and 1 to the padding's. */

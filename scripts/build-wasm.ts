@@ -4,7 +4,7 @@
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import asc from 'assemblyscript/asc';
+import { main as compileAssembly } from 'assemblyscript/asc';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}cpu/generated/kernels-wasm.ts`;
@@ -16,7 +16,7 @@ async function compile(features: readonly string[]): Promise<Uint8Array> {
   let binary: Uint8Array | undefined;
   const enable = features.flatMap((feature) => ['--enable', feature]);
   const args = ['cpu/assembly/index.ts', '--baseDir', root, ...options, ...enable, '--outFile', 'kernels.wasm'];
-  const { error, stderr } = await asc.main(args, {
+  const { error, stderr } = await compileAssembly(args, {
     writeFile: (_name: string, contents: Uint8Array | string) => {
       if (typeof contents !== 'string') binary = contents;
     },

@@ -15,7 +15,10 @@ import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
 
 /** Rows of a tile: 8 KiB at rank 64. */
-export const TILE_ROWS: i32 = 32;
+const TILE_ROWS: i32 = 32;
+
+/** Ratings that are summed in one chain. */
+const PART_RATINGS: i32 = 1024;
 
 /**
  * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as does the target.
@@ -190,10 +193,22 @@ function gatherTile(theta: usize, size: usize, indices: usize, values: usize, co
   }
 }
 
+/** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
+function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(sumBias + j, f32x4.add(v128.load(sumBias + j), v128.load(partBias + j)));
+  for (let i: usize = 0; i < size; i += WORD) {
+    const row = (i >> 2) * size;
+    for (let j = i & ~(<usize>31); j < size; j += VECTOR) {
+      v128.store(sum + row + j, f32x4.add(v128.load(sum + row + j), v128.load(part + row + j)));
+    }
+  }
+}
+
 /**
- * Adds `count` ratings to A and b (or starts them, when `accumulate` is false). Summing a row in several calls gives the
- * same bits as in one when every call but the last has a multiple of TILE_ROWS ratings.
- * `size`: bytes of a row of θ, A and b. `tile`: TILE_ROWS * size bytes.
+ * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each PART_RATINGS are summed apart first: in
+ * one float32 chain of ten million additions the last would be lost. Summing a row in several calls gives the same
+ * bits as in one when every call but the last has a multiple of PART_RATINGS.
+ * `size`: bytes of a row of θ, A and b. `work`: (TILE_ROWS + 1) * size + size² / 4 bytes, for the tile and a part.
  */
 export function addNormalEquations(
   theta: usize,
@@ -203,17 +218,25 @@ export function addNormalEquations(
   count: i32,
   matrix: usize,
   bias: usize,
-  tile: usize,
+  work: usize,
   accumulate: bool,
 ): void {
-  if (!accumulate) clear(bias, size);
-  let started = accumulate;
-  for (let first = 0; first < count; first += TILE_ROWS) {
-    const rows = min(count - first, TILE_ROWS);
-    const offset = (<usize>first) * WORD;
-    gatherTile(theta, size, indices + offset, values + offset, rows, tile, bias);
-    addTile(tile, size, rows, matrix, started);
-    started = true;
+  const tile = work;
+  const partBias = tile + <usize>TILE_ROWS * size;
+  const part = partBias + size;
+  for (let start = 0; start < count; start += PART_RATINGS) {
+    const end = min(start + PART_RATINGS, count);
+    const apart = accumulate || start > 0;
+    const targetBias = apart ? partBias : bias;
+    const target = apart ? part : matrix;
+    clear(targetBias, size);
+    for (let first = start; first < end; first += TILE_ROWS) {
+      const rows = min(end - first, TILE_ROWS);
+      const offset = (<usize>first) * WORD;
+      gatherTile(theta, size, indices + offset, values + offset, rows, tile, targetBias);
+      addTile(tile, size, rows, target, first > start);
+    }
+    if (apart) addPart(matrix, bias, part, partBias, size);
   }
 }
 

@@ -12,7 +12,7 @@
  *
  *     matrix     size² / 4              A, or the dual's matrix
  *     vectors    VECTORS * size + 64    b, and the solvers' work
- *     gathered   the rest               a tile, the transposed Θ of the dual, or all panels of the row
+ *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addDiagonal, addNormalEquations } from './normal-equations';
 import { solveCholesky } from './cholesky';

@@ -21,10 +21,14 @@ export function normalEquations(theta: ArrayLike<number>, stride: number, rank: 
   for (let k = 0; k < count; k++) {
     const at = row.indices[k] * stride;
     for (let i = 0; i < rank; i++) {
-      bias[i] += row.values[k] * theta[at + i];
-      for (let j = 0; j < rank; j++) matrix[i * rank + j] += theta[at + i] * theta[at + j];
+      const element = theta[at + i];
+      bias[i] += row.values[k] * element;
+      for (let j = i; j < rank; j++) matrix[i * rank + j] += element * theta[at + j];
     }
   }
-  for (let i = 0; i < rank; i++) matrix[i * rank + i] += lambda * count;
+  for (let i = 0; i < rank; i++) {
+    matrix[i * rank + i] += lambda * count;
+    for (let j = 0; j < i; j++) matrix[i * rank + j] = matrix[j * rank + i];
+  }
   return { matrix, bias };
 }

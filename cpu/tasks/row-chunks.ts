@@ -1,7 +1,7 @@
 import type { Partition } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
-/** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the kernels' tiles of 32. */
+/** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels sum at a time. */
 export const CHUNK_RATINGS = 65_536;
 const CHUNK_ROWS = 8_192;
 

@@ -1,0 +1,128 @@
+import type { MatrixView, TaskScope } from '../../cpu/handler.ts';
+import { SCRATCH_BYTES } from '../../cpu/handler.ts';
+import { type KernelBuild, loadKernels } from '../../cpu/kernels.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { CounterRandom } from '../../engine/random.ts';
+
+export const builds: readonly KernelBuild[] = ['relaxed-simd', 'simd'];
+
+/** A WebAssembly memory with kernels, from which a test takes matrices one after the other. */
+export class TestMemory {
+  readonly memory: WebAssembly.Memory;
+  readonly kernels;
+  readonly scratch: number;
+  #next: number;
+
+  constructor(build: KernelBuild, megabytes = 32) {
+    this.memory = new WebAssembly.Memory({ initial: megabytes * 16, maximum: 65_536, shared: true });
+    this.kernels = loadKernels(this.memory, build);
+    this.scratch = 65_536;
+    this.#next = this.scratch + SCRATCH_BYTES;
+    // Scratch is undefined on entry: anything that is read without being written shows up as NaN.
+    new Uint32Array(this.memory.buffer, this.scratch, SCRATCH_BYTES / 4).fill(0x7fc00000);
+  }
+
+  /** Address of `bytes` fresh bytes, 64-byte aligned. */
+  allocate(bytes: number): number {
+    const address = this.#next;
+    this.#next += Math.ceil(bytes / 64) * 64;
+    if (this.#next > this.memory.buffer.byteLength) throw new Error('the test needs more megabytes');
+    return address;
+  }
+
+  floats(address: number, count: number): Float32Array {
+    return new Float32Array(this.memory.buffer, address, count);
+  }
+
+  copyIn(values: Float32Array | Uint32Array | Int32Array): number {
+    const address = this.allocate(values.byteLength);
+    new Uint32Array(this.memory.buffer, address, values.length).set(new Uint32Array(values.buffer, values.byteOffset, values.length));
+    return address;
+  }
+
+  /** A matrix of rows x rank with uniform elements in (-scale, scale), padding 0. */
+  matrix(rows: number, rank: number, seed: number, scale = 1 / Math.sqrt(rank)): MatrixView {
+    const stride = Math.ceil(rank / 8) * 8;
+    const pointer = this.allocate(rows * stride * 4);
+    const random = new CounterRandom(seed);
+    const values = this.floats(pointer, rows * stride);
+    for (let row = 0; row < rows; row++) {
+      for (let k = 0; k < rank; k++) values[row * stride + k] = (2 * random.uniform(row * rank + k) - 1) * scale;
+    }
+    return { pointer, rows, columns: rank, stride };
+  }
+
+  values(matrix: MatrixView): Float32Array {
+    return this.floats(matrix.pointer, matrix.rows * matrix.stride);
+  }
+
+  scope(
+    params: JsonObject,
+    partitions: Readonly<Record<string, Partition>>,
+    matrices: Readonly<Record<string, MatrixView>>,
+    cancelled = () => false,
+  ): TaskScope {
+    return {
+      params,
+      partition: (name) => partitions[name] ?? fail(name),
+      hasInput: (name) => name in partitions || name in matrices,
+      matrix: (name) => matrices[name] ?? fail(name),
+      scratch: this.scratch,
+      memory: this.memory,
+      kernels: this.kernels,
+      cancelled,
+    };
+  }
+}
+
+function fail(name: string): never {
+  throw new Error(`the test gives no ${name}`);
+}
+
+/** A rating-block with rows of the given lengths, columns ascending and ratings 0.5 .. 5. */
+export function ratingBlock(lengths: readonly number[], columns: number, seed: number): Partition {
+  const total = lengths.reduce((sum, length) => sum + length, 0);
+  const offsets = sharedArray(Int32Array, lengths.length + 1);
+  const indices = sharedArray(Uint32Array, total);
+  const values = sharedArray(Float32Array, total);
+  const random = new CounterRandom(seed, 1);
+  lengths.forEach((length, row) => {
+    const start = offsets[row];
+    offsets[row + 1] = start + length;
+    for (let k = start; k < start + length; k++) {
+      indices[k] = random.below(2 * k, columns);
+      values[k] = 0.5 + 0.5 * random.below(2 * k + 1, 10);
+    }
+    indices.subarray(start, start + length).sort();
+  });
+  return { layout: 'rating-block', rows: lengths.length, columns: { offsets, indices, values } };
+}
+
+/** The ratings of one row of a block. */
+export function rowOf(block: Partition, row: number) {
+  const { offsets, indices, values } = block.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  return { indices: indices.subarray(offsets[row], offsets[row + 1]), values: values.subarray(offsets[row], offsets[row + 1]) };
+}
+
+export function norm(x: ArrayLike<number>): number {
+  let sum = 0;
+  for (let i = 0; i < x.length; i++) sum += x[i] * x[i];
+  return Math.sqrt(sum);
+}
+
+/** ‖x - y‖ / ‖y‖ */
+export function relativeDistance(x: ArrayLike<number>, y: ArrayLike<number>): number {
+  return norm(Array.from(y, (value, i) => x[i] - value)) / (norm(y) || 1);
+}
+
+/** ‖A x - b‖ / (‖A‖ ‖x‖ + ‖b‖) with the Frobenius norm. */
+export function residual(matrix: Float64Array, x: ArrayLike<number>, bias: Float64Array): number {
+  const rank = bias.length;
+  const rest = Array.from(bias, (value, i) => {
+    let sum = -value;
+    for (let j = 0; j < rank; j++) sum += matrix[i * rank + j] * x[j];
+    return sum;
+  });
+  return norm(rest) / (norm(matrix) * norm(x) + norm(bias) || 1);
+}

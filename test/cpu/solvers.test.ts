@@ -1,0 +1,147 @@
+import { describe, expect, it } from 'vitest';
+import { availableBuild, loadKernels } from '../../cpu/kernels.ts';
+import { relaxedSimd, simd } from '../../cpu/generated/kernels-wasm.ts';
+import { solveCholesky } from '../../cpu/reference/cholesky.ts';
+import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
+import { normalEquations } from '../../cpu/reference/normal-equations.ts';
+import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } from './scope.ts';
+
+const ranks = [1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512];
+
+/** One row's problem in WebAssembly memory and its twin's A and b. */
+function problem(memory: TestMemory, rank: number, count: number, lambda: number) {
+  const theta = memory.matrix(97, rank, rank + count);
+  const block = ratingBlock([count], theta.rows, count);
+  const row = rowOf(block, 0);
+  const { stride } = theta;
+  const twin = normalEquations(memory.values(theta), stride, rank, row, lambda);
+  const place = {
+    indices: memory.copyIn(new Uint32Array(row.indices)),
+    values: memory.copyIn(new Float32Array(row.values)),
+    matrix: memory.allocate(stride * stride * 4),
+    bias: memory.allocate(stride * 4),
+    x: memory.allocate(stride * 4),
+    work: memory.allocate(stride * 12 + 64),
+    gathered: memory.allocate(4 * stride * (Math.max(stride, count) + 40)),
+  };
+  return { theta, row, stride, size: stride * 4, twin, ...place };
+}
+
+describe.each(builds)('kernels with %s', (build) => {
+  it.each(ranks)('form A and b of eq. 2, rank %i', (rank) => {
+    for (const count of [1, 2, 31, 32, 33, 70]) {
+      const memory = new TestMemory(build);
+      const { theta, stride, size, twin, indices, values, matrix, bias, gathered } = problem(memory, rank, count, 0.3);
+      memory.kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, gathered, 0);
+      memory.kernels.addDiagonal(matrix, size, rank, 0.3 * count);
+      const formed = memory.floats(matrix, stride * stride);
+      const upper: number[] = [];
+      const expected: number[] = [];
+      for (let i = 0; i < stride; i++) {
+        for (let j = i; j < stride; j++) {
+          upper.push(formed[i * stride + j]);
+          expected.push(i < rank && j < rank ? twin.matrix[i * rank + j] : i === j ? 1 : 0);
+        }
+      }
+      expect(relativeDistance(upper, expected)).toBeLessThan(1e-6);
+      expect(relativeDistance(memory.floats(bias, rank), twin.bias)).toBeLessThan(1e-6);
+    }
+  });
+
+  it('sum a long row in pieces to the same bits', () => {
+    const memory = new TestMemory(build);
+    const { theta, size, stride, indices, values, matrix, bias, gathered } = problem(memory, 20, 2100, 0);
+    const { kernels } = memory;
+    kernels.addNormalEquations(theta.pointer, size, indices, values, 2100, matrix, bias, gathered, 0);
+    const whole = memory.floats(matrix, stride * stride).slice();
+    kernels.addNormalEquations(theta.pointer, size, indices, values, 1024, matrix, bias, gathered, 0);
+    kernels.addNormalEquations(theta.pointer, size, indices + 4 * 1024, values + 4 * 1024, 1076, matrix, bias, gathered, 1);
+    expect(memory.floats(matrix, stride * stride)).toEqual(whole);
+  });
+
+  it.each(ranks)('solve by Cholesky, the dual and CG, rank %i', (rank) => {
+    const count = Math.max(2, Math.min(50, Math.floor(rank * 0.7)));
+    const memory = new TestMemory(build);
+    const { theta, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(memory, rank, count, 0.05);
+    const { kernels } = memory;
+    const solution = memory.floats(x, rank);
+    const expected = solveCholesky(twin.matrix, twin.bias)!;
+    const form = () => {
+      kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, gathered, 0);
+      kernels.addDiagonal(matrix, size, rank, 0.05 * count);
+    };
+
+    form();
+    expect(kernels.solveCholesky(matrix, size, bias, x, work)).toBe(1);
+    expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
+    expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
+
+    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, x, matrix, gathered, work)).toBe(1);
+    expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
+    expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
+
+    const start = Float64Array.from({ length: rank }, (_, k) => Math.fround(Math.sin(k)));
+    const steps = Math.min(4, rank);
+    const reference = conjugateGradient(twin.matrix, twin.bias, start, steps);
+    form();
+    memory.floats(x, size / 4).fill(0).set(start);
+    kernels.solveFormed(matrix, size, bias, x, steps, work);
+    expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
+    for (const kept of [8, 64]) {
+      memory.floats(x, size / 4).fill(0).set(start);
+      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, x, steps, gathered, work);
+      expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
+    }
+  });
+
+  it('stop CG where the residual is exactly zero', () => {
+    const memory = new TestMemory(build);
+    const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
+    const zeros = memory.copyIn(new Float32Array(8));
+    memory.floats(x, 8).fill(0);
+    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, x, 6, gathered, work);
+    expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
+  });
+
+  it('say when a matrix is not positive definite', () => {
+    const memory = new TestMemory(build);
+    const matrix = memory.copyIn(new Float32Array(64));
+    const [bias, x, work] = [memory.allocate(32), memory.allocate(32), memory.allocate(32)];
+    for (const value of [0, -1, NaN]) {
+      memory.floats(matrix, 64).fill(0);
+      for (let i = 0; i < 8; i++) memory.floats(matrix, 64)[i * 9] = i === 5 ? value : 1;
+      expect(memory.kernels.solveCholesky(matrix, 32, bias, x, work)).toBe(0);
+    }
+  });
+});
+
+describe('the two builds', () => {
+  it('are chosen by what the runtime validates', () => {
+    expect(availableBuild()).toBe('relaxed-simd');
+  });
+
+  it('keep no state: no globals, tables or data segments', () => {
+    for (const text of [relaxedSimd, simd]) {
+      const bytes = Buffer.from(text, 'base64');
+      const sections: number[] = [];
+      for (let at = 8; at < bytes.length; ) {
+        sections.push(bytes[at++]);
+        let [size, shift] = [0, 0];
+        for (;;) {
+          const byte = bytes[at++];
+          size |= (byte & 127) << shift;
+          shift += 7;
+          if (byte < 128) break;
+        }
+        at += size;
+      }
+      // 1 type, 2 import, 3 function, 7 export, 10 code; 0 custom
+      expect(sections.filter((id) => ![0, 1, 2, 3, 7, 10].includes(id))).toEqual([]);
+    }
+  });
+
+  it('load with the faster one by default', () => {
+    const memory = new WebAssembly.Memory({ initial: 1, maximum: 65_536, shared: true });
+    expect(typeof loadKernels(memory).updateRows).toBe('function');
+  });
+});

@@ -1,0 +1,142 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { errors, predictPair, weightedNorm as weightedNormTwin, type Block } from '../../cpu/reference/errors.ts';
+import { topN as topNTwin } from '../../cpu/reference/top-n.ts';
+import { initialize } from '../../cpu/tasks/initialize.ts';
+import { predict } from '../../cpu/tasks/predict.ts';
+import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
+import { squaredError } from '../../cpu/tasks/squared-error.ts';
+import { topN } from '../../cpu/tasks/top-n.ts';
+import { weightedNorm } from '../../cpu/tasks/weighted-norm.ts';
+import { builds, norm, ratingBlock, TestMemory } from './scope.ts';
+
+describe.each(builds)('tasks with %s', (build) => {
+  it.each([1, 8, 10, 64, 200])('squared-error and weighted-norm sum over rows, rank %i', (rank) => {
+    const memory = new TestMemory(build);
+    const lengths = [0, 1, 2, 3, 4, 5, 700, 0, CHUNK_RATINGS + 5, 9];
+    const rowFactors = memory.matrix(lengths.length, rank, 1);
+    const columnFactors = memory.matrix(500, rank, 2);
+    const block = ratingBlock(lengths, 500, 3);
+    const arrays = block.columns as unknown as Block;
+    for (const [from, to] of [[0, lengths.length], [3, 7], [8, 9], [0, 0]]) {
+      const scope = memory.scope({ from, to, rank }, { block }, { rowFactors, columnFactors, factors: rowFactors });
+      const got = squaredError(scope).values as { squared: number; absolute: number; count: number };
+      const { stride } = rowFactors;
+      const twin = errors(memory.values(rowFactors), memory.values(columnFactors), stride, arrays, from, to);
+      expect(got.count).toBe(twin.count);
+      expect(Math.abs(got.squared - twin.squared)).toBeLessThanOrEqual(1e-6 * twin.squared);
+      expect(Math.abs(got.absolute - twin.absolute)).toBeLessThanOrEqual(1e-6 * twin.absolute);
+      const sum = weightedNorm(scope).values!.sum as number;
+      const expected = weightedNormTwin(memory.values(rowFactors), stride, arrays.offsets, from, to);
+      expect(Math.abs(sum - expected)).toBeLessThanOrEqual(1e-12 * expected);
+    }
+  });
+
+  it('squared-error shows NaN in the sums', () => {
+    const memory = new TestMemory(build);
+    const [rowFactors, columnFactors] = [memory.matrix(3, 8, 1), memory.matrix(5, 8, 2)];
+    const block = ratingBlock([2, 2, 2], 5, 3);
+    block.columns.values[3] = NaN;
+    expect(squaredError(memory.scope({ from: 0, to: 3, rank: 8 }, { block }, { rowFactors, columnFactors })).values!.squared).toBeNaN();
+  });
+
+  it.each([1, 10, 64])('predict gives a product for each pair, rank %i', (rank) => {
+    const memory = new TestMemory(build);
+    const [rowFactors, columnFactors] = [memory.matrix(40, rank, 1), memory.matrix(30, rank, 2)];
+    for (const count of [0, 1, 65_536, 65_537]) {
+      const rows = Uint32Array.from({ length: count }, (_, k) => (k * 7) % 40);
+      const columns = Uint32Array.from({ length: count }, (_, k) => (k * 11) % 30);
+      const pairs = { layout: 'pairs', rows: count, columns: { rows, columns } };
+      const outcome = predict(memory.scope({ rank }, { pairs }, { rowFactors, columnFactors }));
+      const { values } = outcome.partitions!.predictions.columns;
+      expect(values.length).toBe(count);
+      for (let k = 0; k < count; k += 997) {
+        const twin = predictPair(memory.values(rowFactors), rows[k], memory.values(columnFactors), columns[k], rowFactors.stride);
+        expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
+      }
+    }
+  });
+
+  it('top-n finds the best columns, ties by lower column, exclusions left out', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 11 }),
+        fc.integer({ min: 1, max: 60 }),
+        fc.constantFrom(1, 2, 10, 70),
+        fc.constantFrom(1, 3, 8, 17),
+        fc.boolean(),
+        fc.integer({ min: 0, max: 1000 }),
+        (rows, columns, n, rank, exclude, seed) => {
+          const memory = new TestMemory(build, 16);
+          // Small whole numbers: products are exact and ties are common.
+          const [rowFactors, columnFactors] = [memory.matrix(rows, rank, seed, 2.5), memory.matrix(columns, rank, seed + 1, 2.5)];
+          for (const matrix of [rowFactors, columnFactors]) memory.values(matrix).forEach((v, k, all) => (all[k] = Math.round(v)));
+          const block = ratingBlock(Array.from({ length: rows }, (_, r) => (r * 5) % 40), columns, seed);
+          const [from, to] = [seed % rows, rows];
+          const scope = memory.scope({ from, to, rank, n }, exclude ? { exclude: block } : {}, { rowFactors, columnFactors });
+          const { items, scores } = topN(scope).partitions!.top.columns;
+          const { offsets, indices } = block.columns as unknown as Block;
+          for (let row = from; row < to; row++) {
+            const all = Array.from({ length: columns }, (_, column) =>
+              predictPair(memory.values(rowFactors), row, memory.values(columnFactors), column, rowFactors.stride),
+            );
+            const expected = topNTwin(all, n, new Set(exclude ? indices.subarray(offsets[row], offsets[row + 1]) : []));
+            const at = (row - from) * n;
+            const missing = Array.from<number>({ length: n - expected.length });
+            expect([...items.subarray(at, at + n)]).toEqual([...expected, ...missing.fill(0xffffffff)]);
+            expect([...scores.subarray(at, at + n)]).toEqual([...expected.map((column) => all[column]), ...missing.fill(NaN)]);
+          }
+        },
+      ),
+      { numRuns: 60, seed: 2 },
+    );
+  });
+
+  it('top-n works over many tiles and groups of rows', () => {
+    const memory = new TestMemory(build);
+    const [rowFactors, columnFactors] = [memory.matrix(1100, 24, 1), memory.matrix(2500, 24, 2)];
+    const block = ratingBlock(Array.from({ length: 1100 }, () => 300), 2500, 3);
+    const scope = memory.scope({ from: 0, to: 1100, rank: 24, n: 20 }, { exclude: block }, { rowFactors, columnFactors });
+    const { items, scores } = topN(scope).partitions!.top.columns;
+    const { indices } = block.columns as unknown as Block;
+    for (const row of [0, 511, 512, 1099]) {
+      const all = Float64Array.from({ length: 2500 }, (_, c) => predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24));
+      const expected = topNTwin(all, 20, new Set(indices.subarray(row * 300, row * 300 + 300)));
+      expect([...items.subarray(row * 20, row * 20 + 20)]).toEqual(expected);
+      expect([...scores.subarray(row * 20, row * 20 + 20)].every((score, k) => Math.abs((score as number) - all[expected[k]]) < 1e-6)).toBe(true);
+    }
+  });
+
+  it('top-n refuses a list that does not fit', () => {
+    const memory = new TestMemory(build);
+    const [rowFactors, columnFactors] = [memory.matrix(1, 8, 1), memory.matrix(5, 8, 2)];
+    const scope = memory.scope({ from: 0, to: 1, rank: 8, n: 2 ** 20 }, {}, { rowFactors, columnFactors });
+    expect(() => topN(scope)).toThrow(/at most 524288/);
+  });
+
+  it('initialize draws unit rows that depend on seed and key alone', () => {
+    const memory = new TestMemory(build);
+    const count = 300;
+    const low = Uint32Array.from({ length: count }, (_, k) => k);
+    const keys = { layout: 'key-hashes', rows: count, columns: { low, high: new Uint32Array(count) } };
+    const draw = (seed: number, rank: number, from: number, to: number, source = keys) => {
+      const factors = memory.matrix(count, rank, 9);
+      initialize(memory.scope({ from, to, rank, seed }, { keys: source }, { factors }));
+      return { ...factors, values: memory.values(factors) };
+    };
+    for (const rank of [1, 7, 64]) {
+      const all = draw(1, rank, 0, count);
+      const { stride } = all;
+      for (let row = 0; row < count; row++) expect(Math.abs(norm(all.values.subarray(row * stride, (row + 1) * stride)) - 1)).toBeLessThan(1e-6);
+      const part = draw(1, rank, 100, 200);
+      expect(part.values.subarray(100 * stride, 200 * stride)).toEqual(all.values.subarray(100 * stride, 200 * stride));
+      const reversed = { ...keys, columns: { ...keys.columns, low: low.toReversed() } };
+      expect(draw(1, rank, 0, count, reversed).values.subarray(0, stride)).toEqual(all.values.subarray((count - 1) * stride, count * stride));
+    }
+    expect(draw(2, 64, 0, count).values).not.toEqual(draw(1, 64, 0, count).values);
+    // The elements of Gaussian unit rows have mean 0 and variance 1 / rank.
+    const { values } = draw(1, 64, 0, count);
+    const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
+    expect(Math.abs(mean)).toBeLessThan(4 / Math.sqrt(64 * values.length));
+  });
+});

@@ -1,0 +1,176 @@
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { MatrixView } from '../../cpu/handler.ts';
+import { normalEquations } from '../../cpu/reference/normal-equations.ts';
+import { updateRow } from '../../cpu/reference/update.ts';
+import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
+import { update } from '../../cpu/tasks/update.ts';
+import type { Partition } from '../../engine/partition.ts';
+import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
+
+const exact = { cgBelow: 0, cgSteps: 0 };
+const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
+type Solver = typeof exact;
+
+function run(memory: TestMemory, block: Partition, fixed: MatrixView, factors: MatrixView, lambda: number, solver: Solver, cuts: number[] = []) {
+  const edges = [0, ...cuts, block.rows];
+  let badRow = -1;
+  for (let k = 0; k + 1 < edges.length; k++) {
+    const params = { ...solver, from: edges[k], to: edges[k + 1], rank: fixed.columns, lambda };
+    const outcome = update(memory.scope(params, { block }, { fixed, previous: factors, factors }));
+    expect(outcome.rows).toBe(edges[k + 1] - edges[k]);
+    if (badRow < 0) badRow = outcome.values!.badRow as number;
+  }
+  return badRow;
+}
+
+function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
+  const { stride } = factors;
+  return Array.from({ length: factors.rows }, (_, row) => memory.values(factors).slice(row * stride, (row + 1) * stride));
+}
+
+describe.each(builds)('update with %s', (build) => {
+  it.each([1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512])('solves rows of every kind, rank %i', (rank) => {
+    const lengths = [0, 1, 2, 7, 8, 9, 31, 32, 33, 48, 49, 0, 96, 97, 130, 300, 0];
+    const lambda = 0.05;
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(400, rank, 1);
+    const block = ratingBlock(lengths, theta.rows, 2);
+    for (const solver of [exact, cg(3)]) {
+      const factors = memory.matrix(lengths.length, rank, 3);
+      const before = rows(memory, factors);
+      expect(run(memory, block, theta, factors, lambda, solver)).toBe(-1);
+      rows(memory, factors).forEach((x, row) => {
+        expect(norm(x.subarray(rank))).toBe(0);
+        const ratings = rowOf(block, row);
+        if (lengths[row] === 0) return expect(norm(x)).toBe(0);
+        if (solver === exact) {
+          const { matrix, bias } = normalEquations(memory.values(theta), theta.stride, rank, ratings, lambda);
+          return expect(residual(matrix, x, bias)).toBeLessThan(1e-5);
+        }
+        const start = Float64Array.from(before[row].subarray(0, rank));
+        const twin = updateRow(memory.values(theta), theta.stride, rank, ratings, lambda, false, start, solver.cgSteps);
+        expect(relativeDistance(x, twin!)).toBeLessThan(1e-3);
+      });
+    }
+  });
+
+  it.each([1, 8, 20, 64])('solves rows around the length of a chunk, and longer, rank %i', (rank) => {
+    const lengths = [3, CHUNK_RATINGS - 1, 5, CHUNK_RATINGS, CHUNK_RATINGS + 1, 0, 4];
+    if (rank < 20) lengths.push(3 * CHUNK_RATINGS + 40);
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(50, rank, 1);
+    const block = ratingBlock(lengths, theta.rows, 2);
+    const twins = lengths.map((_, row) => normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), 0.1));
+    for (const solver of [exact, cg(rank + 4)]) {
+      const factors = memory.matrix(lengths.length, rank, 3);
+      expect(run(memory, block, theta, factors, 0.1, solver)).toBe(-1);
+      rows(memory, factors).forEach((x, row) => {
+        if (lengths[row] === 0) return expect(norm(x)).toBe(0);
+        expect(residual(twins[row].matrix, x, twins[row].bias)).toBeLessThan(1e-5);
+      });
+    }
+  });
+
+  it('gives the same bits however the rows are cut into tasks', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.oneof(fc.nat(40), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
+        fc.constantFrom(3, 16, 40),
+        fc.constantFrom(exact, cg(2), { cgBelow: 20, cgSteps: 3 }),
+        fc.array(fc.nat(12), { maxLength: 4 }),
+        (lengths, rank, solver, cuts) => {
+          const memory = new TestMemory(build, 16);
+          const theta = memory.matrix(60, rank, 1);
+          const block = ratingBlock(lengths, theta.rows, 2);
+          const [whole, parts] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 3)];
+          run(memory, block, theta, whole, 0.1, solver);
+          run(memory, block, theta, parts, 0.1, solver, cuts.filter((cut) => cut <= lengths.length).sort((a, b) => a - b));
+          expect(new Uint32Array(memory.values(parts).slice().buffer)).toEqual(new Uint32Array(memory.values(whole).slice().buffer));
+        },
+      ),
+      { numRuns: 25, seed: 1 },
+    );
+  });
+
+  it('gives the same bits for a row too long for a chunk beside any others', () => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(60, 12, 1);
+    const block = ratingBlock([9, 2 * CHUNK_RATINGS + 33, 50], theta.rows, 2);
+    for (const solver of [exact, cg(4)]) {
+      const [whole, parts] = [memory.matrix(3, 12, 3), memory.matrix(3, 12, 3)];
+      run(memory, block, theta, whole, 0.1, solver);
+      run(memory, block, theta, parts, 0.1, solver, [1, 2]);
+      expect(memory.values(parts)).toEqual(memory.values(whole));
+    }
+  });
+
+  it('gathers in every pass what exceeds its workspace', () => {
+    // Rank 512: the panels of some 3,000 ratings fit.
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(200, 512, 1);
+    const block = ratingBlock([3500], theta.rows, 2);
+    const factors = memory.matrix(1, 512, 3);
+    const start = Float64Array.from(memory.values(factors));
+    run(memory, block, theta, factors, 0.1, cg(3));
+    const twin = updateRow(memory.values(theta), 512, 512, rowOf(block, 0), 0.1, false, start, 3);
+    expect(relativeDistance(memory.values(factors), twin!)).toBeLessThan(1e-4);
+  });
+
+  it('solves rows with λ = 0 when they have ratings enough', () => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(300, 10, 1);
+    const block = ratingBlock([40, 5, 300], theta.rows, 2);
+    const factors = memory.matrix(3, 10, 3);
+    expect(run(memory, block, theta, factors, 0, exact)).toBe(-1);
+    rows(memory, factors).forEach((x, row) => {
+      const { matrix, bias } = normalEquations(memory.values(theta), theta.stride, 10, rowOf(block, row), 0);
+      expect(residual(matrix, x, bias)).toBeLessThan(1e-5);
+    });
+  });
+
+  it('reports the first row that has no finite solution, and leaves the others right', () => {
+    for (const solver of [exact, cg(3)]) {
+      for (const bad of [NaN, Infinity]) {
+        const memory = new TestMemory(build);
+        const theta = memory.matrix(300, 10, 1);
+        const lengths = [4, 0, 20, 60, 3, 200];
+        const block = ratingBlock(lengths, theta.rows, 2);
+        const clean = memory.matrix(6, 10, 3);
+        expect(run(memory, block, theta, clean, 0.1, solver)).toBe(-1);
+        const { offsets, values } = block.columns as { offsets: Int32Array; values: Float32Array };
+        values[offsets[3] + 17] = bad;
+        values[offsets[5] + 1] = bad;
+        const factors = memory.matrix(6, 10, 3);
+        expect(run(memory, block, theta, factors, 0.1, solver)).toBe(3);
+        expect(run(memory, block, theta, factors, 0.1, solver, [1, 3, 4])).toBe(3);
+        const fresh = memory.matrix(6, 10, 3);
+        run(memory, block, theta, fresh, 0.1, solver);
+        for (const row of [0, 1, 2, 4]) expect(rows(memory, fresh)[row]).toEqual(rows(memory, clean)[row]);
+        expect(rows(memory, fresh)[3].every(Number.isFinite)).toBe(false);
+      }
+    }
+  });
+
+  it('reports a matrix that is not positive definite', () => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(30, 16, 1);
+    for (const length of [4, 60, CHUNK_RATINGS + 1]) {
+      const block = ratingBlock([2, length], theta.rows, 2);
+      (block.columns.offsets as Int32Array)[1] = 0;
+      const factors = memory.matrix(2, 16, 3);
+      expect(run(memory, block, theta, factors, -1, exact)).toBe(1);
+    }
+  });
+
+  it('looks at the cancel flag between chunks', () => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(30, 8, 1);
+    const factors = memory.matrix(1, 8, 3);
+    const block = ratingBlock([5 * CHUNK_RATINGS], theta.rows, 2);
+    let looks = 0;
+    const params = { ...exact, from: 0, to: 1, rank: 8, lambda: 0.1 };
+    const outcome = update(memory.scope(params, { block }, { fixed: theta, previous: factors, factors }, () => ++looks > 3));
+    expect(outcome.bytesUp).toBe(2 * (8 * CHUNK_RATINGS + 4));
+  });
+});
