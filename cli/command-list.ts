@@ -15,7 +15,7 @@ export const commandList: readonly CommandEntry[] = [
   { name: 'predict', words: '<model> <pairs..>', summary: 'Predict the ratings of pairs of users and items', load: async () => (await import('./commands/predict.ts')).predict },
   { name: 'recommend', words: '<model>', summary: 'The best items for all users or some', load: async () => (await import('./commands/recommend.ts')).recommend },
   { name: 'inspect', words: '<ratings..>', summary: 'What a data set holds', load: async () => (await import('./commands/inspect.ts')).inspect },
-  { name: 'plan', words: '[ratings..]', summary: 'What a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
+  { name: 'plan', words: '[paths..]', summary: 'What a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
   { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./commands/generate.ts')).generate },
   { name: 'doctor', words: '', summary: 'Versions, processor, memory, and what there is of a GPU', load: async () => (await import('./commands/doctor.ts')).doctor },
 ];

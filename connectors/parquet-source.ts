@@ -68,6 +68,11 @@ export class ParquetSource implements Source {
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
   }
 
+  /** What the footers tell, file by file in reading order. */
+  async files(): Promise<readonly ParquetFileInfo[]> {
+    return (await this.open()).files.map(({ info }) => info);
+  }
+
   async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
     const schema = pruneSchema(await this.schema(), columns);
     return batchStream(schema, this.run(await this.requests(columns), schema, ctx.signal));

@@ -35,9 +35,11 @@ export const recommend = defineCommand({
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
     ['recommend model --users 1,2,3 --n 5', 'a table for three users'],
   ],
-  run: async ({ values, positionals }, context) => {
+  run: async ({ values, given, positionals }, context) => {
     const { output, n, exclude } = values;
     const users = usersOf(values.users);
+    const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
+    if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
     if (output !== undefined) await checkRecommendationOutput(output, values.force);
     else if (users === 'all' || users.length > MOST_PRINTED) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });

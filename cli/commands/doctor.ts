@@ -1,0 +1,39 @@
+import { CancelledError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import { defineCommand } from '../command.ts';
+import { explainProbe } from '../doctor/explain-probe.ts';
+import { describeMachine, type Machine } from '../doctor/machine.ts';
+import { type Adapter, probeWebGpu } from '../doctor/probe-webgpu.ts';
+import { facts } from '../facts.ts';
+import { commonOptions } from '../options/output-options.ts';
+
+export const doctor = defineCommand({
+  summary: 'Versions, processor, memory, and what there is of a GPU',
+  positionals: [],
+  options: commonOptions,
+  examples: [['doctor', 'what to send along with a question']],
+  run: async (_input, { signal }) => {
+    const machine = describeMachine();
+    const outcome = await probeWebGpu(signal);
+    if (signal.aborted) throw new CancelledError({ phase: 'doctor' });
+    const advice = explainProbe(outcome, process.platform);
+    const { adapter = null, failure = null, messages } = outcome;
+    const webgpu = { adapter: adapter && { ...adapter }, failure, advice: advice ?? null, messages: messages || null };
+    return { json: { command: 'doctor', ...machine, webgpu }, text: doctorText(machine, adapter, advice) };
+  },
+});
+
+function doctorText({ versions, os, cpu, memory, webAssembly }: Machine, adapter: Adapter | null, advice: string | undefined): string {
+  const limit = memory.limit === null ? '' : `, of which this process may use ${formatBytes(memory.limit)}`;
+  const kernels = { 'relaxed-simd': 'SIMD with relaxed fused multiply-add', simd: 'SIMD without fused multiply-add (this runtime lacks relaxed SIMD)' };
+  return facts([
+    ...Object.entries(versions).map(([name, version]) => [name, version ?? 'not installed'] as const),
+    ['system', os],
+    ['processor', `${cpu.model}, ${cpu.cores} cores${cpu.usable === cpu.cores ? '' : `, ${cpu.usable} of them for this process`}`],
+    ['memory', `${formatBytes(memory.total)}, ${formatBytes(memory.free)} free${limit}`],
+    ['WebAssembly', webAssembly === null ? 'no SIMD: the CPU kernels cannot run here; use Node 22.12 or newer on a processor with SSE4.1 or NEON' : kernels[webAssembly]],
+    ['WebGPU', adapter === null ? 'no adapter; this version trains on the CPU and needs none' : `${adapter.name} (${[adapter.vendor, adapter.architecture].filter((part) => part !== '').join(' ')})`],
+    ['features', adapter?.features.join(', ')],
+    ['advice', advice],
+  ]);
+}

@@ -1,0 +1,39 @@
+import type { EventSink } from '../../engine/events.ts';
+import { defineCommand } from '../command.ts';
+import { describeColumns, layoutOf } from '../dataset-layout.ts';
+import { inspectionResult } from '../inspection.ts';
+import { columnOptions } from '../options/column-options.ts';
+import { parquetBackendOption } from '../options/machine-options.ts';
+import { commonOptions } from '../options/output-options.ts';
+
+export const inspect = defineCommand({
+  summary: 'What a data set holds: files, columns, users, items, ratings',
+  positionals: [{ name: 'ratings', describe: 'Parquet files, folders of part files or quoted globs', required: true, many: true }],
+  options: { ...columnOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  examples: [
+    ['inspect ratings/', 'files, row groups, columns with types and codecs; users, items and ratings'],
+    ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
+  ],
+  epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
+  run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+    const { ParquetSource } = await import('../../connectors/parquet-source.ts');
+    const source = new ParquetSource(positionals.ratings, { backend: values.parquetBackend });
+    const layout = layoutOf(positionals.ratings, await source.files());
+    const schema = await source.schema();
+    const columns = describeColumns(schema, await source.files());
+    const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
+    const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));
+    const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
+    if (missing.length > 0 && !isAsked) return inspectionResult({ layout, columns, missing });
+
+    const badRows: string[] = [];
+    const listen: EventSink = (event) => {
+      if (event.type === 'warning') badRows.push(event.text);
+      else onEvent(event);
+    };
+    expect('profile', layout.rows);
+    const { profileDataset } = await import('../profile-dataset.ts');
+    const summary = await profileDataset(source, names, signal, listen);
+    return inspectionResult({ layout, columns, names, summary, badRows: badRows[0] });
+  },
+});

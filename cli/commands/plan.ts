@@ -1,0 +1,78 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { PhysicalPlan } from '../../engine/physical-plan.ts';
+import { alsOptions } from '../als-options.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { openSession } from '../open-session.ts';
+import { text, toggle, wholeNumber } from '../options/kinds.ts';
+import { flagName, type Values } from '../options/option.ts';
+import { checkTraining, trainingOptions } from '../options/training-options.ts';
+import { trainingSets } from '../training-sets.ts';
+
+const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
+
+const options = {
+  users: wholeNumber({ describe: 'number of users m', ...counts }),
+  items: wholeNumber({ describe: 'number of items n', ...counts }),
+  ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
+  analyze: toggle({ describe: 'train too, and print what was measured beside what was planned; nothing is saved', group: 'Options:' }),
+  ...trainingOptions,
+  modelDir: text({ describe: "train's flag, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
+  force: toggle({ describe: "train's flag, likewise", group: 'Output:' }),
+};
+
+type PlanValues = Values<typeof options>;
+
+/** Flags that say something of data that are not there. */
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze'] as const;
+
+export const plan = defineCommand({
+  summary: 'What a training run would do, and why, before it is done',
+  positionals: [{ name: 'paths', describe: 'Parquet files, folders of part files or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
+  options,
+  examples: [
+    ['plan ratings/ --rank 64', 'count users and items, then plan'],
+    ['plan ratings/ --rank 64 --analyze', 'run it as well, and compare'],
+    ['plan --users 480189 --items 17770 --ratings 99072112 --rank 100', 'without data'],
+  ],
+  run: async ({ values, given, positionals }, context) => {
+    checkTraining(values, given);
+    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, context) : await planOfCounts(values, given);
+    const { explain } = await import('../../engine/explain.ts');
+    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: explain(physical) };
+  },
+});
+
+async function planOfData(paths: readonly string[], values: PlanValues, context: CommandContext): Promise<PhysicalPlan> {
+  for (const name of ['users', 'items', 'ratings'] as const) {
+    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'The ratings are counted where they are given' });
+  }
+  const { signal, onEvent } = context;
+  const { ALS } = await import('../../api/als.ts');
+  const als = new ALS(alsOptions(values));
+  await using session = await openSession(values);
+  const { train, test } = await trainingSets(session, paths, values, context);
+  if (!values.analyze) return (await als.plan(train, { validation: test, signal, onEvent })).plan;
+  const { training } = await als.fit(train, { validation: test, signal, onEvent });
+  if (training === undefined) throw new Error('a model that was just trained has no report');
+  return training.plan;
+}
+
+async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>): Promise<PhysicalPlan> {
+  const { users, items, ratings, testFraction = 0 } = values;
+  if (users === undefined || items === undefined || ratings === undefined) {
+    throw new UsageError('a plan needs paths of ratings, or all of --users, --items and --ratings', { advice: 'See factorflow plan --help' });
+  }
+  const idle = dataFlags.find((name) => given.has(name));
+  if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
+  const { requireBudget } = await import('../../api/als.ts');
+  const { devicePlan, planAls } = await import('../../operators/als-plan.ts');
+  const { checkAlsParams } = await import('../../operators/als-params.ts');
+  const { rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse } = values;
+  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse });
+  await using session = await openSession(values);
+  const testRatings = Math.round(ratings * testFraction);
+  const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
+  const physical = planAls(profile, params, devicePlan(session.executor.devices[0]));
+  requireBudget(physical, session.memoryBudget);
+  return physical;
+}

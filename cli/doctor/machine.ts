@@ -1,0 +1,34 @@
+import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
+import { availableBuild, type KernelBuild } from '../../cpu/kernels.ts';
+import { packageInfo, versionOf } from '../package-info.ts';
+
+export interface Machine {
+  readonly versions: Readonly<Record<string, string | null>>;
+  readonly os: string;
+  readonly cpu: { readonly model: string; readonly cores: number; readonly usable: number };
+  readonly memory: { readonly total: number; readonly free: number; /** Of the container or user, where there is one. */ readonly limit: number | null };
+  /** Which WebAssembly kernels run; null when none can. */
+  readonly webAssembly: KernelBuild | null;
+}
+
+/** What FactorFlow runs on. */
+export function describeMachine(): Machine {
+  const packages = ['apache-arrow', 'parquet-wasm', 'webgpu'];
+  const total = totalmem();
+  const limit = process.constrainedMemory();
+  return {
+    versions: { factorflow: packageInfo().version, node: process.versions.node, ...Object.fromEntries(packages.map((name) => [name, versionOf(name) ?? null])) },
+    os: `${type()} ${release()} ${process.arch}`,
+    cpu: { model: cpus()[0]?.model.trim() ?? 'unknown', cores: cpus().length, usable: availableParallelism() },
+    memory: { total, free: freemem(), limit: limit > 0 && limit < total ? limit : null },
+    webAssembly: buildOrNull(),
+  };
+}
+
+function buildOrNull(): KernelBuild | null {
+  try {
+    return availableBuild();
+  } catch {
+    return null;
+  }
+}

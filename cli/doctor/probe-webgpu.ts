@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { workerFile } from '../../engine/worker-file.ts';
+
+export interface Adapter {
+  readonly name: string;
+  readonly vendor: string;
+  readonly architecture: string;
+  /** It computes on the processor. */
+  readonly isFallback: boolean;
+  readonly features: readonly string[];
+}
+
+/** What became of the probe. `messages` is what the driver and Dawn said on stderr. */
+export interface ProbeOutcome {
+  readonly adapter?: Adapter;
+  readonly failure?: 'no adapter' | 'timeout' | 'crash' | 'error';
+  /** The signal or exit code of a crash. */
+  readonly ending?: string;
+  readonly messages: string;
+}
+
+const TIMEOUT_MILLISECONDS = 20_000;
+
+/** Looks for a WebGPU adapter in a child process, for at most 20 seconds. Never throws. */
+export function probeWebGpu(signal: AbortSignal): Promise<ProbeOutcome> {
+  const file = fileURLToPath(workerFile(import.meta.url, './webgpu-probe'));
+  return new Promise((resolve) => {
+    execFile(process.execPath, [file], { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true }, (error, stdout, stderr) => {
+      resolve(outcomeOf(error, stdout, stderr.trim()));
+    });
+  });
+}
+
+function outcomeOf(error: Error | null, stdout: string, messages: string): ProbeOutcome {
+  const line = stdout.split('\n').find((text) => text.startsWith('{'));
+  if (line !== undefined) {
+    const { adapter } = JSON.parse(line) as { readonly adapter: Adapter | null };
+    return adapter === null ? { failure: 'no adapter', messages } : { adapter, messages };
+  }
+  const { killed, signal, code } = { killed: false, signal: undefined, code: undefined, ...error } as { killed: boolean; signal?: string | null; code?: number | string | null };
+  if (killed) return { failure: 'timeout', messages };
+  if (typeof signal === 'string') return { failure: 'crash', ending: signal, messages };
+  return { failure: 'error', ending: `exit code ${code ?? 0}`, messages };
+}

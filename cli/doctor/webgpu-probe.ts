@@ -1,0 +1,26 @@
+/**
+ * Asks WebGPU for an adapter and prints what came as one line of JSON. Runs as a process of its own: a driver that
+ * crashes or hangs takes nobody along.
+ */
+interface ProbeReport {
+  readonly adapter: { readonly name: string; readonly vendor: string; readonly architecture: string; readonly isFallback: boolean; readonly features: readonly string[] } | null;
+}
+
+// The garbage collector must not take these while they are used: the process would die with a segmentation fault.
+const alive: unknown[] = [];
+
+async function probe(): Promise<ProbeReport> {
+  const { create } = await import('webgpu');
+  const gpu = create([]);
+  alive.push(gpu);
+  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  if (adapter === null) return { adapter: null };
+  alive.push(adapter);
+  const { device, description, vendor, architecture, isFallbackAdapter } = adapter.info;
+  const name = [device, description].filter((part) => part !== '').join(', ') || 'unnamed';
+  return { adapter: { name, vendor, architecture, isFallback: isFallbackAdapter, features: [...adapter.features].sort() } };
+}
+
+const report = await probe();
+// A live instance would keep the process from ending by itself.
+process.stdout.write(`${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));

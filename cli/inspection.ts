@@ -1,0 +1,80 @@
+import Table from 'cli-table3';
+import { formatBytes, formatCount } from '../engine/format.ts';
+import type { DegreeProfile, RatingsSummary } from '../operators/profile-ratings.ts';
+import type { CommandResult } from './command.ts';
+import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
+import { facts } from './facts.ts';
+
+export interface Inspection {
+  readonly layout: DatasetLayout;
+  readonly columns: readonly ColumnDescription[];
+  /** Columns that were looked for in vain; then there is no summary. */
+  readonly missing?: readonly string[];
+  readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
+  readonly summary?: RatingsSummary;
+  readonly badRows?: string;
+}
+
+/** What `inspect` says. */
+export function inspectionResult(inspection: Inspection): CommandResult {
+  const { layout, columns, names, summary, badRows } = inspection;
+  const { rows, files, rowGroups, bytes } = layout;
+  const stored = { rows, files, rowGroups, bytes, columns: columns.map((column) => ({ ...column })) };
+  const counted = summary && {
+    users: summary.users,
+    items: summary.items,
+    ratings: summary.ratings,
+    density: densityOf(summary),
+    userDegrees: { ...summary.userDegrees },
+    itemDegrees: { ...summary.itemDegrees },
+    rating: summary.rating ? { ...summary.rating } : null,
+    badRows: badRows ?? null,
+  };
+  return { json: { command: 'inspect', ...stored, ...(names ? { names: { ...names } } : {}), ...counted }, text: inspectionText(inspection) };
+}
+
+function inspectionText({ layout, columns, missing, names, summary, badRows }: Inspection): string {
+  const { paths, files, bytes, rows, rowGroups } = layout;
+  const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${plural(rowGroups, 'row group')}, ${formatBytes(bytes)}`;
+  const parts = [head, columnTable(columns)];
+  if (missing !== undefined) {
+    const named = missing.map((name) => `"${name}"`).join(', ');
+    parts.push(`There is no column ${named}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`);
+  }
+  if (summary !== undefined && names !== undefined) {
+    const { users, items, ratings, userDegrees, itemDegrees, rating } = summary;
+    const lines: (readonly [string, string | undefined])[] = [
+      ['users', `${formatCount(users)} in "${names.user}"; ratings of one: ${degrees(userDegrees)}`],
+      ['items', `${formatCount(items)} in "${names.item}"; ratings of one: ${degrees(itemDegrees)}`],
+      ['ratings', `${formatCount(ratings)}; ${(100 * densityOf(summary)).toPrecision(3)} % of all pairs`],
+      ['values', rating && `${number(rating.least)} to ${number(rating.most)} in "${names.rating}", mean ${number(rating.mean)}, standard deviation ${number(rating.deviation)}`],
+      ['bad rows', badRows],
+    ];
+    parts.push(facts(lines));
+  }
+  return parts.join('\n');
+}
+
+function columnTable(columns: readonly ColumnDescription[]): string {
+  const table = new Table({ head: ['column', 'type', 'nulls', 'codec', 'stored'], style: { head: [], border: [], compact: true }, colAligns: ['left', 'left', 'left', 'left', 'right'] });
+  for (const { name, type, nullable, codecs, bytes } of columns) {
+    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || "folder's name", codecs.length === 0 ? '' : formatBytes(bytes)]);
+  }
+  return table.toString();
+}
+
+function densityOf({ users, items, ratings }: RatingsSummary): number {
+  return users * items === 0 ? 0 : ratings / (users * items);
+}
+
+function degrees({ least, median, mean, most }: DegreeProfile): string {
+  return `${formatCount(least)} to ${formatCount(most)}, median ${formatCount(median)}, mean ${mean.toFixed(1)}`;
+}
+
+function number(value: number): string {
+  return String(Number(value.toPrecision(5)));
+}
+
+function plural(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
