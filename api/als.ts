@@ -175,7 +175,7 @@ function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]):
 }
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-function requireBudget({ memory }: PhysicalPlan, budget: number): void {
+export function requireBudget({ memory }: PhysicalPlan, budget: number): void {
   const need = BASE_BYTES + memory.hostBytes + memory.deviceBytes;
   if (need <= budget) return;
   throw new CapacityError(
