@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, fileProblem } from '../connectors/file-problem.ts';
-import { DataError, type FactorFlowError } from '../engine/errors.ts';
+import { CapacityError, DataError, UsageError } from '../engine/errors.ts';
 
 /**
  * Tries whether something can be written at `target`, before any long work: makes an empty folder in the nearest folder
@@ -12,10 +12,10 @@ export async function checkWritable(target: string): Promise<void> {
   try {
     await rmdir(await mkdtemp(join(parent, '.factorflow-')));
   } catch (error) {
-    const problem = fileProblem(error, 'write', parent) as FactorFlowError | Error;
-    if ('exitCode' in problem && problem.exitCode === 4) throw problem;
-    const reason = errorCode(error) === 'EROFS' ? 'the file system is read-only' : errorCode(error) === 'EACCES' || errorCode(error) === 'EPERM' ? 'permission denied' : problem.message;
-    throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: parent, advice: "Choose another output, or check the folder's permissions", cause: error });
+    const problem = fileProblem(error, 'write', parent);
+    if (problem instanceof CapacityError) throw problem;
+    const reason = problem instanceof UsageError ? problem.summary : `${parent} takes no new folders`;
+    throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: target, advice: "Choose another output, or check the folder's permissions", cause: error });
   }
 }
 

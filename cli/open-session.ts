@@ -4,7 +4,7 @@ import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 interface MachineValues {
   readonly device: 'auto' | 'cpu';
   readonly workers: number | undefined;
-  readonly memoryBudget?: string | undefined;
+  readonly memoryBudget?: number | undefined;
   readonly parquetBackend?: ParquetBackendName | undefined;
 }
 

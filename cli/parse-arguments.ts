@@ -51,7 +51,7 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
   try {
     await parser.parseAsync([...argv], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
   } catch (error) {
-    throw usageError(error, entry, command);
+    throw usageError(error, argv, entry, command);
   }
   if (parsed === undefined) return { kind: 'text', text: withoutEmptyDefaults(output) };
   const words = command.positionals.map(({ name }) => [name, [parsed?.[name] ?? []].flat().map(String)] as const);
@@ -97,14 +97,16 @@ function unknownCommand(name: string): UsageError {
 }
 
 /** What yargs says, in our words. */
-function usageError(error: unknown, { name, words }: CommandEntry, command: Command): Error {
+function usageError(error: unknown, argv: readonly string[], { name, words }: CommandEntry, command: Command): Error {
   const message = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown arguments?: (.*)$/.exec(message);
   if (unknown) {
     const flags = Object.keys(command.options).map(flagName);
     const [first] = unknown[1].split(', ');
     const guess = nearest(first, flags);
-    return new UsageError(`unknown flag or argument ${first} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
+    const dashed = argv.find((word) => word.replace(/^--?/, '').split('=')[0] === first);
+    const what = dashed?.startsWith('-') ? `unknown flag ${dashed.split('=')[0]}` : `unknown argument "${first}"`;
+    return new UsageError(`${what} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
   }
   const lone = /^Not enough arguments following: (.*)$/.exec(message);
   if (lone) return new UsageError(`--${lone[1]} needs a value`, { advice: `See factorflow ${name} --help` });

@@ -1,7 +1,7 @@
 import { CancelledError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from '../command.ts';
-import { explainProbe } from '../doctor/explain-probe.ts';
+import { backendName, explainProbe } from '../doctor/explain-probe.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../doctor/probe-webgpu.ts';
 import { facts } from '../facts.ts';
@@ -18,10 +18,13 @@ export const doctor = defineCommand({
     if (signal.aborted) throw new CancelledError({ phase: 'doctor' });
     const advice = explainProbe(outcome, process.platform);
     const { adapter = null, failure = null, messages } = outcome;
-    const webgpu = { adapter: adapter && { ...adapter }, failure, advice: advice ?? null, messages: messages || null };
+    const webgpu = { adapter: adapter && { ...adapter, backend: backendName(process.platform) }, failure, advice: advice ?? null, messages: messages || null };
     return { json: { command: 'doctor', ...machine, webgpu }, text: doctorText(machine, adapter, advice) };
   },
 });
+
+/** The features that kernels can make use of; --json tells all. */
+const computing = ['shader-f16', 'subgroups', 'subgroup-size-control', 'timestamp-query'];
 
 function doctorText({ versions, os, cpu, memory, webAssembly }: Machine, adapter: Adapter | null, advice: string | undefined): string {
   const limit = memory.limit === null ? '' : `, of which this process may use ${formatBytes(memory.limit)}`;
@@ -32,8 +35,8 @@ function doctorText({ versions, os, cpu, memory, webAssembly }: Machine, adapter
     ['processor', `${cpu.model}, ${cpu.cores} cores${cpu.usable === cpu.cores ? '' : `, ${cpu.usable} of them for this process`}`],
     ['memory', `${formatBytes(memory.total)}, ${formatBytes(memory.free)} free${limit}`],
     ['WebAssembly', webAssembly === null ? 'no SIMD: the CPU kernels cannot run here; use Node 22.12 or newer on a processor with SSE4.1 or NEON' : kernels[webAssembly]],
-    ['WebGPU', adapter === null ? 'no adapter; this version trains on the CPU and needs none' : `${adapter.name} (${[adapter.vendor, adapter.architecture].filter((part) => part !== '').join(' ')})`],
-    ['features', adapter?.features.join(', ')],
+    ['WebGPU', adapter === null ? 'no adapter; this version trains on the CPU and needs none' : `${[adapter.name, adapter.vendor, adapter.architecture].filter((part) => part !== '').join(', ')}, by ${backendName(process.platform)}`],
+    ['features', adapter && computing.map((name) => `${name} ${adapter.features.includes(name) ? 'yes' : 'no'}`).join(', ')],
     ['advice', advice],
   ]);
 }

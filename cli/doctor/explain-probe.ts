@@ -24,6 +24,12 @@ export function explainProbe({ adapter, failure, ending, messages }: ProbeOutcom
   }
 }
 
+/** What Dawn uses on the platform; WebGPU itself does not tell. */
+export function backendName(platform: NodeJS.Platform): string {
+  if (platform === 'darwin') return 'Metal';
+  return platform === 'win32' ? 'Direct3D 12' : 'Vulkan';
+}
+
 function install(platform: NodeJS.Platform, messages: string): string {
   if (platform === 'darwin') return 'macOS brings Metal along; a Mac without a supported GPU, or a session without access to it, has no adapter.';
   if (platform === 'win32') return "Install the GPU maker's current driver, which brings Direct3D 12 along.";
@@ -31,7 +37,7 @@ function install(platform: NodeJS.Platform, messages: string): string {
   if (/load Vulkan: libvulkan/.test(messages)) {
     return `The Vulkan loader is missing (libvulkan.so.1). Install it (Debian, Ubuntu: apt install libvulkan1; Fedora: dnf install vulkan-loader) and a Vulkan driver. ${drivers}.`;
   }
-  return `The Vulkan loader is there, but no driver offers a device. Install one. ${drivers}. "vulkaninfo --summary" lists what there is, and in a container /dev/dri or /dev/nvidia* must be passed in.`;
+  return `The Vulkan loader is there, but no driver of a graphics card offers a device. Install one. ${drivers}. "vulkaninfo --summary" lists what there is, and in a container /dev/dri or /dev/nvidia* must be passed in.`;
 }
 
 function lastLine(text: string): string {

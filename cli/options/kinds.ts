@@ -67,7 +67,7 @@ function numeric<F extends number | undefined>(kind: string, isKind: (value: num
   return { defaultText: spec.fallback === undefined ? undefined : String(spec.fallback), ...spec, fallback: spec.fallback as F, read };
 }
 
-function textOf(given: unknown, flag: string): string {
+export function textOf(given: unknown, flag: string): string {
   if (typeof given === 'string' && given.trim() !== '') return given;
   throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
 }

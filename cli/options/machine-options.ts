@@ -1,6 +1,7 @@
+import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { choice, list, shown, text, wholeNumber } from './kinds.ts';
+import { choice, list, shown, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
 const devices = ['auto', 'cpu'] as const;
@@ -27,6 +28,13 @@ export const machineOptions = {
   workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
 
-export const memoryBudgetOption = text({ describe: 'resident memory of the whole process, such as 4GiB', group: 'Machine:', defaultText: 'what the machine has' });
+/** In bytes. */
+export const memoryBudgetOption: Option<number | undefined> = {
+  describe: 'resident memory of the whole process, such as 4GiB',
+  group: 'Machine:',
+  defaultText: 'what the machine has',
+  fallback: undefined,
+  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
+};
 
 export const parquetBackendOption = choice({ describe: 'library that reads and writes Parquet', group: 'Machine:', choices: parquetBackendNames, defaultText: 'parquet-wasm' });

@@ -2,7 +2,8 @@
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const scored = candidates.map((candidate) => ({ candidate, distance: editDistance(word, candidate) }));
   const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), { candidate: '', distance: Number.POSITIVE_INFINITY });
-  return best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : undefined;
+  const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
+  return best.distance <= most ? best.candidate : undefined;
 }
 
 /** Levenshtein's distance: insertions, deletions and replacements of one letter. */
