@@ -5,7 +5,7 @@
  *
  *     n = 0                    x = 0
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
- *     else, n well below f     Cholesky of the dual n x n system
+ *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
  * Workspace of one thread, `size` = bytes of a factor row:
@@ -49,9 +49,10 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
   return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
 }
 
+/** Below f ratings in whole register blocks. Since padding is less than one block, such a row has fewer ratings than features. */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {
-  return (<usize>count << 2) * 4 <= size * 3;
+  return (((<usize>count << 2) + 31) & ~(<usize>31)) < size;
 }
 
 /** Solves the row whose A (without λ) and b lie in the workspace; true when x is a finite solution. */

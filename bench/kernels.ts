@@ -1,0 +1,169 @@
+/**
+ * The CPU kernels on one thread: each alone on rows that stay in the cache, and whole half-iterations over synthetic ratings of
+ * MovieLens-20M's shape. Best of several runs. f(f + 1) flops a rating count for the hermitian, f³/3 + 4f² for
+ * Cholesky, 4f a rating and pass for matrix-free CG, 2f a product for top-n.
+ *
+ *     node bench/kernels.ts [ranks = 32,64,128] [scale = 0.1] [build = relaxed-simd | simd]
+ */
+import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../cpu/handler.ts';
+import { availableBuild, type KernelBuild, loadKernels } from '../cpu/kernels.ts';
+import { squaredError } from '../cpu/tasks/squared-error.ts';
+import { topN } from '../cpu/tasks/top-n.ts';
+import { update } from '../cpu/tasks/update.ts';
+import { findPreset, scalePreset } from '../connectors/synthetic/preset.ts';
+import { generateRatings } from '../connectors/synthetic/rating-generator.ts';
+import { buildRatingTables } from '../connectors/synthetic/rating-tables.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { type Partition, sharedArray } from '../engine/partition.ts';
+import { CounterRandom } from '../engine/random.ts';
+import { describeMachine } from './machine.ts';
+
+const ranks = (process.argv[2] ?? '32,64,128').split(',').map(Number);
+const preset = scalePreset(findPreset('movielens20m'), Number(process.argv[3] ?? 0.1));
+const build = (process.argv[4] ?? availableBuild()) as KernelBuild;
+const { users: m, items: n, train } = preset;
+
+console.log(describeMachine());
+console.log(`WebAssembly ${build}, 1 thread; ${m} users, ${n} items, ${train} ratings`);
+const { byUser, byItem } = blocks();
+for (const rank of ranks) benchRank(rank);
+
+function benchRank(rank: number): void {
+  const stride = Math.ceil(rank / 8) * 8;
+  const bytes = (m + n) * stride * 4 + SCRATCH_BYTES;
+  const memory = new WebAssembly.Memory({ initial: 1 + Math.ceil(bytes / 65_536), maximum: 65_536, shared: true });
+  const kernels = loadKernels(memory, build);
+  const scratch = 65_536;
+  const x: MatrixView = { pointer: scratch + SCRATCH_BYTES, rows: m, columns: rank, stride };
+  const theta: MatrixView = { pointer: x.pointer + m * stride * 4, rows: n, columns: rank, stride };
+  const random = new CounterRandom(rank);
+  const factors = new Float32Array(memory.buffer, x.pointer, (m + n) * stride);
+  for (let k = 0; k < factors.length; k++) factors[k] = k % stride < rank ? (random.uniform(k) - 0.5) / Math.sqrt(rank) : 0;
+  const scope = (params: JsonObject, inputs: Record<string, Partition>, matrices: Record<string, MatrixView>): TaskScope => ({
+    params: { rank, lambda: 0.05, ...params },
+    partition: (name) => inputs[name],
+    hasInput: (name) => name in inputs,
+    matrix: (name) => matrices[name],
+    scratch,
+    memory,
+    kernels,
+    cancelled: () => false,
+  });
+
+  console.log(`rank ${rank}`);
+  single(memory, kernels, scratch, theta.pointer, rank, stride);
+  for (const [name, solver] of Object.entries({
+    cholesky: { cgBelow: 0, cgSteps: 0 },
+    'cg, 6 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 6 },
+    'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
+  })) {
+    let [items, people] = [Infinity, Infinity];
+    for (let run = 0; run < 3; run++) {
+      const itemScope = scope({ ...solver, from: 0, to: n }, { block: byItem }, { fixed: x, previous: theta, factors: theta });
+      const userScope = scope({ ...solver, from: 0, to: m }, { block: byUser }, { fixed: theta, previous: x, factors: x });
+      items = Math.min(items, milliseconds(() => update(itemScope)));
+      people = Math.min(people, milliseconds(() => update(userScope)));
+    }
+    const rate = train / (items + people) / 1e3;
+    print(`iteration, ${name}`, `${(items + people).toFixed(0)} ms (items ${items.toFixed(0)}, users ${people.toFixed(0)})`, `${rate.toFixed(1)} M ratings/s`);
+  }
+  const matrices = { rowFactors: x, columnFactors: theta };
+  const error = best(3, () => squaredError(scope({ from: 0, to: m }, { block: byUser }, matrices)));
+  print('squared-error', `${error.toFixed(0)} ms`, `${(train / error / 1e3).toFixed(1)} M ratings/s`);
+  const rows = Math.min(m, 2_048);
+  const top = best(3, () => topN(scope({ from: 0, to: rows, n: 10 }, { exclude: byUser }, matrices)));
+  print('top-n, n = 10', `${((rows / top) * 1e3).toFixed(0)} users/s`, gigaflops(2 * rank * n * rows, top));
+}
+
+/** Each solver over one row of 256 ratings and one of rank / 2. */
+function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKernels>, scratch: number, theta: number, rank: number, stride: number): void {
+  const size = stride * 4;
+  const count = 256;
+  const indices = scratch;
+  const values = indices + 4 * count;
+  const bias = values + 4 * count;
+  const x = bias + size;
+  const vectors = x + size;
+  const matrix = vectors + 4 * size;
+  const work = matrix + size * stride;
+  new Uint32Array(memory.buffer, indices, count).forEach((_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)));
+  new Float32Array(memory.buffer, values, count).fill(3);
+  const repeat = Math.ceil(2e6 / rank ** 2);
+  const time = (body: () => void) => best(7, () => { for (let k = 0; k < repeat; k++) body(); }) / repeat;
+
+  const form = () => kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, work, 0);
+  const hermitian = time(form);
+  print('hermitian', `${((hermitian / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(count * rank * (rank + 1), hermitian));
+  form();
+  kernels.addDiagonal(matrix, size, rank, 20);
+  const definite = new Float32Array(memory.buffer, matrix, stride * stride);
+  const saved = definite.slice();
+  const right = new Float32Array(memory.buffer, bias, stride);
+  const start = new Float32Array(memory.buffer, x, stride);
+  const restore = time(() => definite.set(saved));
+  const solved = time(() => {
+    definite.set(saved);
+    right.fill(1);
+    kernels.solveCholesky(matrix, size, bias, x, vectors);
+  });
+  print('cholesky', `${((solved - restore) * 1e3).toFixed(1)} us/row`, gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore));
+  const short = rank / 2;
+  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, x, matrix, work, vectors));
+  print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
+  const free = time(() => {
+    start.fill(0);
+    kernels.solveMatrixFree(theta, size, indices, values, count, count, 20, x, 6, work, vectors);
+  });
+  print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
+}
+
+/** The training part as two rating-blocks. */
+function blocks(): { byUser: Partition; byItem: Partition } {
+  const [user, item, rating] = [new Int32Array(train), new Int32Array(train), new Float32Array(train)];
+  let at = 0;
+  for (const { batch } of generateRatings(buildRatingTables(preset, 1), { parts: ['train'] })) {
+    [user, item, rating].forEach((column, k) => column.set(batch.getChildAt(k)!.data[0].values as Int32Array, at));
+    at += batch.numRows;
+  }
+  // Users come in order: sorted by item, users ascend, and sorted back by user, items do.
+  const byItem = compress(n, item, user, rating);
+  const items = new Int32Array(train);
+  const offsets = byItem.columns.offsets as Int32Array;
+  for (let row = 0; row < n; row++) items.fill(row, offsets[row], offsets[row + 1]);
+  return { byItem, byUser: compress(m, byItem.columns.indices as Uint32Array, items, byItem.columns.values as Float32Array) };
+}
+
+function compress(rows: number, rowOf: ArrayLike<number>, columnOf: ArrayLike<number>, ratings: ArrayLike<number>): Partition {
+  const offsets = sharedArray(Int32Array, rows + 1);
+  const indices = sharedArray(Uint32Array, train);
+  const values = sharedArray(Float32Array, train);
+  for (let k = 0; k < train; k++) offsets[rowOf[k] + 1]++;
+  for (let row = 0; row < rows; row++) offsets[row + 1] += offsets[row];
+  const cursors = offsets.slice();
+  for (let k = 0; k < train; k++) {
+    const place = cursors[rowOf[k]]++;
+    indices[place] = columnOf[k];
+    values[place] = ratings[k];
+  }
+  return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
+}
+
+function milliseconds(body: () => void): number {
+  const start = performance.now();
+  body();
+  return performance.now() - start;
+}
+
+function best(runs: number, body: () => void): number {
+  let least = Infinity;
+  for (let run = 0; run < runs; run++) least = Math.min(least, milliseconds(body));
+  return least;
+}
+
+function gigaflops(flops: number, time: number): string {
+  return `${(flops / time / 1e6).toFixed(1)} GFLOP/s`;
+}
+
+function print(what: string, first: string, second: string): void {
+  console.log(`  ${what.padEnd(24)}${first.padEnd(36)}${second}`);
+}
