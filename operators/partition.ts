@@ -20,11 +20,11 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) beside the first sorted block, then
- * two blocks side by side; what is freed may linger until the garbage collector comes by.
+ * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) until they are collected, row numbers
+ * (4), and both blocks (8 each).
  */
 export function loadingBytes(ratings: number): number {
-  return 28 * ratings;
+  return 32 * ratings;
 }
 
 /**

@@ -24,16 +24,16 @@ export interface RatingBlocks {
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
   const started = performance.now();
   ctx.events({ type: 'phase-start', phase: 'sort', total: indexed.rows, unit: 'ratings' });
-  const triples = triplesFor(indexed.rows);
-  const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx, triples);
-  const byItem = await transposeBlock(byUser, extra === 0 ? indexed.itemCounts : undefined, keyCount(indexed.items), triples, ctx);
+  const rowNumbers = rowNumbersFor(indexed.rows);
+  const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx, rowNumbers);
+  const byItem = await transposeBlock(byUser, extra === 0 ? indexed.itemCounts : undefined, keyCount(indexed.items), rowNumbers, ctx);
   ctx.events({ type: 'phase-end', phase: 'sort', seconds: (performance.now() - started) / 1000, done: indexed.rows, unit: 'ratings' });
   return { byUser, byItem, duplicates: extra };
 }
 
 /** Scratch for sorting so many ratings; one for both sorts, since shared memory is given back only when collected. */
-function triplesFor(ratings: number): Uint32Array {
-  return sharedArray(Uint32Array, 3 * ratings);
+function rowNumbersFor(ratings: number): Uint32Array {
+  return sharedArray(Uint32Array, ratings);
 }
 
 /** The ratings by user alone. Releases the chunks. */
@@ -41,13 +41,13 @@ export async function buildUserBlock(
   indexed: IndexedRatings,
   duplicates: DuplicatePolicy,
   ctx: ExecutionContext,
-  triples = triplesFor(indexed.rows),
+  rowNumbers = rowNumbersFor(indexed.rows),
 ): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
   const device = ctx.executor.devices[0];
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const rowData = duplicates === 'last' ? numberRows(indexed.chunks, device, ref('row-data')) : undefined;
-  const sorted = await sortChunks(indexed, rowData !== undefined, triples, ref('sorted'), ctx);
+  const sorted = await sortChunks(indexed, rowData !== undefined, rowNumbers, ref('sorted'), ctx);
   const { block, extra } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), device, ctx);
   return { byUser: block, extra };
 }
@@ -73,7 +73,7 @@ function numberRows(chunks: readonly CodedChunk[], device: Device, ref: Partitio
 async function sortChunks(
   { chunks, userCounts, items }: IndexedRatings,
   numbered: boolean,
-  triples: Uint32Array,
+  rowNumbers: Uint32Array,
   ref: PartitionRef,
   ctx: ExecutionContext,
 ): Promise<RatingBlock> {
@@ -81,17 +81,17 @@ async function sortChunks(
   const groupSize = Math.max(1, Math.ceil(chunks.length / device.parallelism));
   const groups = Array.from({ length: Math.ceil(chunks.length / groupSize) }, (_, g) => chunks.slice(g * groupSize, (g + 1) * groupSize));
   const params = (group: readonly CodedChunk[], bands: number) => ({ chunks: group.length, bands, by: 'users' as const });
-  return sortIntoRows(groups, { lengths: userCounts, columns: keyCount(items), ordered: false, numbered }, triples, ref, ctx, {
+  return sortIntoRows(groups, { lengths: userCounts, columns: keyCount(items), ordered: false, numbered }, rowNumbers, ref, ctx, {
     count: (group, { bands, counts, bandCount }) => ({
       kernel: 'count-pairs',
       inputs: { bands, ...inputsOf(group, ['codes', 'rowMap']) },
       outputs: { counts },
       params: params(group, bandCount),
     }),
-    scatter: (group, { bands, cursors, triples: output, bandCount }) => ({
+    scatter: (group, { bands, cursors, block, rows, bandCount }) => ({
       kernel: 'scatter-pairs',
       inputs: { bands, cursors, ...inputsOf(group, ['codes', 'values', 'rowMap', 'columnMap']) },
-      outputs: { triples: output },
+      outputs: { block, rows },
       params: params(group, bandCount),
     }),
     release: () => {
@@ -113,13 +113,13 @@ function inputsOf(group: readonly CodedChunk[], names: readonly ('codes' | 'valu
   return inputs;
 }
 
-async function transposeBlock(block: RatingBlock, counts: Int32Array | undefined, columns: number, triples: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
+async function transposeBlock(block: RatingBlock, counts: Int32Array | undefined, columns: number, rowNumbers: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
   const groups = balancedRanges(block.offsets, ctx.executor.devices[0].parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
   const lengths = counts ?? countsOf(block.indices, columns);
-  return sortIntoRows(groups, { lengths, columns: block.rows, ordered: true, numbered: false }, triples, ref, ctx, {
+  return sortIntoRows(groups, { lengths, columns: block.rows, ordered: true, numbered: false }, rowNumbers, ref, ctx, {
     count: (range, { bands, counts: output, bandCount }) => ({ kernel: 'count-columns', inputs: { block: block.ref, bands }, outputs: { counts: output }, params: { ...range, bands: bandCount } }),
-    scatter: (range, { bands, cursors, triples: output, bandCount }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { triples: output }, params: { ...range, bands: bandCount } }),
+    scatter: (range, { bands, cursors, block: transposed, rows, bandCount }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { transposed, rows }, params: { ...range, bands: bandCount } }),
   });
 }
 

@@ -9,7 +9,7 @@ import type { SortBandsTask } from './tasks.ts';
 const STAGE = 'rating-blocks';
 
 /** Ratings of a band: 12 bytes each, twice, stay within a core's own cache. */
-const BAND_RATINGS = 1 << 15;
+const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
 /** What the tasks of a group are told. */
@@ -18,13 +18,14 @@ export interface ScatterPlaces {
   readonly bandCount: number;
   readonly counts: PartitionRef;
   readonly cursors: PartitionRef;
-  readonly triples: PartitionRef;
+  readonly block: PartitionRef;
+  readonly rows: PartitionRef;
 }
 
 export interface ScatterTasks<Group> {
   count(group: Group, places: ScatterPlaces): Task;
   scatter(group: Group, places: ScatterPlaces): Task;
-  /** Called once the triples are there: what they were made from may go. */
+  /** Called once everything is scattered: what it came from may go. */
   release?(): void;
 }
 
@@ -40,13 +41,13 @@ export interface RowsShape {
 
 /**
  * Sorts ratings into compressed rows by way of bands (see tasks.ts): each group counts its ratings by band, all counts
- * together give each group its places, each group scatters to them, and each band is sorted by itself. `triples` is
- * scratch: 3 numbers for each rating.
+ * together give each group its places, each group scatters to them, and each band is sorted by itself. `rowNumbers`
+ * is scratch of one number a rating.
  */
 export async function sortIntoRows<Group>(
   groups: readonly Group[],
   shape: RowsShape,
-  triples: Uint32Array,
+  rowNumbers: Uint32Array,
   ref: PartitionRef,
   ctx: ExecutionContext,
   tasks: ScatterTasks<Group>,
@@ -58,8 +59,8 @@ export async function sortIntoRows<Group>(
   const ratings = offsets[offsets.length - 1];
   const { bands, firstRow } = rowBands(offsets);
   const bandCount = firstRow.length - 1;
-  const [bandsRef, triplesRef] = [part('bands'), part('triples')];
-  const places = groups.map((_, g): ScatterPlaces => ({ bands: bandsRef, bandCount, counts: part('counts', g), cursors: part('cursors', g), triples: triplesRef }));
+  const [bandsRef, rowsRef] = [part('bands'), part('rows')];
+  const places = groups.map((_, g): ScatterPlaces => ({ bands: bandsRef, bandCount, counts: part('counts', g), cursors: part('cursors', g), block: ref, rows: rowsRef }));
   device.put(bandsRef, bands);
   await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.count(group, places[g])));
   const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
@@ -68,21 +69,21 @@ export async function sortIntoRows<Group>(
     const counted = (await device.fetch(counts)).columns.counts as Int32Array;
     for (let band = 0; band < bandCount; band++) next[band] += counted[band];
   }
-  device.put(triplesRef, { layout: 'triples', rows: ratings, columns: { triples } });
+  device.put(ref, block);
+  device.put(rowsRef, { layout: 'row-numbers', rows: ratings, columns: { rows: rowNumbers } });
   await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.scatter(group, places[g])));
   tasks.release?.();
-  device.put(ref, block);
   const bandOffsets = firstRow.map((row) => offsets[row]);
   const sort = balancedRanges(bandOffsets, 4 * device.parallelism).map(
     (range): SortBandsTask => ({
       kernel: 'sort-bands',
-      inputs: { triples: triplesRef, bands: bandsRef },
-      outputs: { block: ref },
+      inputs: { bands: bandsRef },
+      outputs: { block: ref, rows: rowsRef },
       params: { ...range, columns: shape.columns, ordered: shape.ordered },
     }),
   );
   await runStage(ctx, STAGE, device, sort);
-  for (const used of [bandsRef, triplesRef, ...places.flatMap(({ counts, cursors }) => [counts, cursors])]) device.release(used);
+  for (const used of [bandsRef, rowsRef, ...places.flatMap(({ counts, cursors }) => [counts, cursors])]) device.release(used);
   return blockOf(ref, block);
 }
 

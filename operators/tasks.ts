@@ -70,9 +70,9 @@ export type NumberKeysTask = Task<'number-keys', { readonly rows: number }>;
  * Sorting ratings into compressed rows, in two steps that both stay within the processor's caches and page tables.
  * A *band* is a run of adjacent rows with some ten thousand ratings together.
  *
- *   1. Ratings are scattered to their bands as `triples` (Uint32[3 Nz]: row, column, and the 32 bits of the value, side by
- *      side). A band's place in the triples is that of its rows in the block that will come of them.
- *   2. Each band is sorted by column, then stably by row, into the block.
+ *   1. Ratings are scattered to their bands, in any order within a band: column and value to where the band lies in the
+ *      block, the row beside them in `rows` (layout row-numbers: `rows` Uint32[Nz]).
+ *   2. Each band is sorted in its place, by column, then stably by row. Sorting a sorted band changes nothing.
  *
  * Both steps are cut into groups that fill places of their own, known from counts before anything is written.
  */
@@ -91,17 +91,18 @@ export type CountPairsTask = Task<'count-pairs', FromPairs>;
 /**
  * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i` (Float32, or
  * Uint32 to carry row numbers), `cursors` (`cursors` Int32[bands]: where this group's first rating of each band goes).
- * Output: `triples`, there already.
+ * Outputs, there already: `block`, `rows`.
  */
 export type ScatterPairsTask = Task<'scatter-pairs', FromPairs>;
 
-/** The same two for a transposition: from the rows [from, to) of `block`, whose columns become rows. */
+/** The same two for a transposition: from the rows [from, to) of `block`, whose columns become the rows of `transposed`. */
 export type CountColumnsTask = Task<'count-columns', FromBlock>;
 export type ScatterColumnsTask = Task<'scatter-columns', FromBlock>;
 
 /**
- * Sorts the bands [from, to). Inputs: `triples`, `bands`. Output: `block`, there already with its offsets. `ordered`: the
- * columns of each row ascend in the triples already (a transposition reads rows in order). `columns`: how many there are.
+ * Sorts the bands [from, to). Input: `bands`. Outputs, there already and filled by the scattering tasks: `block` with its
+ * offsets, `rows`. `ordered`: the columns of each row ascend already (a transposition reads rows in order). `columns`: how
+ * many there are.
  */
 export type SortBandsTask = Task<'sort-bands', { readonly from: number; readonly to: number; readonly columns: number; readonly ordered: boolean }>;
 

@@ -1,5 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../handler.ts';
+import { scatterTarget } from './scatter-target.ts';
 
 /** See CountColumnsTask. */
 export const countColumns: TaskHandler = (scope) => {
@@ -12,16 +13,16 @@ export const countColumns: TaskHandler = (scope) => {
 /** See ScatterColumnsTask. */
 export const scatterColumns: TaskHandler = (scope) => {
   const { offsets, indices, bits, first, end, bandOf } = rangeOf(scope);
+  const target = scatterTarget(scope, 'transposed');
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const triples = scope.partition('triples').columns.triples as Uint32Array;
   const [from, to] = [scope.params.from as number, scope.params.to as number];
   for (let row = from; row < to && !((row & 1023) === 0 && scope.cancelled()); row++) {
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
-      const place = 3 * cursors[bandOf[indices[k]]]++;
-      triples[place] = indices[k];
-      triples[place + 1] = row;
-      triples[place + 2] = bits[k];
+      const place = cursors[bandOf[indices[k]]]++;
+      target.rows[place] = indices[k];
+      target.indices[place] = row;
+      target.bits[place] = bits[k];
     }
   }
   return { rows: end - first };

@@ -1,5 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../handler.ts';
+import { scatterTarget } from './scatter-target.ts';
 
 /** See CountPairsTask. */
 export const countPairs: TaskHandler = (scope) => {
@@ -18,19 +19,19 @@ export const countPairs: TaskHandler = (scope) => {
 export const scatterPairs: TaskHandler = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const triples = scope.partition('triples').columns.triples as Uint32Array;
+  const { rows, indices, bits } = scatterTarget(scope);
   let pairs = 0;
   for (let chunk = 0; chunk < (scope.params.chunks as number) && !scope.cancelled(); chunk++) {
     const { rowCodes, columnCodes, rowMap } = rowsOf(scope, chunk);
     const bandOfCode = bandsByCode(scope, rowMap);
     const columnMap = mapOf(scope, 'columnMap', chunk);
     const values = scope.partition(`values.${chunk}`).columns.values;
-    const bits = new Uint32Array(values.buffer, values.byteOffset, rowCodes.length);
+    const valueBits = new Uint32Array(values.buffer, values.byteOffset, rowCodes.length);
     for (let k = 0; k < rowCodes.length; k++) {
-      const place = 3 * cursors[bandOfCode[rowCodes[k]]]++;
-      triples[place] = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
-      triples[place + 1] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
-      triples[place + 2] = bits[k];
+      const place = cursors[bandOfCode[rowCodes[k]]]++;
+      rows[place] = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
+      indices[place] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
+      bits[place] = valueBits[k];
     }
     pairs += rowCodes.length;
   }

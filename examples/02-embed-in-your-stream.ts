@@ -1,0 +1,30 @@
+/**
+ * Training as one stage of your own stream: record batches come from your generator, predictions go to your consumer.
+ * Anything that is an AsyncIterable<RecordBatch> will do, e.g. an Arrow IPC reader or a database cursor.
+ *
+ *   npm run build && node examples/02-embed-in-your-stream.ts
+ */
+import { type RecordBatch, tableFromArrays } from 'apache-arrow';
+import { ALS, Session } from 'factorflow';
+
+/** Your source: people like items whose number has their own parity. */
+async function* ratings(): AsyncGenerator<RecordBatch> {
+  for (let user = 0; user < 40; user++) {
+    const items = Int32Array.from({ length: 30 }, (_, i) => (i * 7 + user * 3) % 50);
+    const table = tableFromArrays({ user: new Int32Array(30).fill(user), item: items, rating: Float32Array.from(items, (item) => (item % 2 === user % 2 ? 5 : 1)) });
+    yield* table.batches;
+  }
+}
+
+/** Pairs to score, as they come in. */
+async function* requests(): AsyncGenerator<RecordBatch> {
+  for (let user = 0; user < 4; user++) yield* tableFromArrays({ user: new Int32Array(2).fill(user), item: Int32Array.of(48, 49) }).batches;
+}
+
+await using session = await Session.create({ workers: 2 });
+const model = await new ALS({ rank: 2, regParam: 0.05, seed: 1 }).fit(session.from(ratings()));
+
+/** Your consumer: pulls, so nothing upstream runs ahead of it. */
+for await (const batch of model.predict(session.from(requests()))) {
+  for (const row of batch) console.log(`user ${row.user} item ${row.item} -> ${row.prediction.toFixed(2)}`);
+}

@@ -1,0 +1,25 @@
+/** Every example runs as it is printed in the documentation: against the built package. */
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const folder = resolve(import.meta.dirname, '../examples');
+const expected: Readonly<Record<string, RegExp>> = {
+  '01-train.ts': /iteration 10: test RMSE 1\.7\d+\n(.|\n)*RMSE 1\.7\d+, MAE 1\.3\d+ over \d+ pairs(.|\n)*"user": 26, "rank": 3(.|\n)*saved to /,
+  '02-embed-in-your-stream.ts': /user 0 item 48 -> [45]\.\d+\nuser 0 item 49 -> [01]\.\d+\nuser 1 item 48 -> [01]/,
+};
+
+describe('the examples', () => {
+  const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
+
+  it('are all expected here', () => {
+    expect(files).toEqual(Object.keys(expected));
+  });
+
+  it.each(files)('%s', async (file) => {
+    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, file)]);
+    expect(stdout).toMatch(expected[file]);
+  });
+});
