@@ -1,0 +1,96 @@
+import type { RecordBatch } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, CapacityError, DataError, type ProgressEvent, Session, type SessionOptions, UsageError } from '../../index.ts';
+import { parseSize } from '../../api/sizes.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = randomRatings(31, 200, 100, 4000);
+
+async function* stream(): AsyncGenerator<RecordBatch> {
+  yield* ratingBatches(rows, 100);
+}
+
+describe('a session', () => {
+  it.each([
+    [{ device: 'gpu' }, 'device must be auto or cpu, got gpu'],
+    [{ workers: 0 }, 'workers must be a whole number from 1 to 256, got 0'],
+    [{ memoryBudget: 'lots' }, 'memoryBudget must be a size such as 4GiB or 500MB, got lots'],
+    [{ wrokers: 2 }, 'unknown session option wrokers'],
+  ])('refuses %o', async (options, message) => {
+    await expect(Session.create(options as SessionOptions)).rejects.toThrow(message);
+    await expect(Session.create(options as SessionOptions)).rejects.toBeInstanceOf(UsageError);
+  });
+
+  it('reads sizes in binary and decimal units', () => {
+    expect([parseSize('4GiB', 'x'), parseSize('500MB', 'x'), parseSize('1.5g', 'x'), parseSize(7, 'x')]).toEqual([4 * 2 ** 30, 500e6, 1.5 * 2 ** 30, 7]);
+  });
+
+  it('trains on any async iterable of batches, once', async () => {
+    await using session = await Session.create({ workers: 2 });
+    const dataset = session.from(stream());
+    const model = await new ALS({ rank: 3, maxIter: 2 }).fit(dataset);
+    expect(model.userCount).toBe(new Set(rows.map((row) => row.user)).size);
+    await expect(new ALS({ rank: 3 }).fit(dataset)).rejects.toThrow('can be read only once');
+  });
+
+  it('tells of phases and iterations as it goes', async () => {
+    await using session = await Session.create({ workers: 2 });
+    const events: ProgressEvent[] = [];
+    await new ALS({ rank: 3, maxIter: 3 }).fit(session.from(stream()), { onEvent: (event) => void events.push(event) });
+    expect(events.filter((event) => event.type === 'phase-start').map((event) => event.phase)).toEqual(['read', 'sort', 'train']);
+    expect(events.filter((event) => event.type === 'phase-end').length).toBe(3);
+    expect(events.filter((event) => event.type === 'iteration').map((event) => event.iteration)).toEqual([1, 2, 3]);
+    const progress = events.filter((event) => event.type === 'phase-progress' && event.phase === 'train').map((event) => (event as { done: number }).done);
+    expect([...progress].sort((left, right) => left - right)).toEqual(progress);
+    expect(progress.at(-1)).toBe(3);
+  });
+
+  it('refuses what the memory budget does not hold, before it allocates factors', async () => {
+    await using session = await Session.create({ workers: 1, memoryBudget: '310MiB' });
+    await expect(new ALS({ rank: 512 }).fit(session.from(randomBatches(40_000)))).rejects.toBeInstanceOf(CapacityError);
+    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(400_000)))).rejects.toThrow(/more than [\d,]+ ratings do not fit/);
+  });
+
+  it('names what is wrong with the data', async () => {
+    await using session = await Session.create({ workers: 1 });
+    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toBeInstanceOf(DataError);
+    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toThrow('no ratings are left');
+    await expect(new ALS({ userCol: 'userId' }).fit(session.from(ratingBatches(rows)))).rejects.toThrow('there is no column "userId"; there are: user (Int32), item (Int32), rating (Float32)');
+  });
+});
+
+describe('ALS parameters', () => {
+  it.each<[object, string]>([
+    [{ rank: 0 }, 'rank must be a whole number from 1 to 512, got 0'],
+    [{ rank: 513 }, 'rank must be'],
+    [{ rank: 2.5 }, 'rank must be'],
+    [{ maxIter: 0 }, 'maxIter must be'],
+    [{ regParam: -0.1 }, 'regParam (λ) must be a number >= 0, got -0.1'],
+    [{ regParam: Number.NaN }, 'regParam'],
+    [{ seed: -1 }, 'seed must be'],
+    [{ solver: 'lu' }, 'solver must be auto, cholesky or cg, got lu'],
+    [{ cgSteps: 0 }, 'cgSteps must be'],
+    [{ targetRmse: -1 }, 'targetRmse must be'],
+    [{ earlyStop: 0 }, 'earlyStop must be'],
+    [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got first'],
+    [{ onBadRows: 'no' }, 'onBadRows must be one of'],
+    [{ coldStartStrategy: 'zero' }, 'coldStartStrategy must be one of'],
+    [{ implicitPrefs: true }, 'unknown ALS parameter implicitPrefs'],
+    [{ timestampCol: 't' }, "timestampCol acts only with onDuplicates 'last'"],
+  ])('refuse %o', (options, message) => {
+    expect(() => new ALS(options as AlsOptions)).toThrow(message);
+    expect(() => new ALS(options as AlsOptions)).toThrow(UsageError);
+  });
+
+  it("are Spark ML's by default", () => {
+    const { params, columns, coldStartStrategy } = new ALS();
+    expect(params).toMatchObject({ rank: 10, maxIter: 10, regParam: 0.1 });
+    expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
+    expect(coldStartStrategy).toBe('nan');
+  });
+});
+
+/** So many ratings of as many users, batch by batch. */
+async function* randomBatches(count: number): AsyncGenerator<RecordBatch> {
+  for (let from = 0; from < count; from += 20_000) yield* ratingBatches(Array.from({ length: 20_000 }, (_, i) => ({ user: from + i, item: i % 100, rating: 3 })), 20_000);
+}
