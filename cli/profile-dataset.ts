@@ -1,6 +1,6 @@
 import type { ParquetSource } from '../connectors/parquet-source.ts';
 import type { EventSink } from '../engine/events.ts';
-import { andThen, fromSource, runInto } from '../engine/logical-plan.ts';
+import { andThen, fromSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import { ProfileRatings, type RatingsSummary } from '../operators/profile-ratings.ts';
 import { type RatingColumns, SelectRatings } from '../operators/select-ratings.ts';
@@ -9,5 +9,7 @@ import { type RatingColumns, SelectRatings } from '../operators/select-ratings.t
 export async function profileDataset(source: ParquetSource, columns: RatingColumns, signal: AbortSignal, events: EventSink): Promise<RatingsSummary> {
   const executor = { devices: [], close: async () => {} };
   const plan = andThen(fromSource(source), new SelectRatings(columns, 'skip'));
+  // Names the columns there are when one is missing.
+  await schemaOf(plan);
   return runInto(plan, new ProfileRatings(), { signal, events, executor, metrics: new RunMetrics() });
 }

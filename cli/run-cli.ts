@@ -1,9 +1,8 @@
-import { removeTemporaries } from '../connectors/temporaries.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './output.ts';
 import { commandName, parseArguments } from './parse-arguments.ts';
 import { openProgress, type Progress } from './progress/progress.ts';
 import { reportError } from './report-error.ts';
-import { type Interruption, watchSignals } from './signals.ts';
+import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
 
 /** What the handlers of signals and crashes must know of the run. */
 interface Run {
@@ -58,8 +57,7 @@ async function fail(error: unknown, { argv, json }: Run): Promise<number> {
 function watchCrashes(run: Run): void {
   const crash = (error: unknown) => {
     run.progress?.close('failed');
-    removeTemporaries();
-    void fail(error, run).then((exitCode) => process.exit(exitCode));
+    void fail(error, run).then(endAtOnce);
   };
   process.on('uncaughtException', crash);
   process.on('unhandledRejection', crash);

@@ -9,6 +9,18 @@ export interface Interruption {
 
 const CANCELLED = 130;
 
+/** What the system's threads may still be doing for us, such as making a folder, is over by then. */
+const DRAIN_MILLISECONDS = 20;
+
+/** Ends the process with nothing half-written left, whatever is under way. */
+export function endAtOnce(exitCode: number): never {
+  removeTemporaries();
+  // No JavaScript of this thread runs meanwhile, so nothing new begins; what a file operation brought back goes as well.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
+  removeTemporaries();
+  process.exit(exitCode);
+}
+
 /**
  * Ctrl-C, `kill` and a closed terminal: the first asks the run to end in order, the second ends it at once, with
  * unfinished output removed. `onFirst` and `onSecond` may tell the user and restore the terminal.
@@ -23,8 +35,7 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
       return;
     }
     onSecond();
-    removeTemporaries();
-    process.exit(CANCELLED);
+    endAtOnce(CANCELLED);
   };
   for (const name of names) process.on(name, handle);
   const close = () => {

@@ -22,7 +22,7 @@ export function forgetTemporary(path: string): void {
   registered.delete(path);
 }
 
-/** Removes every unfinished output of this process; synchronous, so that a signal handler can call it before it exits. */
+/** Removes every unfinished output of this process; synchronous, so that a signal handler can call it before it exits. May be called again. */
 export function removeTemporaries(): void {
   for (const { temporary, restoreTo } of registered.values()) {
     try {
@@ -32,7 +32,6 @@ export function removeTemporaries(): void {
       // The process is ending: the next one that writes to the same target clears what is left.
     }
   }
-  registered.clear();
 }
 
 /**

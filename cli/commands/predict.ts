@@ -28,13 +28,13 @@ export const predict = defineCommand({
     const { output, force, codec, parquetBackend, coldStart } = values;
     await checkWritable(output);
     const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
-    await new ParquetSink(output, { force }).check();
+    await new ParquetSink(output, { overwrite: force }).check();
     await using session = await openSession(values);
     const pairs = session.read.parquet(positionals.pairs);
     expect('write', await pairs.count());
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
-    const { rows, bytes, files } = await model.predict(pairs, { coldStart }).write.parquet(output, { force, codec, backend: parquetBackend, signal, onEvent });
+    const { rows, bytes, files } = await model.predict(pairs, { coldStart }).write.parquet(output, { overwrite: force, codec, backend: parquetBackend, signal, onEvent });
     const seconds = performance.now() / 1000;
     return {
       json: { command: 'predict', rows, files, bytes, seconds: { total: seconds }, output },

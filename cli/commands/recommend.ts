@@ -51,14 +51,15 @@ export const recommend = defineCommand({
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;
-    return output === undefined ? printed(found, n, count, context) : written(found, output, values, count, context);
+    // Awaited here: the session's threads end when this function does.
+    return output === undefined ? await printed(found, n, count, context) : await written(found, output, values, count, context);
   },
 });
 
 async function written(found: Dataset, output: string, values: Values<typeof options>, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
   const { n, force, codec, parquetBackend } = values;
   expect('write', users * n);
-  const { rows, bytes, files } = await found.write.parquet(output, { force, codec, backend: parquetBackend, signal, onEvent });
+  const { rows, bytes, files } = await found.write.parquet(output, { overwrite: force, codec, backend: parquetBackend, signal, onEvent });
   const seconds = performance.now() / 1000;
   return {
     json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
@@ -80,7 +81,7 @@ async function printed(found: Dataset, n: number, users: number, { signal, onEve
 async function checkRecommendationOutput(output: string, force: boolean): Promise<void> {
   await checkWritable(output);
   const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
-  await new ParquetSink(output, { force }).check();
+  await new ParquetSink(output, { overwrite: force }).check();
 }
 
 function usersOf(given: string): 'all' | string[] {

@@ -1,0 +1,81 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+
+const folder = temporaryFolder();
+
+describe('inspect', () => {
+  it('tells files, columns, degrees and values', async () => {
+    const report = await json('inspect', ratings);
+    expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: null });
+    expect(report.density).toBeCloseTo(100_000 / (16_554 * 10_506), 12);
+    expect(report.rating).toMatchObject({ least: 0, most: 10 });
+    expect(report.userDegrees).toMatchObject({ least: 1, median: 2 });
+    expect((report.columns as object[])[0]).toMatchObject({ name: 'user', type: 'Int32', codecs: ['zstd'] });
+  });
+
+  it('prints a table for people', async () => {
+    const { stdout } = await factorflow('inspect', ratings, '--quiet');
+    for (const part of ['100,000 rows in 1 file', 'timestamp', 'Int64', 'zstd', 'users', '16,554', 'standard deviation']) expect(stdout).toContain(part);
+  });
+
+  it('tells the columns where the usual ones are not there, and counts bad rows', async () => {
+    const file = await writeParquet(join(folder, 'odd.parquet'), "SELECT 1 AS who, 'x' AS what, 'NaN'::FLOAT AS stars UNION ALL SELECT 2, 'y', 4");
+    const report = await json('inspect', file);
+    expect(report).toMatchObject({ rows: 2, columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }] });
+    expect(report).not.toHaveProperty('users');
+    const named = await json('inspect', file, '--user-col', 'who', '--item-col', 'what', '--rating-col', 'stars');
+    expect(named).toMatchObject({ ratings: 1, badRows: expect.stringContaining('1 bad row') });
+  });
+});
+
+describe('plan', () => {
+  it('is JSON-able data or text, without training', async () => {
+    const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
+    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 1, algorithm: 'als', problem: { 'rank f': 16 } } });
+    const { stdout } = await factorflow('plan', ratings, '--quiet');
+    expect(stdout).toMatch(/^Physical plan: als\n/);
+  });
+
+  it('runs with --analyze and saves nothing, though it takes the flags of train', async () => {
+    const model = join(folder, 'never');
+    const report = await json('plan', ratings, '--analyze', ...quick, '--model-dir', model);
+    const { stages } = report.plan as { stages: { name: string; measured?: { runs: number } }[] };
+    expect(stages.find(({ name }) => name === 'update-users')?.measured?.runs).toBeGreaterThan(0);
+    expect(existsSync(model)).toBe(false);
+  });
+
+  it('needs no data, and says when the problem does not fit', async () => {
+    const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '100'];
+    expect(await json(...shape, '--memory-budget', '64GiB')).toMatchObject({ plan: { problem: { 'users m': 480_189 } } });
+    const tight = await factorflow(...shape, '--memory-budget', '1GiB');
+    expect(tight.code).toBe(4);
+    expect(tight.stderr).toMatch(/^factorflow: plan: the run needs about .* but the memory budget is 1\.0 GiB/);
+  });
+});
+
+describe('generate', () => {
+  it('writes train and test parts with a description, the same for the same seed', async () => {
+    const options = ['generate', '--preset', 'movielens20m', '--scale', '0.001', '--seed', '5'];
+    const [first, second] = [join(folder, 'first'), join(folder, 'second')];
+    const report = await json(...options, '--output', first);
+    expect(report).toMatchObject({ command: 'generate', preset: 'movielens20m', scale: 0.001, seed: 5, users: 138, output: first });
+    expect(readdirSync(first).sort()).toEqual(['dataset.json', 'test', 'train']);
+    await json(...options, '--output', second);
+    const part = 'train/part-00000.parquet';
+    expect(readFileSync(join(first, part)).equals(readFileSync(join(second, part)))).toBe(true);
+    expect(await json('inspect', join(first, 'train'))).toMatchObject({ ratings: report.train, users: 138 });
+  });
+});
+
+describe('doctor', () => {
+  it('tells what there is, and why there is no adapter where there is none', async () => {
+    const report = await json('doctor');
+    expect(report).toMatchObject({ command: 'doctor', versions: { node: process.versions.node, 'apache-arrow': expect.any(String) }, cpu: { cores: expect.any(Number) } });
+    expect(['simd', 'relaxed-simd']).toContain(report.webAssembly);
+    const { adapter, advice } = report.webgpu as { adapter: object | null; advice: string | null };
+    if (adapter === null) expect(advice).toMatch(/\w/);
+    else expect(adapter).toMatchObject({ name: expect.any(String), backend: expect.any(String) });
+  });
+});

@@ -1,0 +1,69 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+
+const folder = temporaryFolder();
+const model = join(folder, 'model');
+
+beforeAll(async () => {
+  await json('train', ratings, ...quick, '--model-dir', model);
+});
+
+describe('evaluate', () => {
+  it('gives RMSE and MAE with the number of pairs', async () => {
+    const report = await json('evaluate', model, ratings);
+    expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
+  });
+
+  it('says the same in words', async () => {
+    const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+  });
+
+  it('has no error to tell where no pair is known', async () => {
+    const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
+    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, pairs: 1, coldPairs: 1 });
+  });
+});
+
+describe('predict', () => {
+  it('writes rows with predictions, and the model or the flag says what becomes of cold ones', async () => {
+    const pairs = await writeParquet(join(folder, 'pairs.parquet'), `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`);
+    const all = await json('predict', model, pairs, '--output', join(folder, 'all'));
+    expect(all).toMatchObject({ command: 'predict', rows: 11, files: 1, output: join(folder, 'all') });
+    expect(readdirSync(join(folder, 'all'))).toEqual(['part-00000.parquet']);
+    const warm = await json('predict', model, pairs, '--output', join(folder, 'warm.parquet'), '--cold-start', 'drop', '--codec', 'snappy');
+    expect(warm).toMatchObject({ rows: 10 });
+    const inspected = await json('inspect', join(folder, 'warm.parquet'), '--rating-col', 'prediction');
+    expect(inspected).toMatchObject({ rows: 10, ratings: 10 });
+    expect((inspected.columns as { name: string; codecs: string[] }[]).map(({ name, codecs }) => [name, codecs])).toEqual(['user', 'item', 'note', 'prediction'].map((name) => [name, ['snappy']]));
+  });
+});
+
+describe('recommend', () => {
+  it('writes the best items of all users', async () => {
+    const output = join(folder, 'recommendations');
+    const report = await json('recommend', model, '--output', output, '--n', '3');
+    expect(report).toMatchObject({ command: 'recommend', users: 16_554, n: 3, rows: 3 * 16_554, output });
+    expect(await json('inspect', output)).toMatchObject({ rows: 3 * 16_554, columns: ['user', 'rank', 'item', 'prediction'].map((name) => ({ name })) });
+  });
+
+  it('prints a table for a few users', async () => {
+    const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '2, 1', '--n', '4', '--exclude', ratings, '--quiet');
+    expect(code).toBe(0);
+    expect(stderr).toBe('');
+    expect(stdout).toContain('prediction');
+    expect(stdout.split('\n').filter((line) => /│ +[1-4] │/.test(line))).toHaveLength(8);
+  });
+
+  it('gives a few users in JSON, without what is excluded', async () => {
+    const report = await json('recommend', model, '--users', '1', '--n', '5');
+    const rows = report.recommendations as { user: number; rank: number; item: number; prediction: number }[];
+    expect(rows.map(({ user, rank }) => [user, rank])).toEqual([1, 2, 3, 4, 5].map((rank) => [1, rank]));
+    const seen = await writeParquet(join(folder, 'seen.parquet'), `SELECT 1::INTEGER AS "user", ${rows[0].item}::INTEGER AS item, 1::FLOAT AS rating`);
+    const others = await json('recommend', model, '--users', '1', '--n', '4', '--exclude', seen);
+    expect((others.recommendations as { item: number }[]).map(({ item }) => item)).toEqual(rows.slice(1).map(({ item }) => item));
+  });
+});

@@ -1,0 +1,160 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fails, objectOf, quick, ratings, start, temporariesIn, temporaryFolder } from './run-cli.ts';
+
+const folder = temporaryFolder();
+const generate = (output: string) => ['generate', '--preset', 'movielens20m', '--scale', '0.05', '--output', output];
+
+/** Runs `test` in a tiny file system of its own; says so when none can be mounted. */
+async function withTmpfs(name: string, options: string, test: (path: string) => Promise<void>): Promise<void> {
+  const path = join(folder, name);
+  mkdirSync(path);
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path], { stdio: 'pipe' });
+  } catch (error) {
+    console.warn(`skipped: no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`);
+    return;
+  }
+  try {
+    await test(path);
+  } finally {
+    execFileSync('umount', [path]);
+  }
+}
+
+describe('outputs that cannot be written fail before the work', () => {
+  it('a file in place of a folder', async () => {
+    writeFileSync(join(folder, 'file'), '');
+    for (const command of [['train', ratings, ...quick, '--model-dir'], ['predict', 'model', 'pairs', '--output'], generate('').slice(0, -1)]) {
+      await fails(3, /file is a file, not a folder .*Choose another output/, ...command, join(folder, 'file', 'below'));
+    }
+    await fails(2, /the output exists and is a file, not a folder/, 'train', ratings, '--model-dir', join(folder, 'file'));
+  });
+
+  it('a folder without permission to write', async () => {
+    if (process.getuid?.() === 0) return console.warn('skipped: root writes into read-only folders anyway');
+    const path = join(folder, 'read-only');
+    mkdirSync(path);
+    chmodSync(path, 0o555);
+    await fails(3, /permission denied .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model'));
+    chmodSync(path, 0o755);
+  });
+
+  it('a read-only file system', async () => {
+    await withTmpfs('ro', 'ro,size=64k', (path) => fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')));
+  });
+
+  it('a parent folder that is missing is made, and goes again when the run fails', async () => {
+    await fails(3, /no such file/, 'train', join(folder, 'missing.parquet'), '--model-dir', join(folder, 'new/parent/model'));
+    expect(existsSync(join(folder, 'new'))).toBe(false);
+  });
+});
+
+describe('a full disk', () => {
+  it('exits with 4 and leaves nothing', async () => {
+    await withTmpfs('full', 'size=256k', async (path) => {
+      await fails(4, /disk is full/, ...generate(join(path, 'data')));
+      expect(readdirSync(path)).toEqual([]);
+      await fails(4, /disk is full/, 'train', ratings, '--rank', '64', '--max-iter', '1', '--model-dir', join(path, 'model'));
+      expect(readdirSync(path)).toEqual([]);
+    });
+  });
+
+  it('behind stdout exits with 4', async () => {
+    if (!existsSync('/dev/full')) return console.warn('skipped: there is no /dev/full');
+    const { code, stderr } = await start(['doctor', '--json'], { stdout: openSync('/dev/full', 'w') }).outcome;
+    expect(stderr).toMatch(/^factorflow: .*the disk is full/);
+    expect(code).toBe(4);
+  });
+});
+
+describe('a reader that goes away', () => {
+  it('is no error', async () => {
+    const { child, outcome } = start(['inspect', ratings, '--quiet']);
+    child.stdout?.destroy();
+    expect(await outcome).toMatchObject({ code: 0, stderr: '' });
+  });
+});
+
+describe('cancellation', () => {
+  const endless = (model: string) => ['train', ratings, '--rank', '32', '--max-iter', '100000', '--model-dir', model];
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('%s in the middle of training exits with 130, without a model', async (signal) => {
+    const parent = join(folder, signal);
+    mkdirSync(parent);
+    const { child, outcome, stderrMatches } = start([...endless(join(parent, 'model')), '--json']);
+    await stderrMatches(/iteration 2\//);
+    child.kill(signal);
+    const { code, stdout, stderr } = await outcome;
+    expect(stderr).toMatch(/cancelled\n$/);
+    expect(stderr).not.toContain('    at ');
+    expect(code).toBe(130);
+    expect(objectOf(stdout)).toMatchObject({ command: 'train', error: { exitCode: 130 } });
+    expect(readdirSync(parent)).toEqual([]);
+  });
+
+  it('in the middle of writing removes what is unfinished', async () => {
+    const parent = join(folder, 'writing');
+    mkdirSync(parent);
+    const { child, outcome } = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
+    await temporaryAppears(parent);
+    child.kill('SIGINT');
+    expect(await outcome).toMatchObject({ code: 130 });
+    expect(readdirSync(parent)).toEqual([]);
+  });
+
+  it('twice ends at once, with nothing left', async () => {
+    const parent = join(folder, 'twice');
+    mkdirSync(parent);
+    const { child, outcome } = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
+    await temporaryAppears(parent);
+    child.kill('SIGINT');
+    child.kill('SIGTERM');
+    expect(await outcome).toMatchObject({ code: 130 });
+    expect(readdirSync(parent)).toEqual([]);
+  });
+});
+
+describe('a process that is killed', () => {
+  it('leaves a temporary at most, and the next run clears it and succeeds', async () => {
+    const parent = join(folder, 'killed');
+    mkdirSync(parent);
+    const data = join(parent, 'data');
+    const killed = start(['generate', '--preset', 'movielens20m', '--output', data]);
+    await temporaryAppears(parent);
+    killed.child.kill('SIGKILL');
+    expect(await killed.outcome).toMatchObject({ signal: 'SIGKILL' });
+    expect(existsSync(data)).toBe(false);
+    expect(temporariesIn(parent)).toHaveLength(1);
+    const next = await start(['generate', '--preset', 'movielens20m', '--scale', '0.001', '--output', data]).outcome;
+    expect(next.code).toBe(0);
+    expect(readdirSync(parent)).toEqual(['data']);
+  });
+
+  it('while it saves a model leaves the whole model or none', async () => {
+    const parent = join(folder, 'killed-model');
+    mkdirSync(parent);
+    const model = join(parent, 'model');
+    const killed = start(['train', ratings, '--rank', '128', '--max-iter', '1', '--model-dir', model]);
+    await temporaryAppears(parent);
+    killed.child.kill('SIGKILL');
+    await killed.outcome;
+    const isWhole = existsSync(model);
+    if (isWhole) expect(readdirSync(model).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
+    const next = await start(['train', ratings, ...quick, '--model-dir', model, '--force']).outcome;
+    expect(next.code).toBe(0);
+    expect(readdirSync(parent)).toEqual(['model']);
+    expect(await start(['evaluate', model, ratings]).outcome).toMatchObject({ code: 0 });
+  });
+});
+
+/** Waits for an unfinished output in a folder. */
+async function temporaryAppears(parent: string): Promise<void> {
+  for (let waited = 0; waited < 20_000; waited += 5) {
+    if (temporariesIn(parent).some((name) => name.includes('.tmp-'))) return;
+    await new Promise((done) => setTimeout(done, 5));
+  }
+  throw new Error('no temporary appeared');
+}

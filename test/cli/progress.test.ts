@@ -1,0 +1,137 @@
+import { describe, expect, it } from 'vitest';
+import { explainProbe } from '../../cli/doctor/explain-probe.ts';
+import { tooOldNode } from '../../cli/node-version.ts';
+import { nearest } from '../../cli/options/nearest.ts';
+import { lineProgress } from '../../cli/progress/lines.ts';
+import { Phases } from '../../cli/progress/phases.ts';
+import { barText, type PhaseState, seconds3 } from '../../cli/progress/phrases.ts';
+import { quietProgress } from '../../cli/progress/quiet.ts';
+import { reportError } from '../../cli/report-error.ts';
+import { CapacityError } from '../../engine/errors.ts';
+
+const state: PhaseState = { phase: 'read', done: 25, total: 100, estimated: false, unit: 'ratings', seconds: 2, ended: false };
+
+describe('a bar', () => {
+  it('shows part, rate and remaining time', () => {
+    expect(barText(state, 20)).toBe('read     [=====---------------]  25%  25/100 ratings  12 ratings/s  6.00 s left'.replace('12 ratings/s', '13 ratings/s'));
+  });
+
+  it('is full at the end, whatever was expected', () => {
+    expect(barText({ ...state, done: 90, ended: true }, 10)).toBe('read     [==========] 100%  90/90 ratings  45 ratings/s  2.00 s');
+  });
+
+  it('counts where the total is unknown', () => {
+    expect(barText({ ...state, total: undefined }, 10)).toBe('read     25 ratings  13 ratings/s  2.00 s');
+  });
+
+  it('tells slow things by the time of one', () => {
+    expect(barText({ ...state, phase: 'train', done: 2.5, total: 10, unit: 'iterations', seconds: 10 }, 8)).toBe('train    [==------]  25%  2/10 iterations  4.00 s each  30.0 s left');
+  });
+});
+
+describe('seconds', () => {
+  it('are short', () => {
+    expect([0.123, 12.34, 200, 7500].map(seconds3)).toEqual(['0.12 s', '12.3 s', '3 min 20 s', '2 h 5 min']);
+  });
+});
+
+describe('phases', () => {
+  it('begin with their first progress and end with the run when their events say neither', () => {
+    let now = 0;
+    const phases = new Phases(() => now);
+    phases.expect('evaluate', 50);
+    expect(phases.see({ type: 'phase-progress', phase: 'evaluate', done: 5, unit: 'pairs' })).toMatchObject({ begins: true, state: { total: 50, estimated: true, ended: false } });
+    now = 3000;
+    expect(phases.closeAll()).toMatchObject([{ phase: 'evaluate', done: 5, seconds: 3, ended: true }]);
+    expect(phases.closeAll()).toEqual([]);
+  });
+});
+
+describe('plain lines', () => {
+  it('are few: starts, ends, iterations, notes and warnings', () => {
+    const lines: string[] = [];
+    const { onEvent, close } = lineProgress((line) => lines.push(line));
+    onEvent({ type: 'phase-start', phase: 'train', total: 2, unit: 'iterations' });
+    onEvent({ type: 'phase-progress', phase: 'train', done: 0.5, total: 2, unit: 'iterations' });
+    onEvent({ type: 'iteration', iteration: 1, of: 2, seconds: 0.5, loss: 12_345.6, trainRmse: 1, testRmse: 2 });
+    onEvent({ type: 'note', text: 'enough' });
+    onEvent({ type: 'phase-end', phase: 'train', seconds: 1, done: 1, unit: 'iterations' });
+    onEvent({ type: 'warning', text: 'careful' });
+    close('done');
+    expect(lines).toEqual([
+      'train: started, 2 iterations',
+      'iteration 1/2: 0.50 s, loss 12,346, train RMSE 1.0000, test RMSE 2.0000',
+      'enough',
+      'train: finished, 1 iterations in 1.00 s',
+      'factorflow: warning: careful',
+    ]);
+  });
+
+  it('are warnings alone when quiet', () => {
+    const lines: string[] = [];
+    const { onEvent, note } = quietProgress((line) => lines.push(line));
+    onEvent({ type: 'note', text: 'enough' });
+    note('stopping');
+    onEvent({ type: 'warning', text: 'careful' });
+    expect(lines).toEqual(['factorflow: warning: careful']);
+  });
+});
+
+describe('an error', () => {
+  it('of ours has no stack and keeps its exit code', () => {
+    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({ message: 'too much. Use less', text: 'factorflow: too much. Use less', exitCode: 4 });
+  });
+
+  it.each([
+    [new RangeError('Array buffer allocation failed'), 4, /out of memory/],
+    [new RangeError('Invalid typed array length: 99'), 4, /out of memory/],
+    [Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' }), 4, /disk is full/],
+    [Object.assign(new Error('ENOENT'), { code: 'ENOENT', path: '/x', syscall: 'open' }), 3, /no such file or folder \(\/x\)/],
+    [Object.assign(new Error('EROFS'), { code: 'EROFS', path: '/x', syscall: 'mkdir' }), 3, /read-only \(\/x\)/],
+    [Object.assign(new Error('EACCES'), { code: 'EACCES', path: '/x', syscall: 'open' }), 3, /permission denied \(\/x\)/],
+  ])('of the system becomes one of ours: %s', (error, exitCode, pattern) => {
+    const report = reportError(error);
+    expect(report.exitCode).toBe(exitCode);
+    expect(report.text).toMatch(pattern);
+    expect(report.text).not.toContain('    at ');
+  });
+
+  it('that nobody foresaw has its stack and says where to report it', () => {
+    const { text, exitCode } = reportError(new TypeError('x is undefined'));
+    expect(exitCode).toBe(1);
+    expect(text).toMatch(/^factorflow: internal error: TypeError: x is undefined\n +at /);
+    expect(text).toMatch(/https:\/\/github\.com\/\S+\/issues$/);
+  });
+});
+
+describe('a missing adapter', () => {
+  it.each([
+    [{ failure: 'no adapter', messages: "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open" }, /Vulkan loader is missing.*libvulkan1/],
+    [{ failure: 'no adapter', messages: '' }, /no driver of a graphics card/],
+    [{ failure: 'timeout', messages: '' }, /did not answer within 20 seconds/],
+    [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /crashed \(SIGSEGV\). It said: boom/],
+    [{ failure: 'error', ending: 'exit code 1', messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'webgpu'" }, /Install factorflow again/],
+    [{ failure: 'error', ending: 'exit code 1', messages: 'Error: libfoo.so: cannot open shared object file' }, /does not load here: Error: libfoo/],
+  ] as const)('is explained in words: %j', (outcome, pattern) => {
+    expect(explainProbe(outcome, 'linux')).toMatch(pattern);
+  });
+
+  it('is no matter where there is one that computes', () => {
+    const adapter = { name: 'card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
+    expect(explainProbe({ adapter, messages: '' }, 'linux')).toBeUndefined();
+    expect(explainProbe({ adapter: { ...adapter, isFallback: true }, messages: '' }, 'linux')).toMatch(/computes on the processor/);
+  });
+});
+
+describe('help for slips', () => {
+  it('finds near words only', () => {
+    expect(nearest('rnak', ['rank', 'seed'])).toBe('rank');
+    expect(nearest('biases', ['rank', 'seed'])).toBeUndefined();
+  });
+
+  it('names the Node that is needed', () => {
+    expect(tooOldNode('20.1.0')).toMatch(/needs Node 22\.12/);
+    expect(tooOldNode('22.12.0')).toBeUndefined();
+    expect(tooOldNode('24.0.0')).toBeUndefined();
+  });
+});

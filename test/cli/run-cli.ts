@@ -1,0 +1,107 @@
+import { DuckDBInstance } from '@duckdb/node-api';
+import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterAll, expect } from 'vitest';
+
+const root = resolve(import.meta.dirname, '../..');
+export const program = join(root, 'dist/cli/main.js');
+
+/** 100,000 real ratings {user, item, rating, timestamp}. */
+export const ratings = join(root, 'examples/data/movietweetings-100k/ratings.parquet');
+
+/** Enough to have a model, and fast. */
+export const quick = ['--rank', '4', '--max-iter', '2'];
+
+export interface Outcome {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly outcome: Promise<Outcome>;
+  /** Resolves once stderr matches; rejects when the process ends before. */
+  stderrMatches(pattern: RegExp): Promise<void>;
+}
+
+/** Starts the built command. It must have been built: `npm run build`. */
+export function start(args: readonly string[], options: { readonly stdout?: number; readonly nodeArgs?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): Started {
+  if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build first`);
+  const stdio: StdioOptions = ['ignore', options.stdout ?? 'pipe', 'pipe'];
+  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), program, ...args], { cwd: root, stdio, env: { ...process.env, NO_COLOR: '1', ...options.env } });
+  let [stdout, stderr] = ['', ''];
+  const waiting = new Set<() => void>();
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    for (const look of waiting) look();
+  });
+  const outcome = new Promise<Outcome>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (code, signal) => done({ code, signal, stdout, stderr }));
+  });
+  const stderrMatches = (pattern: RegExp) =>
+    new Promise<void>((done, fail) => {
+      const look = () => {
+        if (!pattern.test(stderr)) return;
+        waiting.delete(look);
+        done();
+      };
+      waiting.add(look);
+      look();
+      void outcome.then(() => fail(new Error(`it ended before stderr matched ${pattern}: ${stderr}`)));
+    });
+  return { child, outcome, stderrMatches };
+}
+
+export function factorflow(...args: readonly string[]): Promise<Outcome> {
+  return start(args).outcome;
+}
+
+/** Runs with --json and gives the object, after checking that stdout is that one line and nothing else. */
+export async function json(...args: readonly string[]): Promise<Record<string, unknown>> {
+  const { code, stdout, stderr } = await factorflow(...args, '--json');
+  expect(stderr).not.toContain('factorflow:');
+  expect(code).toBe(0);
+  return objectOf(stdout);
+}
+
+export function objectOf(stdout: string): Record<string, unknown> {
+  expect(stdout).toMatch(/^\{.*\}\n$/);
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+/** Expects a failure that tells what to do: exit code, one line on stderr, no stack, nothing on stdout. */
+export async function fails(code: number, pattern: RegExp, ...args: readonly string[]): Promise<void> {
+  const outcome = await factorflow(...args, '--quiet');
+  expect(outcome.stderr).toMatch(pattern);
+  expect(outcome.stderr).toMatch(/^factorflow: [^\n]+\n$/);
+  expect(outcome.stdout).toBe('');
+  expect(outcome.code).toBe(code);
+}
+
+/** A folder that goes away with the test file. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'factorflow-cli-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Unfinished outputs in a folder. */
+export function temporariesIn(folder: string): string[] {
+  return readdirSync(folder).filter((name) => name.startsWith('.'));
+}
+
+/** Writes what a query selects as Parquet, by DuckDB. */
+export async function writeParquet(file: string, query: string, options = ''): Promise<string> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '1' });
+  const connection = await instance.connect();
+  await connection.run(`COPY (${query}) TO '${file}' (FORMAT parquet${options})`);
+  connection.closeSync();
+  instance.closeSync();
+  return file;
+}

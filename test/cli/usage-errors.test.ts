@@ -1,0 +1,120 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { fails, factorflow, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
+
+const folder = temporaryFolder();
+let configs = 0;
+const train = ['train', ratings, '--model-dir', join(folder, 'model')];
+
+describe.concurrent('usage errors exit with 2 and name flag and value', () => {
+  it.each<[string[], RegExp]>([
+    [['--rank', 'abc'], /--rank must be a whole number from 1 to 512, got "abc"/],
+    [['--rank', '0'], /--rank .* got "0"/],
+    [['--rank', '1.5'], /--rank .* got "1.5"/],
+    [['--rank', ''], /--rank .* got ""/],
+    [['--rank', '2', '--rank', '3'], /--rank takes one value, got "2" and "3"/],
+    [['--rank'], /--rank needs a value/],
+    [['--reg-param', '-1'], /--reg-param must be a number of 0 or more, got "-1"/],
+    [['--memory-budget', 'lots'], /--memory-budget must be a size/],
+    [['--solver', 'lu'], /--solver must be auto, cholesky or cg, got "lu"/],
+    [['--algorithm', 'sgd'], /--algorithm must be als, got "sgd"/],
+    [['--device', 'gpu:0,1'], /this version trains on the CPU/],
+    [['--test-fraction', '1'], /--test-fraction must be a number above 0 and below 1/],
+    [['--test-fraction', '0.1', '--test', ratings], /--test and --test-fraction exclude each other/],
+    [['--early-stop', '2'], /--early-stop needs held-out ratings/],
+    [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
+    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
+    [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
+    [['--learning-rate', '0.1'], /unknown flag --learning-rate/],
+    [['--modelDir', 'x'], /unknown flag --modelDir/],
+  ])('train %j', async (flags, pattern) => {
+    await fails(2, pattern, ...train, ...flags);
+  });
+
+  it.each<[string[], RegExp]>([
+    [['train', ratings], /--model-dir is needed/],
+    [['train', '--model-dir', 'x'], /train needs <ratings\.\.>/],
+    [['trian', ratings], /unknown command "trian". Did you mean train\?/],
+    [['doctor', 'extra'], /unknown argument "extra"/],
+    [['generate', '--preset', 'nope', '--output', join(folder, 'g')], /--preset must be movielens20m/],
+    [['generate', '--preset', 'movielens20m', '--scale', '0', '--output', join(folder, 'g')], /--scale/],
+    [['plan', '--users', '5'], /all of --users, --items and --ratings/],
+    [['plan', ratings, '--users', '5'], /exclude each other/],
+    [['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'], /--analyze acts only with paths/],
+    [['recommend', 'model'], /--output is needed/],
+    [['recommend', 'model', '--users', '1,,2'], /empty id/],
+    [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
+  ])('%j', async (args, pattern) => {
+    await fails(2, pattern, ...args);
+  });
+
+  it.each<[string, RegExp]>([
+    ['{"rank": 4, "lerning": 1}', /unknown key "lerning" in the configuration/],
+    ['{"rnak": 4}', /Did you mean "rank"\?/],
+    ['{"config": "other.json"}', /unknown key "config"/],
+    ['{"rank": "four"}', /"rank" in .* must be a whole number/],
+    ['{"rank": [4, 5]}', /takes one value/],
+    ['{"maxIter": 1, "max-iter": 2}', /stands twice/],
+    ['{"json": "yes"}', /is true or false/],
+    ['[1]', /not a JSON object/],
+    ['{"rank": 4,}', /not JSON/],
+  ])('the configuration %s', async (content, pattern) => {
+    const config = join(folder, `config-${configs++}.json`);
+    writeFileSync(config, content);
+    await fails(2, pattern, ...train, '-c', config);
+  });
+
+  it('a configuration that is not there', async () => {
+    await fails(2, /no such file or folder \(.*missing\.json\)/, ...train, '-c', join(folder, 'missing.json'));
+  });
+
+  it('an output that exists, before anything is read', async () => {
+    const model = join(folder, 'exists');
+    mkdirSync(join(model, 'userFactors'), { recursive: true });
+    await fails(2, /the output exists already .*--force/, 'train', join(folder, 'not-there.parquet'), '--model-dir', model);
+    await fails(2, /the output exists/, 'predict', 'model', 'pairs', '--output', model);
+    await fails(2, /the output exists/, 'recommend', 'model', '--output', model);
+    await fails(2, /the output exists/, 'generate', '--preset', 'movielens20m', '--output', model);
+  });
+
+  it('nothing at all, or a flag before the command', async () => {
+    const nothing = await factorflow();
+    expect(nothing).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('no command is given') });
+    await fails(2, /unknown flag --rank. A command comes first/, '--rank', '3');
+  });
+});
+
+describe.concurrent('with --json', () => {
+  it('a failure is one object on stdout as well', async () => {
+    const { code, stdout, stderr } = await factorflow(...train, '--rank', '0', '--json');
+    expect(code).toBe(2);
+    const { command, error } = objectOf(stdout) as { command: string; error: { message: string; exitCode: number } };
+    expect(command).toBe('train');
+    expect(error.exitCode).toBe(2);
+    expect(stderr).toBe(`factorflow: ${error.message}\n`);
+  });
+});
+
+describe.concurrent('--help and --version', () => {
+  it('come on stdout with exit code 0', async () => {
+    const version = await factorflow('--version');
+    expect(version).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
+    const help = await factorflow('--help');
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'inspect', 'plan', 'generate', 'doctor']) expect(help.stdout).toContain(`factorflow ${command}`);
+    const train = await factorflow('train', '--help');
+    expect(train).toMatchObject({ code: 0, stderr: '' });
+    for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
+    for (const later of ['--biases', '--learning-rate', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+  });
+
+  it('load neither Arrow nor Parquet nor WebGPU', async () => {
+    const hooks = "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";
+    const { outcome } = start(['train', '--help'], { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`] });
+    const { stderr } = await outcome;
+    if (stderr === '') return console.warn('skipped: this Node has no module hooks');
+    expect(stderr).toContain('yargs');
+    for (const heavy of ['apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina']) expect(stderr).not.toContain(heavy);
+  });
+});
