@@ -1,7 +1,8 @@
 import { availableParallelism } from 'node:os';
+import { collectGarbage } from '../engine/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
-import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef } from '../engine/partition.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
@@ -11,6 +12,9 @@ import { availableBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
+
+/** Shared memory that may be released before the threads are told to collect it. */
+const COLLECT_BYTES = 64 << 20;
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
@@ -28,6 +32,9 @@ export class CpuDevice implements Device {
   readonly #pool: ThreadPool;
   readonly #scratch: readonly number[];
   readonly #store = new Map<string, Stored>();
+  #releasedBytes = 0;
+  /** Grows when there is memory to be collected; a thread that sees a new number collects its garbage. */
+  #collection = 0;
 
   constructor(options: { readonly threads?: number } = {}) {
     const threads = options.threads ?? availableParallelism();
@@ -81,8 +88,9 @@ export class CpuDevice implements Device {
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
+    this.#collect();
     const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
-      return { kernel: task.kernel, params: task.params, partitions, matrices, scratch: this.#scratch[slot] };
+      return { kernel: task.kernel, params: task.params, partitions, matrices, scratch: this.#scratch[slot], collection: this.#collection };
     }, signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
@@ -108,8 +116,17 @@ export class CpuDevice implements Device {
   release(ref: PartitionRef): void {
     const key = partitionKey(ref);
     const stored = this.#store.get(key);
-    if (stored && 'matrix' in stored) this.#arena.free(stored.matrix.pointer);
+    if (stored === undefined) return;
+    if ('matrix' in stored) this.#arena.free(stored.matrix.pointer);
+    else this.#releasedBytes += partitionBytes(stored.host);
     this.#store.delete(key);
+  }
+
+  #collect(): void {
+    if (this.#releasedBytes < COLLECT_BYTES) return;
+    this.#releasedBytes = 0;
+    this.#collection++;
+    collectGarbage();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
 import { workerData } from 'node:worker_threads';
+import { collectGarbage } from '../engine/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
@@ -19,14 +20,21 @@ export interface CpuRequest {
   readonly partitions: Readonly<Record<string, Partition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
   readonly scratch: number;
+  readonly collection: number;
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
 const { memory, build, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
 const kernels = loadKernels(memory, build);
 
+let collection = 0;
+
 export default function runTask({ slot, request }: { slot: number; request: CpuRequest }): WorkerReply {
   const start = performance.now();
+  if (request.collection !== collection) {
+    collection = request.collection;
+    collectGarbage();
+  }
   try {
     const handler = handlers[request.kernel];
     if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${request.kernel}`);

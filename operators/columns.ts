@@ -1,4 +1,4 @@
-import { type Data, DataType, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
+import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
 import { DataError } from '../engine/errors.ts';
 import { keyTypeOf } from '../engine/keys/arrow-keys.ts';
 import type { KeyType } from '../engine/keys/key-column.ts';
@@ -30,7 +30,7 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
 /** Throws DataError unless the column holds numbers. */
 export function requireNumbers(schema: Schema, column: string): void {
   const { type } = fieldOf(schema, column);
-  if (DataType.isFloat(type) || DataType.isInt(type) || DataType.isTimestamp(type)) return;
+  if (DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type) || DataType.isTimestamp(type)) return;
   throw new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
 }
 
@@ -39,13 +39,28 @@ export function numbersOf<T extends Float32Array | Float64Array>(data: Data, wan
   const values = data.values as unknown;
   if (values instanceof wanted) return values.subarray(0, data.length) as T;
   const result = new wanted(data.length);
-  if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
+  if (DataType.isDecimal(data.type)) fromDecimals(data.values as Uint32Array, data.type, result);
+  else if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
     for (let i = 0; i < data.length; i++) result[i] = Number(values[i]);
   } else if (DataType.isFloat(data.type) && values instanceof Uint16Array) {
     const halves = values.subarray(0, data.length);
     for (let i = 0; i < data.length; i++) result[i] = fromHalf(halves[i]);
   } else result.set((values as Float64Array).subarray(0, data.length));
   return result;
+}
+
+/**
+ * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with scale 1 is
+ * f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
+ */
+function fromDecimals(words: Uint32Array, { bitWidth, scale }: Decimal, result: Float32Array | Float64Array): void {
+  const width = bitWidth / 32;
+  const unit = 10 ** scale;
+  for (let i = 0; i < result.length; i++) {
+    let value = words[(i + 1) * width - 1] | 0;
+    for (let word = (i + 1) * width - 2; word >= i * width; word--) value = value * 2 ** 32 + words[word];
+    result[i] = value / unit;
+  }
 }
 
 /** The value of the 16 bits of an IEEE 754 half. */

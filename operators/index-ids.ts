@@ -18,12 +18,11 @@ const CHUNK_ROWS = 1 << 20;
 export interface CodedChunk {
   readonly rows: number;
   readonly codes: PartitionRef;
+  /** `values` Float32[rows] and, where duplicates need them, `timestamps` Float64[rows]. */
   readonly values: PartitionRef;
   /** Absent where the codes are positions already. */
   readonly userMap?: PartitionRef;
   readonly itemMap?: PartitionRef;
-  readonly ratings: Float32Array;
-  readonly timestamps: Float64Array | undefined;
 }
 
 export interface IndexedRatings {
@@ -133,11 +132,10 @@ class Numbering {
     if (this.#failure !== undefined) throw this.#failure;
     const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: this.#chunks.length, version: 0 });
     const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(ref);
-    const ratings = chunk.ratings();
     this.#device.put(ids, chunk.ids());
-    this.#device.put(values, { layout: 'values', rows: chunk.rows, columns: { values: ratings } });
+    this.#device.put(values, { layout: 'values', rows: chunk.rows, columns: chunk.values() });
     this.#chunks.push({
-      chunk: { rows: chunk.rows, codes, values, userMap: ref('user-map'), itemMap: ref('item-map'), ratings, timestamps: chunk.timestamps() },
+      chunk: { rows: chunk.rows, codes, values, userMap: ref('user-map'), itemMap: ref('item-map') },
       users,
       items,
     });

@@ -46,9 +46,9 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
     coldPairs += batch.numRows - known;
     if (known === 0) continue;
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: chunks.length, version: 0 });
-    const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values'), ratings: ratings.subarray(0, known), timestamps: undefined };
+    const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values') };
     device.put(chunk.codes, { layout: 'coded-pairs', rows: known, columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) } });
-    device.put(chunk.values, { layout: 'values', rows: known, columns: { values: chunk.ratings } });
+    device.put(chunk.values, { layout: 'values', rows: known, columns: { values: ratings.subarray(0, known) } });
     chunks.push(chunk);
   }
   return { indexed: { users, items, rows, userCounts, itemCounts, chunks }, coldPairs };

@@ -20,11 +20,11 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) until they are collected, row numbers
- * (4), and both blocks (8 each).
+ * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) beside row numbers (4) and the first
+ * block (8); then the chunks go, and the second block comes.
  */
 export function loadingBytes(ratings: number): number {
-  return 32 * ratings;
+  return 24 * ratings;
 }
 
 /**

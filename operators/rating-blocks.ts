@@ -46,14 +46,14 @@ export async function buildUserBlock(
   const device = ctx.executor.devices[0];
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const rowData = duplicates === 'last' ? numberRows(indexed.chunks, device, ref('row-data')) : undefined;
+  const rowData = duplicates === 'last' ? await numberRows(indexed.chunks, device, ref('row-data')) : undefined;
   const sorted = await sortChunks(indexed, rowData !== undefined, rowNumbers, ref('sorted'), ctx);
   const { block, extra } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), device, ctx);
   return { byUser: block, extra };
 }
 
 /** Replaces the chunks' values by row numbers, and keeps ratings and timestamps by row number aside (policy `last`). */
-function numberRows(chunks: readonly CodedChunk[], device: Device, ref: PartitionRef): PartitionRef {
+async function numberRows(chunks: readonly CodedChunk[], device: Device, ref: PartitionRef): Promise<PartitionRef> {
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
   const ratings = sharedArray(Float32Array, rows);
   const timestamps = sharedArray(Float64Array, rows);
@@ -61,8 +61,9 @@ function numberRows(chunks: readonly CodedChunk[], device: Device, ref: Partitio
   for (const chunk of chunks) {
     const numbers = sharedArray(Uint32Array, chunk.rows);
     for (let i = 0; i < chunk.rows; i++) numbers[i] = first + i;
-    ratings.set(chunk.ratings, first);
-    timestamps.set(chunk.timestamps as Float64Array, first);
+    const { columns } = await device.fetch(chunk.values);
+    ratings.set(columns.values as Float32Array, first);
+    timestamps.set(columns.timestamps as Float64Array, first);
     device.put(chunk.values, { layout: 'values', rows: chunk.rows, columns: { values: numbers } });
     first += chunk.rows;
   }

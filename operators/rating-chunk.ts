@@ -42,12 +42,10 @@ export class RatingChunk {
     return { layout: 'key-pairs', rows: this.rows, columns };
   }
 
-  ratings(): Float32Array {
-    return this.#ratings.subarray(0, this.rows);
-  }
-
-  timestamps(): Float64Array | undefined {
-    return this.#timestamps?.subarray(0, this.rows);
+  /** Ratings and timestamps of the rows. */
+  values(): { readonly values: Float32Array; readonly timestamps?: Float64Array } {
+    const values = this.#ratings.subarray(0, this.rows);
+    return this.#timestamps ? { values, timestamps: this.#timestamps.subarray(0, this.rows) } : { values };
   }
 }
 

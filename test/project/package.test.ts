@@ -19,6 +19,7 @@ describe('package.json', () => {
       'apache-arrow', // record batches
       'cli-progress', // progress bars
       'cli-table3', // tables on the terminal
+      'hyparquet', // Parquet footers, decoded
       'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
       'piscina', // worker-thread pools
