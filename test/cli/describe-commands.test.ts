@@ -5,7 +5,7 @@ import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from 
 
 const folder = temporaryFolder();
 
-describe('inspect', () => {
+describe.concurrent('inspect', () => {
   it('tells files, columns, degrees and values', async () => {
     const report = await json('inspect', ratings);
     expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: null });
@@ -30,7 +30,7 @@ describe('inspect', () => {
   });
 });
 
-describe('plan', () => {
+describe.concurrent('plan', () => {
   it('is JSON-able data or text, without training', async () => {
     const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
     expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 1, algorithm: 'als', problem: { 'rank f': 16 } } });
@@ -55,7 +55,7 @@ describe('plan', () => {
   });
 });
 
-describe('generate', () => {
+describe.concurrent('generate', () => {
   it('writes train and test parts with a description, the same for the same seed', async () => {
     const options = ['generate', '--preset', 'movielens20m', '--scale', '0.001', '--seed', '5'];
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
@@ -69,7 +69,7 @@ describe('generate', () => {
   });
 });
 
-describe('doctor', () => {
+describe.concurrent('doctor', () => {
   it('tells what there is, and why there is no adapter where there is none', async () => {
     const report = await json('doctor');
     expect(report).toMatchObject({ command: 'doctor', versions: { node: process.versions.node, 'apache-arrow': expect.any(String) }, cpu: { cores: expect.any(Number) } });

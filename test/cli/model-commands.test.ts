@@ -10,7 +10,7 @@ beforeAll(async () => {
   await json('train', ratings, ...quick, '--model-dir', model);
 });
 
-describe('evaluate', () => {
+describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
     expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
@@ -28,7 +28,7 @@ describe('evaluate', () => {
   });
 });
 
-describe('predict', () => {
+describe.concurrent('predict', () => {
   it('writes rows with predictions, and the model or the flag says what becomes of cold ones', async () => {
     const pairs = await writeParquet(join(folder, 'pairs.parquet'), `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`);
     const all = await json('predict', model, pairs, '--output', join(folder, 'all'));
@@ -42,7 +42,7 @@ describe('predict', () => {
   });
 });
 
-describe('recommend', () => {
+describe.concurrent('recommend', () => {
   it('writes the best items of all users', async () => {
     const output = join(folder, 'recommendations');
     const report = await json('recommend', model, '--output', output, '--n', '3');

@@ -7,7 +7,7 @@ const folder = temporaryFolder();
 
 const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...quick];
 
-describe('train', () => {
+describe.concurrent('train', () => {
   it('prints one JSON object with the documented names, and progress lines on stderr', async () => {
     const model = join(folder, 'json');
     const { code, stdout, stderr } = await factorflow(...training, '--model-dir', model, '--json');
