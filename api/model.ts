@@ -151,7 +151,7 @@ export class Model {
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
     };
-    await saveModel(directory, stored, { force: options.overwrite });
+    await saveModel(directory, stored, { overwrite: options.overwrite });
   }
 
   #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {

@@ -46,7 +46,7 @@ async function write(file: string, rows: number, codec: Codec): Promise<void> {
     yield first;
     yield* batches;
   })();
-  await new ParquetSink(file, { codec, force: true }).consume(batchStream(first.schema, all), context);
+  await new ParquetSink(file, { codec, overwrite: true }).consume(batchStream(first.schema, all), context);
 }
 
 async function read(file: string, batchSize: number, columns?: string[]): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { basename, dirname, join, resolve, sep } from 'node:path';
-import { UsageError } from '../engine/errors.ts';
+import { dirname, join, resolve, sep } from 'node:path';
+import { deserializeError, FactorFlowError, UsageError } from '../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
@@ -10,7 +10,7 @@ export { recoverOutput, removeTemporaries } from './temporaries.ts';
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';
   /** Replace what is there already; otherwise existing output is an error. */
-  readonly force?: boolean;
+  readonly overwrite?: boolean;
   /**
    * Whether an entry of an existing folder (its path inside it, with "/") is something that this kind of output has.
    * A folder with anything else is never replaced.
@@ -20,7 +20,7 @@ export interface AtomicOutputOptions {
   readonly durable?: boolean;
 }
 
-/** Output that appears whole or not at all. Exactly one of `commit` and `discard` ends it. */
+/** Output that appears whole or not at all. `commit` ends it; where that or anything before fails, `discard` or `fail`. */
 export interface AtomicOutput {
   /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
   readonly temporary: string;
@@ -28,20 +28,25 @@ export interface AtomicOutput {
   commit(): Promise<void>;
   /** Removes the temporary and any parent folders made for it. */
   discard(): Promise<void>;
+  /** Discards, and gives the failure to be thrown: it names the target where it named the temporary. */
+  fail(error: unknown): Promise<unknown>;
 }
 
 /**
- * Throws UsageError when `target` may not be written: it exists and `force` is not set, or it is no output of this kind
+ * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is no output of this kind
  * (a folder with foreign files, the home folder, a parent of the working folder).
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
-  const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: target, advice });
-  const path = resolve(target);
+  await check(resolve(target), target, options);
+}
+
+async function check(path: string, name: string, options: AtomicOutputOptions): Promise<void> {
+  const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: name, advice });
   const kind = await kindOf(path);
   if (kind === undefined) return;
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
   const empty = kind === 'folder' && (await readdir(path)).length === 0;
-  if (!empty && !options.force) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
+  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
   if (kind === 'file') return;
   if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
   const foreign = await foreignEntry(path, '', options.recognizes);
@@ -72,11 +77,11 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
   try {
     made = await mkdir(parent, { recursive: true });
     await recoverOutput(path);
-    await checkOutput(path, options);
+    await check(path, target, options);
     const temporary = siblingName(path, 'tmp');
     registerTemporary({ temporary });
     if (options.kind === 'folder') await mkdir(temporary);
-    return new PendingOutput(path, temporary, made, options);
+    return new PendingOutput(path, target, temporary, made, options);
   } catch (error) {
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
@@ -86,11 +91,14 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
 class PendingOutput implements AtomicOutput {
   readonly temporary: string;
   private readonly target: string;
+  /** The target as the caller wrote it. */
+  private readonly name: string;
   private readonly made: string | undefined;
   private readonly options: AtomicOutputOptions;
 
-  constructor(target: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
+  constructor(target: string, name: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
     this.target = target;
+    this.name = name;
     this.temporary = temporary;
     this.made = made;
     this.options = options;
@@ -99,13 +107,13 @@ class PendingOutput implements AtomicOutput {
   async commit(): Promise<void> {
     try {
       if (this.options.durable) await syncAll(this.temporary);
-      await checkOutput(this.target, this.options);
+      await check(this.target, this.name, this.options);
       if (this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder') await this.swap();
       else await rename(this.temporary, this.target);
       forgetTemporary(this.temporary);
       if (this.options.durable) await sync(dirname(this.target));
     } catch (error) {
-      throw fileProblem(error, 'write', this.target);
+      throw fileProblem(error, 'write', this.name);
     }
   }
 
@@ -113,6 +121,16 @@ class PendingOutput implements AtomicOutput {
     await rm(this.temporary, { recursive: true, force: true });
     forgetTemporary(this.temporary);
     await removeMade(dirname(this.target), this.made);
+  }
+
+  async fail(error: unknown): Promise<unknown> {
+    // What is left now goes with the next output to this place; the first failure is the one to tell.
+    await this.discard().catch(() => undefined);
+    const problem = fileProblem(error, 'write', this.name);
+    if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
+    const inPlace = (text: string) => text.replaceAll(this.temporary, this.name);
+    const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
+    return deserializeError({ name: problem.name, message: inPlace(problem.message), summary: inPlace(problem.summary), details });
   }
 
   /** Old aside, new in, old away. A process that dies in between leaves the old one aside, and recoverOutput brings it back. */
@@ -163,7 +181,7 @@ async function sync(path: string): Promise<void> {
   if (handle === undefined) return;
   try {
     await handle.sync().catch((error: unknown) => {
-      if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw fileProblem(error, 'write', basename(path));
+      if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
     });
   } finally {
     await handle.close();

@@ -32,6 +32,7 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case undefined:
       return error instanceof Error ? error : new Error(String(error));
     default:
-      return new DataError(error instanceof Error ? error.message : String(error), details);
+      // "ENAMETOOLONG: name too long, open '<path>'": the path may be a temporary's, and the error names its own.
+      return new DataError(error instanceof Error ? error.message.split(', ')[0] : String(error), details);
   }
 }

@@ -26,7 +26,7 @@ export interface StoredModel extends ModelMetadata {
 
 export interface SaveModelOptions {
   /** Replace a model that is there. Anything else than a model is never replaced. */
-  readonly force?: boolean;
+  readonly overwrite?: boolean;
   /** Milliseconds since 1970 for the metadata; 0 by default, so that the same model is the same bytes. */
   readonly timestamp?: number;
   readonly uid?: string;
@@ -44,7 +44,7 @@ export async function saveModel(directory: string, model: StoredModel, options: 
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
   const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
-  const output = await atomicOutput(directory, outputOptions(options.force));
+  const output = await atomicOutput(directory, outputOptions(options.overwrite));
   try {
     const codec = options.codec ?? 'snappy';
     await mkdir(join(output.temporary, 'metadata'));
@@ -53,14 +53,13 @@ export async function saveModel(directory: string, model: StoredModel, options: 
     await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
     await output.commit();
   } catch (error) {
-    await output.discard();
-    throw fileProblem(error, 'save', directory);
+    throw await output.fail(fileProblem(error, 'save', directory));
   }
 }
 
 /** Throws UsageError when a model may not be saved there, before any training is done. */
-export async function checkModelDirectory(directory: string, force = false): Promise<void> {
-  await checkOutput(directory, outputOptions(force));
+export async function checkModelDirectory(directory: string, overwrite = false): Promise<void> {
+  await checkOutput(directory, outputOptions(overwrite));
 }
 
 /** Reads a model of ours or of Spark's; throws DataError that names the file that is missing or wrong. */
@@ -77,8 +76,8 @@ export async function loadModel(directory: string): Promise<StoredModel> {
   return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors };
 }
 
-function outputOptions(force: boolean | undefined): AtomicOutputOptions {
-  return { kind: 'folder', force, recognizes: isModelEntry, durable: true };
+function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
+  return { kind: 'folder', overwrite, recognizes: isModelEntry, durable: true };
 }
 
 /** What a model's folder consists of. */

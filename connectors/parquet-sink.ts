@@ -17,7 +17,7 @@ export interface ParquetSinkOptions {
   /** Rows of a part file in a folder; default 16,777,216. */
   readonly rowsPerPart?: number;
   /** Replace an existing output of this kind. */
-  readonly force?: boolean;
+  readonly overwrite?: boolean;
   /** False for columns whose values seldom repeat. */
   readonly dictionary?: boolean;
   readonly backend?: ParquetBackendName;
@@ -53,8 +53,8 @@ export class ParquetSink implements Sink<WriteSummary> {
   }
 
   describe(): JsonObject {
-    const { codec = 'zstd', backend, force } = this.options;
-    return { path: this.path, codec, ...(backend && { backend }), ...(force && { force }) };
+    const { codec = 'zstd', backend, overwrite } = this.options;
+    return { path: this.path, codec, ...(backend && { backend }), ...(overwrite && { overwrite }) };
   }
 
   requiredColumns(): undefined {
@@ -73,13 +73,12 @@ export class ParquetSink implements Sink<WriteSummary> {
       await output.commit();
       return summary;
     } catch (error) {
-      await output.discard();
-      throw error;
+      throw await output.fail(error);
     }
   }
 
   private outputOptions(): AtomicOutputOptions {
-    return { kind: this.isFile ? 'file' : 'folder', force: this.options.force, recognizes: isDatasetEntry };
+    return { kind: this.isFile ? 'file' : 'folder', overwrite: this.options.overwrite, recognizes: isDatasetEntry };
   }
 
   private get isFile(): boolean {

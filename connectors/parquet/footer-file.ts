@@ -4,7 +4,6 @@ import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
 import { decodeFooter, FooterProblem } from './footer.ts';
 import type { Footer } from './footer.ts';
-import { readThrift } from './thrift.ts';
 
 /**
  * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that every
@@ -38,11 +37,10 @@ export async function readFooterOf(handle: FileHandle, file: string): Promise<Fo
   }
   const length = new DataView(tail.buffer, tail.byteOffset).getUint32(0, true);
   if (length > size - 12) throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
-  const bytes = await readExactly(handle, file, size - 8 - length, length);
+  const bytes = await readExactly(handle, file, size - 8 - length, length + 8);
   try {
-    return decodeFooter(readThrift(bytes), size);
+    return decodeFooter(bytes, size);
   } catch (error) {
-    if (error instanceof RangeError || error instanceof TypeError) throw broken(`the Parquet file's footer is damaged: ${error.message}`);
     if (error instanceof FooterProblem) throw broken(error.message, error.advice);
     throw error;
   }

@@ -1,4 +1,6 @@
-import type { ThriftStruct, ThriftValue } from './thrift.ts';
+import type { ColumnChunk, ConvertedType, FileMetaData, LogicalType, SchemaElement as StoredElement, Statistics } from 'hyparquet';
+import { parquetMetadata } from 'hyparquet/src/metadata.js';
+import { checkThriftShape } from './thrift-shape.ts';
 
 /** Smallest and largest value that a footer tells for one column of one row group; only for signed integers and floats. */
 export interface ColumnStatistics {
@@ -31,8 +33,8 @@ export interface SchemaElement {
   readonly physicalType?: string;
   readonly repetition: 'required' | 'optional' | 'repeated';
   readonly children: number;
-  readonly convertedType?: number;
-  readonly logicalType?: number;
+  readonly convertedType?: ConvertedType;
+  readonly logicalType?: LogicalType['type'] | 'unknown';
   /** The stored integers are unsigned or decimals: their order is not that of the signed number. */
   readonly otherOrder: boolean;
   readonly timestamp?: { readonly unit: 'ms' | 'us' | 'ns'; readonly utc: boolean };
@@ -48,11 +50,6 @@ export interface Footer {
   readonly rowGroups: readonly RowGroupInfo[];
 }
 
-export const codecNames = ['uncompressed', 'snappy', 'gzip', 'lzo', 'brotli', 'lz4', 'zstd', 'lz4_raw'] as const;
-const physicalTypes = ['boolean', 'int32', 'int64', 'int96', 'float', 'double', 'byte_array', 'fixed_len_byte_array'];
-const encodingNames = ['plain', '', 'plain_dictionary', 'rle', 'bit_packed', 'delta_binary_packed', 'delta_length_byte_array', 'delta_byte_array', 'rle_dictionary', 'byte_stream_split'];
-const repetitions = ['required', 'optional', 'repeated'] as const;
-
 /** A footer that is damaged or describes a file that cannot be read here. */
 export class FooterProblem extends Error {
   readonly advice: string | undefined;
@@ -62,120 +59,135 @@ export class FooterProblem extends Error {
   }
 }
 
+function damaged(what: string): FooterProblem {
+  return new FooterProblem(`the Parquet file's footer is damaged: ${what}`);
+}
+
+/** Statistics stay the stored numbers; those of text are of no use here. */
+const storedNumbers = {
+  dateFromDays: (value: number) => value,
+  timestampFromMilliseconds: (value: bigint) => value,
+  timestampFromMicroseconds: (value: bigint) => value,
+  timestampFromNanoseconds: (value: bigint) => value,
+  stringFromBytes: () => undefined,
+  uuidFromBytes: () => undefined,
+};
+
 /**
- * The footer's thrift struct as our description; a pure function. Checks that every column chunk lies inside the file.
- * Throws FooterProblem, or RangeError where something else stands than the format says.
+ * The footer as our description; a pure function of the file's last bytes (the footer's struct, its length, "PAR1").
+ * Checks that every column chunk lies inside the file. Throws FooterProblem.
  */
-export function decodeFooter(footer: ThriftStruct, fileBytes: number): Footer {
-  if (footer.has(8)) throw new FooterProblem('the file has encrypted columns, which is not supported', 'Decrypt it first');
-  const elements = structs(footer.get(2)).slice(1).map(schemaElement);
+export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
+  try {
+    checkThriftShape(tail.subarray(0, -8));
+    return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
+  } catch (error) {
+    if (error instanceof FooterProblem) throw error;
+    // What the library makes of bytes that are well formed and mean nothing: any error, or values of other types.
+    throw damaged(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function describe({ version, num_rows, schema, row_groups }: FileMetaData, fileBytes: number): Footer {
+  const elements = schema.slice(1).map(schemaElement);
   if (elements.length === 0) throw new FooterProblem('the Parquet file has no columns');
-  const leaves = elements.filter((element) => element.children === 0);
+  const leaves = leavesOf(elements);
   let firstRow = 0;
-  const rowGroups = structs(footer.get(4)).map((group, index): RowGroupInfo => {
-    const rows = count(group.get(3));
-    const columns = structs(group.get(1)).map((chunk, column) => columnChunk(chunk, leaves[column], index, fileBytes));
+  const rowGroups = row_groups.map((group, index): RowGroupInfo => {
+    const rows = count(group.num_rows);
+    if (group.columns.length !== leaves.length) throw damaged(`row group ${index} has ${group.columns.length} columns, and the schema ${leaves.length}`);
+    const columns = group.columns.map((chunk, column) => columnChunk(chunk, leaves[column], index, fileBytes));
     firstRow += rows;
     return { rows, firstRow: firstRow - rows, columns };
   });
-  const rows = count(footer.get(3));
-  if (rows !== firstRow) throw new FooterProblem(`the Parquet file's footer is damaged: ${rows} rows in all, ${firstRow} in its row groups`);
-  return { fileBytes, version: count(footer.get(1)), rows, schema: elements, rowGroups };
+  const rows = count(num_rows);
+  if (rows !== firstRow) throw damaged(`${rows} rows in all, ${firstRow} in its row groups`);
+  return { fileBytes, version: count(version), rows, schema: elements, rowGroups };
 }
 
-function schemaElement(element: ThriftStruct): SchemaElement {
-  const type = element.get(1);
-  const logical = element.get(10);
+interface Leaf {
+  readonly path: string;
+  readonly element: SchemaElement;
+}
+
+/** The columns that have values, in order, each with the names of the groups above it. */
+function leavesOf(elements: readonly SchemaElement[]): Leaf[] {
+  const groups: { readonly path: string; left: number }[] = [];
+  return elements.flatMap((element) => {
+    const parent = groups.at(-1);
+    const path = parent === undefined ? element.name : `${parent.path}.${element.name}`;
+    if (parent !== undefined) parent.left--;
+    if (element.children > 0) groups.push({ path, left: element.children });
+    while (groups.at(-1)?.left === 0) groups.pop();
+    return element.children > 0 ? [] : [{ path, element }];
+  });
+}
+
+function schemaElement(element: StoredElement): SchemaElement {
+  const { name, type, repetition_type, num_children, converted_type, logical_type } = element;
+  if (typeof name !== 'string') throw damaged('a column has no name');
   return {
-    name: text(element.get(4)),
-    physicalType: typeof type === 'number' ? physicalTypes[type] : undefined,
-    repetition: repetitions[Number(element.get(3) ?? 0)] ?? 'required',
-    children: Number(element.get(5) ?? 0),
-    convertedType: typeof element.get(6) === 'number' ? Number(element.get(6)) : undefined,
-    logicalType: logical instanceof Map ? [...logical.keys()][0] : undefined,
-    timestamp: timestampOf(Number(element.get(6) ?? -1), logical),
-    otherOrder: hasOtherOrder(Number(element.get(6) ?? -1), logical),
+    name,
+    physicalType: type && lower(type),
+    repetition: lower(repetition_type ?? 'REQUIRED'),
+    children: num_children ?? 0,
+    convertedType: converted_type,
+    // The library hands a logical type that is newer than itself through as it is stored.
+    logicalType: logical_type && (logical_type.type ?? 'unknown'),
+    timestamp: timestampOf(element),
+    otherOrder: hasOtherOrder(element),
   };
 }
 
-/** Converted types 9 and 10 are TIMESTAMP_MILLIS and _MICROS; logical type 8 is TIMESTAMP { 1: UTC, 2: unit }. */
-function timestampOf(convertedType: number, logical: ThriftValue | undefined): SchemaElement['timestamp'] {
-  const timestamp = logical instanceof Map ? logical.get(8) : undefined;
-  if (timestamp instanceof Map) {
-    const unit = timestamp.get(2);
-    const name = (['ms', 'us', 'ns'] as const)[Number(unit instanceof Map ? [...unit.keys()][0] : 0) - 1];
-    return name === undefined ? undefined : { unit: name, utc: timestamp.get(1) === true };
-  }
-  return convertedType === 9 ? { unit: 'ms', utc: true } : convertedType === 10 ? { unit: 'us', utc: true } : undefined;
+function timestampOf({ converted_type, logical_type }: StoredElement): SchemaElement['timestamp'] {
+  if (logical_type?.type === 'TIMESTAMP') return { unit: ({ MILLIS: 'ms', MICROS: 'us', NANOS: 'ns' } as const)[logical_type.unit], utc: logical_type.isAdjustedToUTC };
+  return converted_type === 'TIMESTAMP_MILLIS' ? { unit: 'ms', utc: true } : converted_type === 'TIMESTAMP_MICROS' ? { unit: 'us', utc: true } : undefined;
 }
 
-/** Converted types 11..14 are UINT_8..UINT_64, 5 is DECIMAL; logical type 10 is INTEGER { 2: signed }, 5 is DECIMAL. */
-function hasOtherOrder(convertedType: number, logical: ThriftValue | undefined): boolean {
-  if (convertedType === 5 || (convertedType >= 11 && convertedType <= 14)) return true;
-  if (!(logical instanceof Map)) return false;
-  const integer = logical.get(10);
-  return logical.has(5) || (integer instanceof Map && integer.get(2) === false);
+function hasOtherOrder({ converted_type, logical_type }: StoredElement): boolean {
+  if (converted_type === 'DECIMAL' || logical_type?.type === 'DECIMAL') return true;
+  return (converted_type?.startsWith('UINT_') ?? false) || (logical_type?.type === 'INTEGER' && !logical_type.isSigned);
 }
 
-function columnChunk(chunk: ThriftStruct, leaf: SchemaElement | undefined, rowGroup: number, fileBytes: number): ColumnChunkInfo {
-  if (chunk.has(8) || chunk.has(9)) throw new FooterProblem('the file has encrypted columns, which is not supported', 'Decrypt it first');
-  if (chunk.has(1) && text(chunk.get(1)) !== '') throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
-  const meta = chunk.get(3);
-  if (!(meta instanceof Map)) throw new FooterProblem(`the Parquet file's footer is damaged: no metadata for a column of row group ${rowGroup}`);
-  const column = list(meta.get(3)).map(text).join('.');
-  const bytes = count(meta.get(7));
-  const start = Math.min(...[meta.get(9), meta.get(11)].filter((offset) => offset !== undefined && offset !== 0).map(count));
+function columnChunk(chunk: ColumnChunk, { path, element }: Leaf, rowGroup: number, fileBytes: number): ColumnChunkInfo {
+  const { meta_data, file_path, crypto_metadata, encrypted_column_metadata } = chunk;
+  if (crypto_metadata || encrypted_column_metadata) throw new FooterProblem('the file has encrypted columns, which is not supported', 'Decrypt it first');
+  if (file_path) throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
+  if (!meta_data) throw damaged(`no metadata for a column of row group ${rowGroup}`);
+  const column = meta_data.path_in_schema.join('.');
+  // Written twice, so that one of the two tells when the other is damaged.
+  if (column !== path) throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
+  if (lower(meta_data.type) !== element.physicalType) throw damaged(`column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`);
+  const bytes = count(meta_data.total_compressed_size);
+  const start = Math.min(...[meta_data.data_page_offset, meta_data.dictionary_page_offset].filter((offset) => offset).map(count));
   if (start + bytes > fileBytes || start < 4) {
     throw new FooterProblem(`the Parquet file is damaged or cut off: column "${column}" of row group ${rowGroup} would lie at ${start}..${start + bytes}, and the file has ${fileBytes} bytes`);
   }
   return {
     column,
-    codec: codecNames[Number(meta.get(4))] ?? `codec ${meta.get(4)}`,
-    encodings: list(meta.get(2)).map((encoding) => encodingNames[Number(encoding)] ?? `encoding ${encoding}`),
+    codec: lower(meta_data.codec ?? 'unknown'),
+    encodings: meta_data.encodings.map((encoding) => lower(encoding ?? 'unknown')),
     start,
     bytes,
-    statistics: leaf === undefined || leaf.otherOrder ? {} : columnStatistics(meta.get(12), leaf.physicalType ?? ''),
+    statistics: element.otherOrder ? {} : columnStatistics(meta_data.statistics, element.physicalType),
   };
 }
 
-function columnStatistics(statistics: ThriftValue | undefined, type: string): ColumnStatistics {
-  if (!(statistics instanceof Map)) return {};
-  const nulls = statistics.get(3);
-  return {
-    min: plainNumber(statistics.get(6) ?? statistics.get(2), type),
-    max: plainNumber(statistics.get(5) ?? statistics.get(1), type),
-    nulls: typeof nulls === 'number' ? nulls : undefined,
-  };
+const orderedTypes = ['int32', 'int64', 'float', 'double'];
+
+function columnStatistics(statistics: Statistics | undefined, type: string): ColumnStatistics {
+  if (!statistics) return {};
+  const { min, max, min_value, max_value, null_count } = statistics;
+  const bound = (value: unknown) => (orderedTypes.includes(type) && (typeof value === 'bigint' || (typeof value === 'number' && !Number.isNaN(value))) ? value : undefined);
+  return { min: bound(min_value ?? min), max: bound(max_value ?? max), nulls: null_count === undefined ? undefined : count(null_count) };
 }
 
-function plainNumber(bytes: ThriftValue | undefined, type: string): number | bigint | undefined {
-  if (!(bytes instanceof Uint8Array)) return undefined;
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  if (type === 'int32' && bytes.length === 4) return view.getInt32(0, true);
-  if (type === 'int64' && bytes.length === 8) return view.getBigInt64(0, true);
-  const value = type === 'float' && bytes.length === 4 ? view.getFloat32(0, true) : type === 'double' && bytes.length === 8 ? view.getFloat64(0, true) : Number.NaN;
-  return Number.isNaN(value) ? undefined : value;
+function count(value: bigint | number | undefined): number {
+  const number = typeof value === 'bigint' ? Number(value) : value;
+  if (!Number.isSafeInteger(number) || number! < 0) throw new RangeError(`a count was expected, not ${String(value)}`);
+  return number!;
 }
 
-function list(value: ThriftValue | undefined): ThriftValue[] {
-  if (value === undefined) return [];
-  if (!Array.isArray(value)) throw new RangeError('a list was expected');
-  return value;
-}
-
-function structs(value: ThriftValue | undefined): ThriftStruct[] {
-  return list(value).map((element) => {
-    if (!(element instanceof Map)) throw new RangeError('a struct was expected');
-    return element;
-  });
-}
-
-function count(value: ThriftValue | undefined): number {
-  if (typeof value !== 'number' || value < 0) throw new RangeError(`a count was expected, not ${String(value)}`);
-  return value;
-}
-
-function text(value: ThriftValue | undefined): string {
-  if (!(value instanceof Uint8Array)) throw new RangeError('a name was expected');
-  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('utf8');
+function lower<T extends string>(name: T): Lowercase<T> {
+  return name.toLowerCase() as Lowercase<T>;
 }

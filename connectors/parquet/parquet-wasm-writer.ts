@@ -1,12 +1,12 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from '../file-problem.ts';
 import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
 import { emptyBatch } from './common-schema.ts';
+import { ipcBytes } from './ipc-bytes.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import type { ParquetWasm } from './wasm-instance.ts';
 
@@ -102,7 +102,7 @@ class WasmFileWriter implements ParquetFileWriter {
   private toWasm(batch: RecordBatch): WasmBatch[] {
     const { instance } = this;
     try {
-      const bytes = RecordBatchStreamWriter.writeAll([batch]).toUint8Array(true);
+      const bytes = ipcBytes(batch);
       const table = instance.guardSync(() => instance.wasm.Table.fromIPCStream(bytes));
       const parts = instance.guardSync(() => table.recordBatches());
       instance.guardSync(() => table.free());

@@ -1,5 +1,6 @@
 import { makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
+import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
@@ -10,7 +11,7 @@ import { readExactly, readFooter } from './footer-file.ts';
 import type { ColumnChunkInfo, Footer } from './footer.ts';
 import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
-import { readThrift } from './thrift.ts';
+import { checkThriftShape } from './thrift-shape.ts';
 
 /**
  * A second, pure-JavaScript backend. Reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
@@ -139,8 +140,10 @@ function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place)
 async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<number> {
   const handle = await open(file, 'r');
   try {
-    const header = readThrift(await readExactly(handle, file, chunk.start, Math.min(chunk.bytes, 1024))).get(7);
-    return header instanceof Map ? Number(header.get(1)) : 0;
+    const bytes = await readExactly(handle, file, chunk.start, Math.min(chunk.bytes, 1024));
+    checkThriftShape(bytes);
+    const header = deserializeTCompactProtocol({ view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), offset: 0 });
+    return Number(header.field_7?.field_1 ?? 0);
   } catch (error) {
     throw problem(error, { file, column: chunk.column });
   } finally {

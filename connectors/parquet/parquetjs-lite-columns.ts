@@ -5,17 +5,18 @@ import { DataError } from '../../engine/errors.ts';
 import type { SchemaElement } from './footer.ts';
 
 const timeUnits = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
-/** ConvertedType numbers of the narrower and the unsigned integers. */
-const integerTypes = new Map<number, DataType>([
-  [11, new Uint8()],
-  [12, new Uint16()],
-  [13, new Uint32()],
-  [14, new Uint64()],
-  [15, new Int8()],
-  [16, new Int16()],
-  [17, new Int32()],
-  [18, new Int64()],
-]);
+/** The narrower and the unsigned integers. */
+const integerTypes: Partial<Record<string, DataType>> = {
+  UINT_8: new Uint8(),
+  UINT_16: new Uint16(),
+  UINT_32: new Uint32(),
+  UINT_64: new Uint64(),
+  INT_8: new Int8(),
+  INT_16: new Int16(),
+  INT_32: new Int32(),
+  INT_64: new Int64(),
+};
+const textTypes = ['UTF8', 'ENUM', 'JSON'];
 
 /** The Arrow schema of a file of flat columns; throws DataError for the first column that is of another kind. */
 export function flatSchema(elements: readonly SchemaElement[], file: string): Schema {
@@ -39,9 +40,9 @@ function flatType({ physicalType, convertedType, logicalType, timestamp }: Schem
   if (physicalType === 'int32' || physicalType === 'int64') {
     if (physicalType === 'int64' && timestamp !== undefined) return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
     if (plain) return physicalType === 'int32' ? new Int32() : new Int64();
-    return convertedType === 6 ? new DateDay() : integerTypes.get(convertedType ?? -1);
+    return convertedType === 'DATE' ? new DateDay() : integerTypes[convertedType ?? ''];
   }
-  if (physicalType === 'byte_array') return plain ? new Binary() : [0, 4, 19].includes(convertedType ?? -1) || logicalType === 1 ? new Utf8() : undefined;
+  if (physicalType === 'byte_array') return plain ? new Binary() : textTypes.includes(convertedType ?? '') || logicalType === 'STRING' ? new Utf8() : undefined;
   if (!plain) return undefined;
   return physicalType === 'float' ? new Float32() : physicalType === 'double' ? new Float64() : physicalType === 'boolean' ? new Bool() : undefined;
 }

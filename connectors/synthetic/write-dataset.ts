@@ -71,7 +71,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
   const shape = scalePreset(base, scale);
   const seed = checkSeed(options.seed ?? 0);
   throwIfAborted(signal, 'generate');
-  const output = await atomicOutput(options.output, { kind: 'folder', force: options.overwrite, recognizes });
+  const output = await atomicOutput(options.output, { kind: 'folder', overwrite: options.overwrite, recognizes });
   try {
     const started = performance.now();
     const rows = shape.train + shape.test;
@@ -86,8 +86,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
     const files = { train: inPlace(written.train, options.output, 'train'), test: inPlace(written.test, options.output, 'test') };
     return { description, files, seconds };
   } catch (error) {
-    await output.discard();
-    throw error;
+    throw await output.fail(error);
   }
 }
 

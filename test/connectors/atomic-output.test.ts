@@ -1,17 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { atomicOutput, checkOutput } from '../../connectors/atomic-output.ts';
 import { recoverOutput, removeTemporaries } from '../../connectors/temporaries.ts';
-import { UsageError } from '../../engine/errors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
 import { temporaryFolder } from './parquet-testing.ts';
 
 const root = temporaryFolder();
 const path = (name: string) => join(root, name);
 const hidden = () => readdirSync(root).filter((name) => name.startsWith('.'));
-const options = { kind: 'folder', force: true, recognizes: (name: string) => name.endsWith('.data') } as const;
+const options = { kind: 'folder', overwrite: true, recognizes: (name: string) => name.endsWith('.data') } as const;
 
 async function put(name: string, content: string): Promise<void> {
   const output = await atomicOutput(path(name), options);
@@ -52,12 +52,27 @@ test('foreign files that arrive meanwhile stop the replacement', async () => {
   expect(readdirSync(path('late')).sort()).toEqual(['a.data', 'notes.txt']);
 });
 
+test('a failure names the target as it was written, and the first failure is the one that is told', async () => {
+  symlinkSync(root, path('link'));
+  const target = path('link/./named');
+  const output = await atomicOutput(target, options);
+  const problem = new DataError(`cannot write ${output.temporary}/a.data`, { phase: 'write', file: join(output.temporary, 'a.data'), column: 'a' });
+  rmSync(output.temporary, { recursive: true });
+  expect(await output.fail(problem)).toMatchObject({ name: 'DataError', summary: `cannot write ${target}/a.data`, details: { phase: 'write', file: `${target}/a.data`, column: 'a' } });
+  const other = new Error('no file');
+  expect(await output.fail(other)).toBe(other);
+  const late = await atomicOutput(target, options);
+  rmSync(late.temporary, { recursive: true });
+  await expect(late.commit()).rejects.toMatchObject({ details: { file: target } });
+  await late.discard();
+});
+
 test('the home folder and the working folder are never replaced, an empty folder always', async () => {
   await expect(checkOutput(homedir(), { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
   await expect(checkOutput('.', { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
   await expect(checkOutput('/', { ...options, recognizes: () => true })).rejects.toThrow(UsageError);
   mkdirSync(path('vacant'));
-  await checkOutput(path('vacant'), { ...options, force: false });
+  await checkOutput(path('vacant'), { ...options, overwrite: false });
   writeFileSync(path('file'), '');
   await expect(checkOutput(path('file'), options)).rejects.toThrow(/is a file, not a folder/);
 });
@@ -76,7 +91,7 @@ test('a process killed in the middle leaves the old output, and the next one cle
   const script = `
     import { atomicOutput } from ${JSON.stringify(join(import.meta.dirname, '../../connectors/atomic-output.ts'))};
     import { writeFileSync } from 'node:fs';
-    const output = await atomicOutput(process.argv[1], { kind: 'folder', force: true, recognizes: () => true });
+    const output = await atomicOutput(process.argv[1], { kind: 'folder', overwrite: true, recognizes: () => true });
     writeFileSync(output.temporary + '/a.data', 'half');
     process.kill(process.pid, 'SIGKILL');`;
   const done = spawnSync(process.execPath, ['--no-warnings', '--input-type=module', '-e', script, path('killed')], { encoding: 'utf8' });

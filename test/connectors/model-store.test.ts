@@ -101,7 +101,7 @@ test('the same model is the same bytes, however its ids are chunked', async () =
   await saveModel(path('same-1'), model(words, longs));
   await saveModel(path('same-2'), model(words.slice(0, 2).concat(words.slice(2)), longs));
   expect(files(path('same-1'))).toEqual(files(path('same-2')));
-  await saveModel(path('same-2'), model(words, longs, { factorflow: {} }), { force: true });
+  await saveModel(path('same-2'), model(words, longs, { factorflow: {} }), { overwrite: true });
   expect(files(path('same-1'))).not.toEqual(files(path('same-2')));
 });
 
@@ -210,10 +210,10 @@ describe('saving', () => {
     await saveModel(path('again'), model(users, items));
     await expect(saveModel(path('again'), model(users, items))).rejects.toThrow(UsageError);
     await expect(checkModelDirectory(path('again'))).rejects.toThrow(/--force/);
-    await saveModel(path('again'), model(words, items), { force: true });
+    await saveModel(path('again'), model(words, items), { overwrite: true });
     expect((await loadModel(path('again'))).userIds.length).toBe(6);
     writeFileSync(path('again/userFactors/notes.txt'), 'mine');
-    await expect(saveModel(path('again'), model(users, items), { force: true })).rejects.toThrow(/notes.txt/);
+    await expect(saveModel(path('again'), model(users, items), { overwrite: true })).rejects.toThrow(/notes.txt/);
     expect(readdirSync(root).filter((name) => name.startsWith('.'))).toEqual([]);
   });
 });

@@ -7,7 +7,7 @@ import { ParquetSink } from '../../connectors/parquet-sink.ts';
 import { ParquetSource } from '../../connectors/parquet-source.ts';
 import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
 import { batchStream } from '../../engine/stream.ts';
-import { arrowRows, collect, context, duckRows, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { arrowRows, collect, context, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -94,6 +94,17 @@ test('parquetjs-lite refuses what it would get wrong', async () => {
   expect(existsSync(path('lite-big.parquet'))).toBe(false);
 });
 
+test('columns over the same memory are written each', async () => {
+  for (const rows of [1, 2, 4, 8, 100]) {
+    const memory = Int32Array.from({ length: 2 * rows }, (_, i) => i + 7);
+    const ids = memory.subarray(0, rows);
+    // Twice the same, one that overlaps, one that follows at once.
+    const shared = tableFromArrays({ user: ids, item: ids, next: memory.subarray(rows >> 1, (rows >> 1) + rows), last: memory.subarray(rows) }).batches[0];
+    await write(`shared-${rows}.parquet`, [shared]);
+    expect(await duckRows(`SELECT * FROM '${path(`shared-${rows}.parquet`)}'`)).toEqual(arrowRows([shared]));
+  }
+});
+
 test('the same rows give the same bytes', async () => {
   for (const name of ['same-1.parquet', 'same-2.parquet']) await write(name, [ratings(3000)], { rowGroupSize: 1000 });
   expect(readFileSync(path('same-1.parquet')).equals(readFileSync(path('same-2.parquet')))).toBe(true);
@@ -110,18 +121,18 @@ describe('existing output', () => {
     await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*--force/);
     await expect(new ParquetSink(path('twice')).check()).rejects.toThrow(UsageError);
     expect(pulled).toBe(0);
-    await write('twice', [ratings(20)], { force: true, rowsPerPart: 15 });
+    await write('twice', [ratings(20)], { overwrite: true, rowsPerPart: 15 });
     expect(await duckRows(`SELECT count(*) FROM '${path('twice')}/*.parquet'`)).toEqual([[20n]]);
     await write('twice.parquet', [ratings(10)]);
     await expect(write('twice.parquet', [ratings(10)])).rejects.toThrow(UsageError);
-    await write('twice.parquet', [ratings(30)], { force: true });
+    await write('twice.parquet', [ratings(30)], { overwrite: true });
     expect(await duckRows(`SELECT count(*) FROM '${path('twice.parquet')}'`)).toEqual([[30n]]);
   });
 
   test('can be its own input', async () => {
     await write('own', [ratings(5000)], { rowsPerPart: 2000 });
     const source = new ParquetSource(path('own'), { batchSize: 100 });
-    await new ParquetSink(path('own'), { force: true }).consume(await source.execute(context()), context());
+    await new ParquetSink(path('own'), { overwrite: true }).consume(await source.execute(context()), context());
     expect(arrowRows(await collect(await new ParquetSource(path('own')).execute(context())))).toEqual(arrowRows([ratings(5000)]));
   });
 
@@ -129,9 +140,9 @@ describe('existing output', () => {
     mkdirSync(path('foreign'));
     writeFileSync(path('foreign/part-00000.parquet'), '');
     writeFileSync(path('foreign/thesis.docx'), 'words');
-    await expect(write('foreign', [ratings(1)], { force: true })).rejects.toThrow(/holds "thesis.docx", which is no output of this kind/);
-    await expect(new ParquetSink(process.cwd(), { force: true }).check()).rejects.toThrow(UsageError);
-    await expect(new ParquetSink(path('twice.parquet/'), { force: true }).check()).rejects.toThrow(UsageError);
+    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(/holds "thesis.docx", which is no output of this kind/);
+    await expect(new ParquetSink(process.cwd(), { overwrite: true }).check()).rejects.toThrow(UsageError);
+    await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(UsageError);
     expect(readdirSync(path('foreign')).sort()).toEqual(['part-00000.parquet', 'thesis.docx']);
   });
 });
@@ -152,7 +163,7 @@ describe('after a failure nothing is left', () => {
 
   test('and the old output stays', async () => {
     await write('kept', [ratings(7)]);
-    const sink = new ParquetSink(path('kept'), { force: true });
+    const sink = new ParquetSink(path('kept'), { overwrite: true });
     await expect(sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context())).rejects.toThrow('input broke');
     expect(await duckRows(`SELECT count(*) FROM '${path('kept')}/*.parquet'`)).toEqual([[7n]]);
     expect(leftovers()).toEqual([]);
@@ -168,6 +179,22 @@ describe('after a failure nothing is left', () => {
     })());
     await expect(new ParquetSink(path('cancelled')).consume(stream, context(controller.signal))).rejects.toThrow(CancelledError);
     expect(existsSync(path('cancelled'))).toBe(false);
+    expect(leftovers()).toEqual([]);
+  });
+
+  test('and the error names the path that was asked for', async () => {
+    const nan = new Table({ rating: makeVector(Float32Array.of(Number.NaN)) }).batches[0];
+    const failures = {
+      'refused.parquet': () => write('refused.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
+      'refused/part-00000.parquet': () => write('refused', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
+      // The name itself would do, its temporary's is too long.
+      [`${'x'.repeat(240)}.parquet`]: () => write(`${'x'.repeat(240)}.parquet`, [nan]),
+    };
+    for (const [name, run] of Object.entries(failures)) {
+      const error = await outcome(run);
+      expect(error).toMatchObject({ name: 'DataError', details: { phase: 'write', file: path(name) } });
+      expect(String(error)).not.toContain('.tmp-');
+    }
     expect(leftovers()).toEqual([]);
   });
 

@@ -74,3 +74,12 @@ export async function outcome<T>(run: () => Promise<T>): Promise<T | Error> {
     return error instanceof Error ? error : new Error(String(error));
   }
 }
+
+/** Linear congruential: the same positions and bits in every run. */
+export function random(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * Walks one struct of Thrift's compact protocol without decoding it, before a library does: hyparquet believes every
+ * length, so a damaged footer of 50 bytes asks it for gigabytes, and an integer that never ends costs the square of its
+ * bytes. Throws RangeError where the bytes end early, a list is longer than what is left, an integer has more than ten
+ * bytes, or structs are nested deeper than Parquet's ever are.
+ */
+export function checkThriftShape(bytes: Uint8Array): void {
+  new ShapeWalk(bytes).struct(0);
+}
+
+const maximumDepth = 32;
+const [stop, isTrue, isFalse, byte, i16, i32, i64, double, binary, list, , , struct] = Array(13).keys();
+
+class ShapeWalk {
+  private readonly bytes: Uint8Array;
+  private at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+
+  struct(depth: number): void {
+    if (depth > maximumDepth) throw new RangeError('nested too deeply');
+    for (;;) {
+      const head = this.byte();
+      const type = head & 15;
+      if (type === stop) return;
+      if (head >> 4 === 0) this.varint();
+      if (type !== isTrue && type !== isFalse) this.value(type, depth);
+    }
+  }
+
+  private value(type: number, depth: number): void {
+    if (type === i16 || type === i32 || type === i64) this.varint();
+    else if (type === binary) this.skip(this.varint());
+    else if (type === struct) this.struct(depth + 1);
+    else if (type === list) this.list(depth + 1);
+    else if (type === double) this.skip(8);
+    else if (type === byte || type === isTrue || type === isFalse) this.skip(1);
+    else throw new RangeError(`unknown type ${type}`);
+  }
+
+  private list(depth: number): void {
+    if (depth > maximumDepth) throw new RangeError('nested too deeply');
+    const head = this.byte();
+    const length = head >> 4 === 15 ? this.varint() : head >> 4;
+    this.need(length);
+    for (let i = 0; i < length; i++) this.value(head & 15, depth);
+  }
+
+  private varint(): number {
+    let value = 0;
+    for (let scale = 1; scale < 2 ** 70; scale *= 128) {
+      const next = this.byte();
+      value += (next & 127) * scale;
+      if (next < 128) return value;
+    }
+    throw new RangeError('an integer of more than 64 bits');
+  }
+
+  private byte(): number {
+    this.need(1);
+    return this.bytes[this.at++];
+  }
+
+  private skip(length: number): void {
+    this.need(length);
+    this.at += length;
+  }
+
+  /** Whatever is counted takes a byte each at least. */
+  private need(length: number): void {
+    if (length > this.bytes.length - this.at) throw new RangeError(`need ${length} bytes, have ${this.bytes.length - this.at}`);
+  }
+}
