@@ -29,7 +29,7 @@ async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<strin
 
 /** Scores of a user by item id, from the factors as the model gives them out. */
 function scoresOf(user: number): Map<number, number> {
-  const [userIds, itemIds] = [model.userFactors, model.itemFactors].map((batch) => [...(batch.getChildAt(0)?.toArray() as Int32Array)]);
+  const [userIds, itemIds] = [model.userFactors, model.itemFactors].map((batch) => Array.from(batch.data.children[0].values as Int32Array));
   const [x, theta] = [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
   const u = userIds.indexOf(user);
   return new Map(itemIds.map((item, v) => [item, Array.from({ length: 5 }, (_, i) => x[5 * u + i] * theta[5 * v + i]).reduce((sum, term) => sum + term, 0)]));
@@ -82,7 +82,7 @@ describe('a model', () => {
   it('survives saving and loading bit for bit, and the same model is the same bytes', async () => {
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
     await model.save(first);
-    const again = await new ALS({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches([...rows].reverse(), 33)));
+    const again = await new ALS({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows.toReversed(), 33)));
     await again.save(second);
     const files = readdirSync(first, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
     expect(files.length).toBeGreaterThanOrEqual(3);

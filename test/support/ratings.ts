@@ -1,4 +1,4 @@
-import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap, tableFromArrays, vectorFromArray, Int64, Utf8 } from 'apache-arrow';
+import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap, Int64, Table, Utf8, type Vector, vectorFromArray } from 'apache-arrow';
 
 export interface Triple {
   readonly user: number;
@@ -35,7 +35,7 @@ export function batchOf(columns: Readonly<Record<string, { type: 'int32' | 'int6
       return [name, type === 'float32' ? vectorFromArray(values as number[], new Float32()) : vectorFromArray(Float64Array.from(values as number[]))];
     }),
   );
-  return tableFromArrays(vectors as never).batches[0];
+  return new Table(vectors as Record<string, Vector>).batches[0];
 }
 
 /** A small deterministic generator for tests: uniform in [0, 1). */
