@@ -7,7 +7,13 @@ interface Payload {
   readonly state: PhaseState;
 }
 
-/** A bar for each phase with rate and remaining time; iterations, notes and warnings scroll away above. No colours. */
+/** Clears what an older, longer text left to the right. */
+const CLEAR_REST = '\u001b[K';
+
+/**
+ * A bar with rate and remaining time for each phase under way; ended phases, iterations, notes and warnings scroll away
+ * above. No colours.
+ */
 export function barProgress(stream: NodeJS.WriteStream): Progress {
   const phases = new Phases();
   const bars = new Map<string, cliProgress.SingleBar>();
@@ -15,21 +21,25 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
   const display = new cliProgress.MultiBar({
     stream,
     hideCursor: true,
+    forceRedraw: true,
     // Signals are watched in one place.
     gracefulExit: false,
     format: (_options: unknown, _params: unknown, payload: Payload) => barText(payload.state, width),
   });
   let closed = false;
 
+  const say = (text: string) => {
+    if (display.isActive) display.log(`${text}${CLEAR_REST}\n`);
+    else stream.write(`${text}\n`);
+  };
   const draw = (state: PhaseState) => {
     const bar = bars.get(state.phase);
-    if (bar === undefined) bars.set(state.phase, display.create(state.total ?? 0, state.done, { state }));
+    if (state.ended) {
+      say(barText(state, width));
+      bars.delete(state.phase);
+      if (bar !== undefined) display.remove(bar);
+    } else if (bar === undefined) bars.set(state.phase, display.create(state.total ?? 0, 0, { state }));
     else bar.update(state.done, { state });
-    if (state.ended) bars.delete(state.phase);
-  };
-  const say = (text: string) => {
-    if (bars.size > 0 && !closed) display.log(`${text}\n`);
-    else stream.write(`${text}\n`);
   };
   return {
     onEvent: (event) => {
@@ -43,8 +53,11 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
     note: (text) => say(`factorflow: ${text}`),
     close: (outcome) => {
       if (closed) return;
-      if (outcome === 'done') for (const state of phases.closeAll()) draw(state);
       closed = true;
+      if (outcome === 'done') for (const state of phases.closeAll()) draw(state);
+      if (!display.isActive) return;
+      // What was said last is still waiting for the next redraw.
+      display.update();
       display.stop();
     },
   };

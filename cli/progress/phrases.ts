@@ -36,7 +36,7 @@ export function endText({ phase, done, unit, seconds }: PhaseState): string {
 export function barText(state: PhaseState, width: number): string {
   const { phase, done, total, unit, seconds, ended } = state;
   const rate = rateText(done, seconds, unit);
-  const head = phase.padEnd(8);
+  const head = phase.padEnd(9);
   if (total === undefined || total === 0) return `${head} ${formatCount(done)} ${unit}  ${rate}  ${seconds3(seconds)}`;
   const part = ended ? 1 : Math.min(1, done / total);
   const goal = ended ? done : total;
