@@ -127,8 +127,10 @@ function refusal(what: string, place: Place): DataError {
   return new DataError(`the backend parquetjs-lite cannot read ${what}`, { phase: 'read', ...place, advice: 'Use the backend parquet-wasm' });
 }
 
-/** The library looks every value up in the dictionary as soon as a chunk has one, plain pages too. */
+/** The library believes the footer's codec, and looks every value up in the dictionary as soon as a chunk has one, plain pages too. */
 function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place): void {
+  const isPacked = data.pageHeaders.some((page) => page.compressed_page_size !== page.uncompressed_page_size);
+  if (chunk.codec === 'uncompressed' && isPacked) throw new DataError('the data are damaged: pages are compressed, and the footer says that they are not', { phase: 'read', ...place });
   const encodings = new Set(data.pageHeaders.map((page) => (page.data_page_header ?? page.data_page_header_v2)?.encoding));
   const mixed = encodings.size > 1 || (chunk.encodings.includes('plain_dictionary') && !encodings.has(plainDictionary) && encodings.size > 0);
   const unknown = [...encodings].find((encoding) => encoding !== plain && encoding !== plainDictionary);

@@ -14,6 +14,8 @@ declare module 'parquetjs-lite' {
   }
 
   export interface PageHeader {
+    readonly compressed_page_size: number;
+    readonly uncompressed_page_size: number;
     readonly data_page_header: { readonly encoding: number } | null;
     readonly data_page_header_v2: { readonly encoding: number } | null;
   }

@@ -134,6 +134,18 @@ describe.each(parquetBackendNames)('%s', (backend) => {
   });
 });
 
+test.each(parquetBackendNames)('%s does not take compressed pages for plain values when the footer says so', async (backend) => {
+  const file = join(folder, `${backend}-codec.parquet`);
+  const bytes = readFileSync(golden('mixed-snappy-V1'));
+  const footerAt = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
+  // The column's name in its chunk, then the codec: snappy (1, stored as 2) becomes uncompressed (0).
+  const at = bytes.lastIndexOf('wide\x15\x02', undefined, 'latin1') + 5;
+  expect(at).toBeGreaterThan(footerAt);
+  bytes[at] = 0;
+  writeFileSync(file, bytes);
+  await expect(countRows(file, backend)).rejects.toThrow(DataError);
+});
+
 test('an encrypted column is refused by name of the file', async () => {
   const { DuckDBInstance } = await import('@duckdb/node-api');
   const connection = await (await DuckDBInstance.create(':memory:')).connect();
