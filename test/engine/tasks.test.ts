@@ -1,0 +1,89 @@
+/** The contract of tasks: plain JSON, pure, measured, cancelled together. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CpuDevice } from '../../cpu/device.ts';
+import type { Device } from '../../engine/executor.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import { runStage } from '../../engine/run-stage.ts';
+import type { Task } from '../../engine/task.ts';
+import { ALS, Session } from '../../index.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 200, 300)];
+
+async function train(change: (device: Device) => void) {
+  await using session = await Session.create({ workers: 3 });
+  change(session.executor.devices[0]);
+  const model = await new ALS({ rank: 9, maxIter: 3, onDuplicates: 'mean', seed: 4 }).fit(session.from(ratingBatches(rows, 500)));
+  return [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
+}
+
+describe('tasks', () => {
+  it('are JSON, and pure: running each twice, from its JSON, gives the same model', async () => {
+    const kernels = new Set<string>();
+    const twice = await train((device) => {
+      const run = device.run.bind(device);
+      device.run = async (task, signal) => {
+        const copy = JSON.parse(JSON.stringify(task)) as Task;
+        expect(copy).toEqual(task);
+        kernels.add(task.kernel);
+        await run(copy, signal);
+        return run(copy, signal);
+      };
+    });
+    expect(twice).toEqual(await train(() => {}));
+    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-pairs', 'find-duplicates', 'initialize', 'number-keys', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'update', 'weighted-norm']);
+  });
+});
+
+describe('a CPU device', () => {
+  let device: CpuDevice;
+  beforeAll(() => {
+    device = new CpuDevice({ threads: 2 });
+  });
+  afterAll(() => device.close());
+
+  const context = () => ({ signal: new AbortController().signal, executor: { devices: [device], close: async () => {} }, events: () => {}, metrics: new RunMetrics() });
+  const unknown: Task = { kernel: 'no-such', inputs: {}, outputs: {}, params: {} };
+
+  it('names a task that it cannot do, and an input that it lacks', async () => {
+    await expect(device.run(unknown)).rejects.toThrow('no CPU handler is registered for the task no-such');
+    const lacking: Task = { ...unknown, inputs: { block: { name: 'x', partition: 2, version: 7 } } };
+    await expect(device.run(lacking)).rejects.toThrow('input block (x/2@7) is not on device cpu');
+  });
+
+  it('gives a matrix back without its padding, and its memory when released', async () => {
+    const values = sharedArray(Float32Array, 6);
+    values.set([1, 2, 3, 4, 5, 6]);
+    for (let version = 0; version < 80; version++) {
+      const ref = { name: 'matrix', partition: 0, version };
+      device.put(ref, { layout: 'factors', rows: 2, columns: { values } });
+      expect((await device.fetch(ref)).columns.values).toEqual(values);
+      device.allocate({ ...ref, partition: 1 }, { rows: 1_000_000, columns: 16, stride: 16 });
+      device.release(ref);
+      device.release({ ...ref, partition: 1 });
+    }
+    await expect(device.fetch({ name: 'matrix', partition: 0, version: 3 })).rejects.toThrow('not on device');
+  });
+
+  it('refuses a matrix beyond its memory with the bytes it needs and has', () => {
+    expect(() => device.allocate({ name: 'big', partition: 0, version: 0 }, { rows: 20_000_000, columns: 64, stride: 64 })).toThrow(/need 5120000000 bytes, have \d+/);
+  });
+
+  it('gives the results of a stage in task order and stops at the first failure', async () => {
+    const ref = { name: 'keys', partition: 0, version: 0 };
+    const ids = { layout: 'key-pairs', rows: 3, columns: { userValues: Int32Array.of(5, 4, 5), itemValues: Int32Array.of(1, 2, 3) } };
+    device.put(ref, ids);
+    const tasks = Array.from({ length: 20 }, (_, partition): Task => {
+      const output = (name: string) => ({ name, partition, version: 0 });
+      return { kernel: 'number-keys', inputs: { ids: ref }, outputs: { codes: output('codes'), users: output('users'), items: output('items') }, params: { rows: 3 } };
+    });
+    const ctx = context();
+    const finished: number[] = [];
+    const results = await runStage(ctx, 'numbers', device, tasks, (done) => void finished.push(done));
+    expect(results.map((result) => result.metrics.rows)).toEqual(Array<number>(20).fill(3));
+    expect(finished).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+    expect(ctx.metrics.get('numbers')).toMatchObject({ runs: 20, rows: 60 });
+    await expect(runStage(ctx, 'numbers', device, [...tasks, unknown])).rejects.toThrow('no-such');
+  });
+});
