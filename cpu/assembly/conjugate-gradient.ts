@@ -127,7 +127,7 @@ function iterate(
       multiplySymmetric(matrix, size, p, q);
     } else {
       scale(q, shift, p, size);
-      multiplyPanels(panels, size, min(kept, count), p, q, factors);
+      multiplyPanels(panels, size, min(kept, count), (step & 1) == 0, p, q, factors);
       if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, false, p, q, factors);
     }
     const next = advance(rho / dot(p, q, size), p, q, x, r, size);

@@ -122,17 +122,23 @@ function subtractFromRatings(values: usize, count: i32, factors: usize): void {
 }
 
 /**
- * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, one after the other. `factors`: 64 bytes.
+ * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first when `backward`:
+ * passes in turn find in the cache what the one before read last. `factors`: 64 bytes.
  * The products of the next panel come before the sum over this one, which hides their latency.
  */
-export function multiplyPanels(panels: usize, size: usize, count: i32, p: usize, y: usize, factors: usize): void {
-  const bytes = size << 3;
+export function multiplyPanels(panels: usize, size: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+  let step = <isize>(size << 3);
+  let left = (count - 1) / PANEL;
+  if (backward) {
+    panels += <usize>left * (size << 3);
+    step = -step;
+  }
   let other = factors + 32;
   multiplyPanel(panels, size, p, factors);
-  for (let left = count - PANEL; left > 0; left -= PANEL) {
-    multiplyPanel(panels + bytes, size, p, other);
+  for (; left > 0; left--) {
+    multiplyPanel(panels + step, size, p, other);
     addPanel(panels, size, factors, y);
-    panels += bytes;
+    panels += step;
     const swap = factors;
     factors = other;
     other = swap;
