@@ -56,9 +56,9 @@ export class ALS {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse, ...unknown } = rest;
+    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, earlyStop, targetRmse, ...unknown } = rest;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
-    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse });
+    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, earlyStop, targetRmse });
     this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
@@ -107,7 +107,7 @@ export class ALS {
       const result = await trainAls({ ...input, test: test?.block }, this.params, ctx);
       const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
       return new Model({
-        rank: this.params.rank,
+        rank: this.params.rank + (this.params.biases ? 2 : 0),
         users,
         items,
         userFactors: result.userFactors,

@@ -12,13 +12,15 @@ export interface AlsParams {
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /** f_s of cuMF_ALS, Algorithm 1. */
   readonly cgSteps: number;
+  /** Whether μ, user and item biases are learnt beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
+  readonly biases: boolean;
   /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
   readonly earlyStop?: number;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
 
-export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6 };
+export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6, biases: false };
 
 export const MAXIMUM_RANK = 512;
 
@@ -32,6 +34,7 @@ export function checkAlsParams(given: Partial<AlsParams>): AlsParams {
   wholeNumber('cgSteps', params.cgSteps, 1, 1000);
   if (!(Number.isFinite(params.regParam) && params.regParam >= 0)) throw new UsageError(`regParam (λ) must be a number >= 0, got ${params.regParam}`);
   if (!['auto', 'cholesky', 'cg'].includes(params.solver)) throw new UsageError(`solver must be auto, cholesky or cg, got ${params.solver}`);
+  if (typeof params.biases !== 'boolean') throw new UsageError(`biases must be true or false, got ${String(params.biases)}`);
   if (params.earlyStop !== undefined) wholeNumber('earlyStop', params.earlyStop, 1, 1_000_000);
   if (params.targetRmse !== undefined && !(params.targetRmse > 0 && Number.isFinite(params.targetRmse))) {
     throw new UsageError(`targetRmse must be a number > 0, got ${params.targetRmse}`);

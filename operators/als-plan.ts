@@ -33,8 +33,9 @@ export function devicePlan(device: Device): DevicePlan {
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, device: DevicePlan): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
-  const { rank: f, maxIter } = params;
-  const solver = chooseSolver(params);
+  const { maxIter } = params;
+  const f = params.rank + (params.biases ? 1 : 0);
+  const solver = chooseSolver({ ...params, rank: f });
   const deviceBytes = alsDeviceBytes(m, n, f, params.earlyStop !== undefined);
   requireDeviceFit(deviceBytes, device);
   const tasks = taskCount(nz);
@@ -85,7 +86,8 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
     stages,
     memory: { hostBytes: loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), deviceBytes },
     reasons: [
-      `rank ${f} is stored with a stride of ${factorStride(f)} floats (whole 256-bit groups; padding is 0)`,
+      ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases`] : []),
+      `${f} features are stored with a stride of ${factorStride(f)} floats (whole 256-bit groups; padding is 0)`,
       `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
     ],
   };
@@ -97,7 +99,7 @@ function describeProblem({ users, items, ratings, testRatings }: RatingsProfile,
     'items n': items,
     'ratings Nz': ratings,
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
-    'rank f': params.rank,
+    'rank f': params.biases ? `${params.rank} and biases` : params.rank,
     'λ': params.regParam,
     iterations: params.maxIter,
     seed: params.seed,

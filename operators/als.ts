@@ -6,7 +6,8 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
 import { runStage } from '../engine/run-stage.ts';
 import type { AlsParams } from './als-params.ts';
-import { factorStride } from './partition.ts';
+import { type FactorVersion, FactorVersions } from './factor-versions.ts';
+import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
 import type { RatingBlock } from './rating-block.ts';
 import type { RatingBlocks } from './rating-blocks.ts';
 import { ratingErrors, weightedNorm } from './rating-errors.ts';
@@ -37,7 +38,7 @@ export interface AlsInput {
 }
 
 export interface AlsResult {
-  /** X (m x f) and Θ (n x f), row-major without padding. */
+  /** X (m x f) and Θ (n x f), row-major without padding; with biases both have two more features, see foldBiases. */
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
   readonly iterations: readonly AlsIteration[];
@@ -50,7 +51,7 @@ interface Side {
   readonly name: 'users' | 'items';
   readonly ids: KeyColumn;
   readonly block: RatingBlock;
-  factors: PartitionRef;
+  factors: FactorVersion;
 }
 
 /**
@@ -74,8 +75,11 @@ class AlsRun {
   readonly #solver: SolverChoice;
   readonly #users: Side;
   readonly #items: Side;
-  readonly #name = dataSetName('als');
-  readonly #live = new Map<string, PartitionRef>();
+  readonly #versions: FactorVersions;
+  /** What the kernels see: the rank and, with biases, the feature that is 1. */
+  readonly #features: number;
+  /** μ; 0 without biases. */
+  readonly #mean: number;
   #iterations: AlsIteration[] = [];
 
   constructor(input: AlsInput, params: AlsParams, ctx: ExecutionContext) {
@@ -83,18 +87,20 @@ class AlsRun {
     this.#params = params;
     this.#ctx = ctx;
     this.#device = ctx.executor.devices[0];
-    const { cgBelow, cgSteps } = chooseSolver(params);
+    this.#features = params.rank + (params.biases ? 1 : 0);
+    const { cgBelow, cgSteps } = chooseSolver({ ...params, rank: this.#features });
     this.#solver = { cgBelow, cgSteps };
-    this.#users = { name: 'users', ids: input.users, block: input.blocks.byUser, factors: this.#version('users', 0) };
-    this.#items = { name: 'items', ids: input.items, block: input.blocks.byItem, factors: this.#version('items', 0) };
+    this.#mean = params.biases ? meanRating(input.blocks.byUser) : 0;
+    this.#versions = new FactorVersions(this.#device, this.#features, params.biases);
+    const { byUser, byItem } = input.blocks;
+    this.#users = { name: 'users', ids: input.users, block: byUser, factors: this.#versions.create('users', 0, byUser.rows) };
+    this.#items = { name: 'items', ids: input.items, block: byItem, factors: this.#versions.create('items', 0, byItem.rows) };
   }
 
   async train(): Promise<AlsResult> {
     const { maxIter } = this.#params;
     const keepBest = this.#params.earlyStop !== undefined;
     const rule = new StoppingRule(this.#params, this.#input.test);
-    this.#allocate(this.#users.factors, this.#users.block.rows);
-    this.#allocate(this.#items.factors, this.#items.block.rows);
     await this.#initialize(this.#users);
     let best = { iteration: 0, users: this.#users.factors, items: this.#items.factors };
     this.#ctx.events({ type: 'phase-start', phase: 'train', total: maxIter, unit: 'iterations' });
@@ -109,7 +115,7 @@ class AlsRun {
       this.#ctx.events({ type: 'iteration', of: maxIter, ...report });
       const verdict = rule.see(report);
       if (verdict.best) {
-        for (const old of [best.users, best.items]) if (old !== this.#users.factors && old !== this.#items.factors) this.#release(old);
+        for (const old of [best.users, best.items]) if (old !== this.#users.factors && old !== this.#items.factors) this.#versions.release(old);
         best = { iteration, users: this.#users.factors, items: this.#items.factors };
       }
       if (verdict.stop !== undefined) {
@@ -118,32 +124,41 @@ class AlsRun {
       }
     }
     this.#ctx.events({ type: 'phase-end', phase: 'train', seconds: (performance.now() - started) / 1000, done: this.#iterations.length, unit: 'iterations' });
-    const [userFactors, itemFactors] = await Promise.all([best.users, best.items].map(async (ref) => (await this.#device.fetch(ref)).columns.values));
-    return { userFactors: userFactors as Float32Array, itemFactors: itemFactors as Float32Array, iterations: this.#iterations, bestIteration: best.iteration };
+    const [userFactors, itemFactors] = await Promise.all([this.#fetch(best.users), this.#fetch(best.items)]);
+    const { biases, rank } = this.#params;
+    const factors = biases ? foldBiases(userFactors, itemFactors, this.#mean, rank) : { userFactors: userFactors.values, itemFactors: itemFactors.values };
+    return { ...factors, iterations: this.#iterations, bestIteration: best.iteration };
   }
 
   /** Frees whatever the run still holds on the device. */
   release(): void {
-    for (const ref of this.#live.values()) this.#device.release(ref);
-    this.#live.clear();
+    this.#versions.releaseAll();
+  }
+
+  async #fetch({ matrix, bias }: FactorVersion) {
+    const values = (await this.#device.fetch(matrix)).columns.values as Float32Array;
+    return { values, bias: bias && ((await this.#device.fetch(bias)).columns.values as Float32Array) };
   }
 
   /** Solves every row of `side` from the other side's factors; `kept` is a version that must survive. */
-  async #halfIteration(side: Side, fixed: Side, iteration: number, kept?: PartitionRef): Promise<void> {
-    const { rank, regParam } = this.#params;
+  async #halfIteration(side: Side, fixed: Side, iteration: number, kept?: FactorVersion): Promise<void> {
+    const { regParam } = this.#params;
     const previous = side.factors;
-    const next = this.#version(side.name, iteration);
-    this.#allocate(next, side.block.rows);
-    const inputs = { block: side.block.ref, fixed: fixed.factors, previous };
+    const next = this.#versions.create(side.name, iteration, side.block.rows);
+    const inputs: Record<string, PartitionRef> = { block: side.block.ref, fixed: fixed.factors.matrix, previous: previous.matrix };
+    if (fixed.factors.bias) inputs.fixedBias = fixed.factors.bias;
+    if (previous.bias) inputs.previousBias = previous.bias;
+    const outputs: Record<string, PartitionRef> = next.bias ? { factors: next.matrix, bias: next.bias } : { factors: next.matrix };
+    const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean };
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
-      (range): UpdateTask => ({ kernel: 'update', inputs, outputs: { factors: next }, params: { ...range, rank, lambda: regParam, ...this.#solver } }),
+      (range): UpdateTask => ({ kernel: 'update', inputs, outputs, params: { ...range, ...params } }),
     );
     const base = iteration - 1 + (side.name === 'users' ? 0.5 : 0);
     const onDone = (finished: number) =>
       this.#ctx.events({ type: 'phase-progress', phase: 'train', done: base + finished / tasks.length / 2, total: this.#params.maxIter, unit: 'iterations' });
     const results = await runStage(this.#ctx, `update-${side.name}`, this.#device, tasks, onDone);
     side.factors = next;
-    if (previous !== kept) this.#release(previous);
+    if (previous !== kept) this.#versions.release(previous);
     const bad = results.map(({ values }) => values.badRow as number).find((row) => row >= 0);
     if (bad === undefined) return;
     throw new DivergedError(
@@ -154,24 +169,26 @@ class AlsRun {
 
   async #initialize(side: Side): Promise<void> {
     const { low, high } = keyHashes(side.ids);
-    const keys = this.#version('keys', 0);
+    const keys: PartitionRef = { name: dataSetName('keys'), partition: 0, version: 0 };
     this.#device.put(keys, { layout: 'key-hashes', rows: low.length, columns: { low, high } });
-    const { rank, seed } = this.#params;
+    const { rank, seed, biases } = this.#params;
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
-      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: side.factors }, params: { ...range, rank, seed } }),
+      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: side.factors.matrix }, params: { ...range, rank, seed, one: biases } }),
     );
     await runStage(this.#ctx, 'initialize', this.#device, tasks);
     this.#device.release(keys);
   }
 
   async #evaluate(iteration: number): Promise<Pick<AlsIteration, 'loss' | 'trainRmse' | 'testRmse' | 'testMae'>> {
-    const { rank, regParam } = this.#params;
+    const { regParam } = this.#params;
     const [users, items] = [this.#users, this.#items];
-    const train = await ratingErrors('train-error', users.block, users.factors, items.factors, rank, this.#device, this.#ctx);
-    const norms =
-      (await weightedNorm('train-error', users.block, users.factors, rank, this.#device, this.#ctx)) +
-      (await weightedNorm('train-error', items.block, items.factors, rank, this.#device, this.#ctx));
-    const loss = train.squared + regParam * norms;
+    const params = { rank: this.#features, mean: this.#mean };
+    const factors = {
+      ...{ rowFactors: users.factors.matrix, columnFactors: items.factors.matrix },
+      ...(users.factors.bias && { rowBias: users.factors.bias, columnBias: items.factors.bias }),
+    };
+    const train = await ratingErrors('train-error', users.block, factors, params, this.#device, this.#ctx);
+    const loss = train.squared + regParam * ((await this.#norm(users)) + (await this.#norm(items)));
     const first = this.#iterations[0]?.loss ?? loss;
     if (!Number.isFinite(loss) || loss > 10 * first) {
       throw new DivergedError(`iteration ${iteration}, side users: the loss is ${loss}, after ${first} in the first iteration`, {
@@ -182,22 +199,16 @@ class AlsRun {
     const trainRmse = Math.sqrt(train.squared / train.count);
     const { test } = this.#input;
     if (test === undefined || test.ratings === 0) return { loss, trainRmse };
-    const sums = await ratingErrors('test-error', test, users.factors, items.factors, rank, this.#device, this.#ctx);
+    const sums = await ratingErrors('test-error', test, factors, params, this.#device, this.#ctx);
     return { loss, trainRmse, testRmse: Math.sqrt(sums.squared / sums.count), testMae: sums.absolute / sums.count };
   }
 
-  #version(side: string, version: number): PartitionRef {
-    return { name: `${this.#name}/${side}`, partition: 0, version };
-  }
-
-  #allocate(ref: PartitionRef, rows: number): void {
-    const { rank } = this.#params;
-    this.#device.allocate(ref, { rows, columns: rank, stride: factorStride(rank) });
-    this.#live.set(`${ref.name}@${ref.version}`, ref);
-  }
-
-  #release(ref: PartitionRef): void {
-    this.#device.release(ref);
-    this.#live.delete(`${ref.name}@${ref.version}`);
+  /** Σ n_u (‖x_u‖² + β_u²) of a side. */
+  async #norm({ block, factors }: Side): Promise<number> {
+    const norm = await weightedNorm('train-error', block, factors.matrix, this.#features, this.#device, this.#ctx);
+    if (factors.bias === undefined) return norm;
+    const bias = (await this.#device.fetch(factors.bias)).columns.values as Float32Array;
+    // The feature that is 1 counts once for each rating.
+    return norm - block.ratings + weightedBiasNorm(block, bias);
   }
 }

@@ -13,18 +13,17 @@ export interface ErrorSums {
   readonly count: number;
 }
 
-/** The errors of a block's ratings under the factors of its rows and columns. */
+/** The errors of a block's ratings under the factors, and with biases the biases, of its rows and columns. */
 export async function ratingErrors(
   stage: string,
   block: RatingBlock,
-  rowFactors: PartitionRef,
-  columnFactors: PartitionRef,
-  rank: number,
+  factors: { readonly rowFactors: PartitionRef; readonly columnFactors: PartitionRef; readonly rowBias?: PartitionRef; readonly columnBias?: PartitionRef },
+  params: { readonly rank: number; readonly mean?: number },
   device: Device,
   ctx: ExecutionContext,
 ): Promise<ErrorSums> {
   const tasks = balancedRanges(block.offsets, taskCount(block.ratings)).map(
-    (range): SquaredErrorTask => ({ kernel: 'squared-error', inputs: { block: block.ref, rowFactors, columnFactors }, outputs: {}, params: { ...range, rank } }),
+    (range): SquaredErrorTask => ({ kernel: 'squared-error', inputs: { block: block.ref, ...factors }, outputs: {}, params: { ...range, ...params } }),
   );
   const sums = { squared: 0, absolute: 0, count: 0 };
   for (const { values } of await runStage(ctx, stage, device, tasks)) {

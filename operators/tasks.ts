@@ -30,14 +30,22 @@ export type SolverChoice = {
  * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
  * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
  * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1.
+ *
+ * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v: the last of the `rank` features of a fixed row is 1, so that the last number
+ * solved for a row is its bias. Further inputs `fixedBias` (γ) and `previousBias`, further output `bias` (layout bias:
+ * `values` Float32[rows], there already); what is solved for is r_uv - `mean` - γ_v, and the 1 is put back in the row.
  */
-export type UpdateTask = Task<'update', SolverChoice & { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number }>;
+export type UpdateTask = Task<
+  'update',
+  SolverChoice & { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number; readonly mean?: number }
+>;
 
 /**
  * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
- * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`.
+ * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with biases `rowBias`,
+ * `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v) without the product of the two features that are 1.
  */
-export type SquaredErrorTask = Task<'squared-error', { readonly from: number; readonly to: number; readonly rank: number }>;
+export type SquaredErrorTask = Task<'squared-error', { readonly from: number; readonly to: number; readonly rank: number; readonly mean?: number }>;
 
 /** Σ n_u ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. Values: `sum`. */
 export type WeightedNormTask = Task<'weighted-norm', { readonly from: number; readonly to: number; readonly rank: number }>;
@@ -54,9 +62,12 @@ export type TopNTask = Task<'top-n', { readonly from: number; readonly to: numbe
 /**
  * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
  * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
- * Output: `factors`.
+ * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1.
  */
-export type InitializeTask = Task<'initialize', { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number }>;
+export type InitializeTask = Task<
+  'initialize',
+  { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number; readonly one?: boolean }
+>;
 
 /**
  * Turns external ids into numbers of their own within one chunk of rows.

@@ -7,7 +7,7 @@ const CHUNK_ROWS = 4_096;
 
 /** See InitializeTask. Element k of a row is a function of (seed, the row's key hash, k). */
 export const initialize: TaskHandler = (scope) => {
-  const { from, to, rank, seed } = scope.params as InitializeTask['params'];
+  const { from, to, rank, seed, one } = scope.params as InitializeTask['params'];
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   const { pointer, stride } = scope.matrix('factors');
   const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
@@ -25,6 +25,7 @@ export const initialize: TaskHandler = (scope) => {
     const at = u * stride;
     for (let k = 0; k < rank; k++) factors[at + k] = row[k] * scale;
     factors.fill(0, at + rank, at + stride);
+    if (one) factors[at + rank] = 1;
   }
   return { rows: to - from };
 };

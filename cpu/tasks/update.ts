@@ -1,14 +1,17 @@
 import type { UpdateTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
+import { biasColumn, splitBias, startWithBias, subtractFixed } from './biases.ts';
 import { rowChunks, WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
 
 /** See UpdateTask. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
 export const update: TaskHandler = (scope) => {
-  const { from, to, rank, lambda, cgBelow, cgSteps } = scope.params as UpdateTask['params'];
+  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0 } = scope.params as UpdateTask['params'];
   const block = scope.partition('block');
   const theta = scope.matrix('fixed').pointer;
-  const previous = scope.matrix('previous');
   const output = scope.matrix('factors');
+  const [fixedBias, previousBias, bias] = ['fixedBias', 'previousBias', 'bias'].map((name) => biasColumn(scope, name));
+  if (previousBias) startWithBias(scope, scope.matrix('previous'), output, previousBias, rank - 1, from, to);
+  const previous = previousBias ? output : scope.matrix('previous');
   const { kernels } = scope;
   const workspace = workspaceOf(scope);
   const size = output.stride * 4;
@@ -21,6 +24,7 @@ export const update: TaskHandler = (scope) => {
     const target = output.pointer + row * size;
     const start = previous.pointer + row * size;
     bytesUp += 8 * count + 4 * rows;
+    if (fixedBias) subtractFixed(scope, chunk, mean, fixedBias);
     let bad = -1;
     if (chunk.starts && chunk.ends) {
       bad = kernels.updateRows(
@@ -34,5 +38,6 @@ export const update: TaskHandler = (scope) => {
     }
     if (bad >= 0 && badRow < 0) badRow = row + bad;
   }
+  if (bias) splitBias(scope, output, bias, rank - 1, from, to);
   return { rows: to - from, bytesUp, values: { badRow } };
 };
