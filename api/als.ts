@@ -1,8 +1,9 @@
-import { CapacityError, UsageError } from '../engine/errors.ts';
+import { DataType } from 'apache-arrow';
+import { CapacityError, DataError, UsageError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
 import { explain } from '../engine/explain.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto } from '../engine/logical-plan.ts';
+import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type PhysicalPlan, withMeasures } from '../engine/physical-plan.ts';
 import { type AlsInput, trainAls } from '../operators/als.ts';
@@ -89,8 +90,9 @@ export class ALS {
     const device = ctx.executor.devices[0];
     const started = performance.now();
     const blocks: RatingBlock[] = [];
+    const maximumRows = rowsWithin(session.memoryBudget);
+    if (options.validation) await this.#checkIdTypes(ratings, options.validation);
     try {
-      const maximumRows = Math.max(1, Math.floor((session.memoryBudget - BASE_BYTES) / loadingBytes(1)));
       const totalRows = await expectedRows(ratings.plan);
       const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
       const { users, items } = indexed;
@@ -139,6 +141,16 @@ export class ALS {
     return andThen(plan, new SelectRatings(columns, this.onBadRows));
   }
 
+  /** Whether the ids of the validation set can be looked up among the training set's, before anything long is done. */
+  async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
+    const [train, test] = await Promise.all([ratings, validation].map((dataset) => schemaOf(this.#selected(dataset.plan))));
+    for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
+      const [own, other] = [train.fields[i].type, test.fields[i].type];
+      if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
+      throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
+    }
+  }
+
   async #validation(dataset: Dataset, { users, items }: AlsInput, ctx: ExecutionContext) {
     const { user, item, rating } = this.columns;
     const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user, item, rating }, this.onBadRows)), ctx);
@@ -182,6 +194,14 @@ export function requireBudget({ memory }: PhysicalPlan, budget: number): void {
     `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(memory.deviceBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
     { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
   );
+}
+
+/** How many ratings the budget holds while they are loaded. */
+function rowsWithin(budget: number): number {
+  if (budget <= BASE_BYTES) {
+    throw new CapacityError(`the memory budget of ${formatBytes(budget)} is below what the process itself needs, about ${formatBytes(BASE_BYTES)}`, { phase: 'plan' });
+  }
+  return Math.max(1, Math.floor((budget - BASE_BYTES) / loadingBytes(1)));
 }
 
 async function expectedRows(plan: LogicalPlan): Promise<number | undefined> {

@@ -1,4 +1,4 @@
-import { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';
+import { CapacityError, DataError, FactorFlowError } from '../engine/errors.ts';
 
 /** The `code` of a system error ("ENOENT", ...), if it is one; Node's own "ERR_…" are no system errors. */
 export function errorCode(error: unknown): string | undefined {
@@ -20,9 +20,9 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case 'EPERM':
       return phase === 'read'
         ? new DataError('not readable: permission denied', { ...details, advice: 'Check the file\'s permissions' })
-        : new UsageError('not writable: permission denied', { ...details, advice: 'Choose another output, or check the folder\'s permissions' });
+        : new DataError('not writable: permission denied', { ...details, advice: 'Choose another output, or check the folder\'s permissions' });
     case 'EROFS':
-      return new UsageError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
+      return new DataError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
     case 'ENOSPC':
     case 'EDQUOT':
       return new CapacityError('the disk is full', { ...details, advice: 'Free some space or choose another output; nothing was left behind' });

@@ -4,6 +4,7 @@ import { type KeyColumn, keyText } from '../engine/keys/key-column.ts';
 import { keyHashes } from '../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
+import { type Phase, startPhase } from '../engine/phase.ts';
 import { runStage } from '../engine/run-stage.ts';
 import type { AlsParams } from './als-params.ts';
 import { type FactorVersion, FactorVersions } from './factor-versions.ts';
@@ -81,6 +82,7 @@ class AlsRun {
   /** μ; 0 without biases. */
   readonly #mean: number;
   #iterations: AlsIteration[] = [];
+  #phase: Phase | undefined;
 
   constructor(input: AlsInput, params: AlsParams, ctx: ExecutionContext) {
     this.#input = input;
@@ -103,8 +105,7 @@ class AlsRun {
     const rule = new StoppingRule(this.#params, this.#input.test);
     await this.#initialize(this.#users);
     let best = { iteration: 0, users: this.#users.factors, items: this.#items.factors };
-    this.#ctx.events({ type: 'phase-start', phase: 'train', total: maxIter, unit: 'iterations' });
-    const started = performance.now();
+    this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
     for (let iteration = 1; iteration <= maxIter; iteration++) {
       const start = performance.now();
       await this.#halfIteration(this.#items, this.#users, iteration, keepBest ? best.items : undefined);
@@ -123,7 +124,7 @@ class AlsRun {
         break;
       }
     }
-    this.#ctx.events({ type: 'phase-end', phase: 'train', seconds: (performance.now() - started) / 1000, done: this.#iterations.length, unit: 'iterations' });
+    this.#phase.end(this.#iterations.length);
     const [userFactors, itemFactors] = await Promise.all([this.#fetch(best.users), this.#fetch(best.items)]);
     const { biases, rank } = this.#params;
     const factors = biases ? foldBiases(userFactors, itemFactors, this.#mean, rank) : { userFactors: userFactors.values, itemFactors: itemFactors.values };
@@ -154,8 +155,7 @@ class AlsRun {
       (range): UpdateTask => ({ kernel: 'update', inputs, outputs, params: { ...range, ...params } }),
     );
     const base = iteration - 1 + (side.name === 'users' ? 0.5 : 0);
-    const onDone = (finished: number) =>
-      this.#ctx.events({ type: 'phase-progress', phase: 'train', done: base + finished / tasks.length / 2, total: this.#params.maxIter, unit: 'iterations' });
+    const onDone = (finished: number) => this.#phase?.progress(base + finished / tasks.length / 2);
     const results = await runStage(this.#ctx, `update-${side.name}`, this.#device, tasks, onDone);
     side.factors = next;
     if (previous !== kept) this.#versions.release(previous);

@@ -9,7 +9,7 @@ export function fieldOf(schema: Schema, column: string): Field {
   if (field) return field;
   throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
     phase: 'read',
-    advice: 'Name the columns with --user-col, --item-col and --rating-col (userCol, itemCol, ratingCol)',
+    advice: 'Name the columns with --user-col, --item-col, --rating-col and --timestamp-col (userCol, itemCol, ratingCol, timestampCol)',
   });
 }
 

@@ -2,6 +2,7 @@ import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { mapOrdered } from '../engine/map-ordered.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import { startPhase } from '../engine/phase.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { type FactorModel, uploadFactors } from './factor-model.ts';
 import { scorePairs } from './predict.ts';
@@ -37,6 +38,7 @@ export class Evaluate implements Sink<Evaluation> {
     const device = ctx.executor.devices[0];
     const factors = uploadFactors(this.#model, device);
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
+    const phase = startPhase(ctx.events, 'evaluate', 'pairs');
     let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];
     try {
       const scored = mapOrdered(input, 2 * device.parallelism, async (batch) => {
@@ -52,11 +54,12 @@ export class Evaluate implements Sink<Evaluation> {
           squared += error * error;
           absolute += Math.abs(error);
         }
-        ctx.events({ type: 'phase-progress', phase: 'evaluate', done: pairs, unit: 'pairs' });
+        phase.progress(pairs);
       }
     } finally {
       factors.release();
     }
+    phase.end(pairs);
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const known = pairs - coldPairs;
     return { rmse: Math.sqrt(squared / known), mae: absolute / known, pairs, coldPairs };

@@ -8,6 +8,7 @@ import type { KeyTable } from '../engine/keys/key-table.ts';
 import { makeKeyTable } from '../engine/keys/make-key-table.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { startPhase } from '../engine/phase.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { RatingChunk } from './rating-chunk.ts';
 import type { NumberKeysTask } from './tasks.ts';
@@ -65,7 +66,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const [userType, itemType] = ['user', 'item'].map((name) => keyTypeOf(typeOf(input, name), name));
     const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
     const started = performance.now();
-    ctx.events({ type: 'phase-start', phase: 'read', total: this.#totalRows, unit: 'ratings' });
+    const phase = startPhase(ctx.events, 'read', 'ratings', this.#totalRows);
     const numbering = new Numbering(device, ctx);
     const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps, numbering.recycled.pop());
     let chunk = newChunk();
@@ -83,16 +84,17 @@ export class IndexIds implements Sink<IndexedRatings> {
         }
         rows += batch.numRows;
         this.#checkRows(rows);
-        ctx.events({ type: 'phase-progress', phase: 'read', done: rows, total: this.#totalRows, unit: 'ratings' });
+        phase.progress(rows);
       }
       if (chunk.rows > 0) await numbering.start(chunk);
     } finally {
       await numbering.settle();
     }
     throwIfAborted(ctx.signal, 'read');
+    ctx.metrics.add('read', { rows, milliseconds: performance.now() - started });
     if (rows === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
     const result = await numbering.merge(userType, itemType, rows);
-    ctx.events({ type: 'phase-end', phase: 'read', seconds: (performance.now() - started) / 1000, done: rows, unit: 'ratings' });
+    phase.end(rows);
     return result;
   }
 

@@ -3,6 +3,7 @@ import { keysFromData, keyTypeOf } from '../engine/keys/arrow-keys.ts';
 import type { KeyTable } from '../engine/keys/key-table.ts';
 import { makeKeyTable } from '../engine/keys/make-key-table.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import { startPhase } from '../engine/phase.ts';
 import type { BatchStream } from '../engine/stream.ts';
 
 /** Quantiles of the number of ratings of a user or an item. */
@@ -39,6 +40,7 @@ export class ProfileRatings implements Sink<RatingsSummary> {
     const at = (name: string) => input.schema.fields.findIndex((field) => field.name === name);
     const sides = ['user', 'item'].map((name) => new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)));
     let [ratings, sum, squares, least, most] = [0, 0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    const phase = startPhase(ctx.events, 'profile', 'ratings');
     for await (const batch of input) {
       for (const side of sides) side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
       const values = at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
@@ -49,8 +51,9 @@ export class ProfileRatings implements Sink<RatingsSummary> {
         if (value > most) most = value;
       }
       ratings += batch.numRows;
-      ctx.events({ type: 'phase-progress', phase: 'profile', done: ratings, unit: 'ratings' });
+      phase.progress(ratings);
     }
+    phase.end(ratings);
     const [users, items] = sides;
     const mean = sum / ratings;
     const deviation = Math.sqrt(Math.max(0, squares / ratings - mean * mean));

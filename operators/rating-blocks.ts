@@ -2,6 +2,7 @@ import type { Device } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { startPhase } from '../engine/phase.ts';
 import { combineDuplicates } from './combine-duplicates.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 import type { RatingBlock } from './rating-block.ts';
@@ -22,12 +23,11 @@ export interface RatingBlocks {
  * bits. Releases the chunks.
  */
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
-  const started = performance.now();
-  ctx.events({ type: 'phase-start', phase: 'sort', total: indexed.rows, unit: 'ratings' });
+  const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const rowNumbers = rowNumbersFor(indexed.rows);
   const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx, rowNumbers);
   const byItem = await transposeBlock(byUser, extra === 0 ? indexed.itemCounts : undefined, keyCount(indexed.items), rowNumbers, ctx);
-  ctx.events({ type: 'phase-end', phase: 'sort', seconds: (performance.now() - started) / 1000, done: indexed.rows, unit: 'ratings' });
+  phase.end(indexed.rows);
   return { byUser, byItem, duplicates: extra };
 }
 

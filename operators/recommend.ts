@@ -6,6 +6,7 @@ import { keyCount, type KeyColumn, takeKeys } from '../engine/keys/key-column.ts
 import { mapOrdered } from '../engine/map-ordered.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
+import { startPhase } from '../engine/phase.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { arrowTypeOf } from './columns.ts';
 import { type FactorModel, uploadFactors } from './factor-model.ts';
@@ -65,12 +66,14 @@ export class Recommend implements Source {
     const factors = uploadFactors(this.#model, device);
     const users = keyCount(this.#model.users);
     const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
+    const phase = startPhase(ctx.events, 'recommend', 'users', users);
     try {
       for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
-        ctx.events({ type: 'phase-progress', phase: 'recommend', done: to, total: users, unit: 'users' });
+        phase.progress(to);
         const batch = toBatch(schema, this.#model, from, this.#options.n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
+      phase.end(users);
     } finally {
       factors.release();
       if (exclude) device.release(exclude.ref);
