@@ -40,11 +40,11 @@ export interface Kernels {
     transposed: number,
     work: number,
   ): 0 | 1;
-  /** CG on a formed A (upper triangle), warm-started from x. work: 3 * size + 64 bytes. */
+  /** CG on a formed A (upper triangle), warm-started from x. work: 3 * size + 128 bytes. */
   solveFormed(matrix: number, size: number, b: number, x: number, steps: number, work: number): void;
   /**
    * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
-   * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 64 bytes.
+   * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 128 bytes.
    */
   solveMatrixFree(
     theta: number,

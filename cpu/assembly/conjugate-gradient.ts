@@ -4,8 +4,9 @@
  *     r = b - A x;  p = r;  ρ = rᵀr
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
- * Line 5 of the paper misses the α. It returns at once when r = 0 (the next α would be 0/0), and stops when ρ has fallen
- * below TOLERANCE of its first value, where float32 has nothing left to give.
+ * Line 5 of the paper misses the α. It returns at once when r = 0 (the next α would be 0/0), and where float32 has
+ * nothing left to give: when ‖r‖ is below 1e-5 of ‖b‖ or 1e-6 of its first value. A matrix-free solve knows b only through
+ * xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
  *
  * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
  */
@@ -13,8 +14,9 @@ import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from './simd';
 import { copy, dot, scale } from './vectors';
 import { gatherAndMultiply, multiplyPanels } from './panels';
 
-/** Of ρ = ‖r‖²: a fall of the residual by six digits. */
-const TOLERANCE: f32 = 1e-12;
+/** Of ‖b‖², and of the first ρ. */
+const BIAS_TOLERANCE: f32 = 1e-10;
+const RESIDUAL_TOLERANCE: f32 = 1e-12;
 
 /** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
 export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize): void {
@@ -98,7 +100,7 @@ function turn(beta: f32, p: usize, r: usize, size: usize): void {
 /**
  * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
  * the first `kept` have their panels, the others are gathered in every pass.
- * work: r, p, q of `size` bytes each, and 64 bytes more.
+ * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more.
  */
 function iterate(
   matrix: usize,
@@ -110,6 +112,7 @@ function iterate(
   shift: f32,
   x: usize,
   steps: i32,
+  biasSquares: f32,
   panels: usize,
   work: usize,
 ): void {
@@ -119,10 +122,12 @@ function iterate(
   const factors = q + size;
   const spare = panels + <usize>kept * size;
   let rho = dot(r, r, size);
-  const enough = rho * TOLERANCE;
+  let enough: f32 = max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE);
+  // Beyond float32 nothing is small: go on, and let the solution show it.
+  if (!(enough < Infinity)) enough = 0;
+  if (rho <= enough) return;
   copy(p, r, size);
   for (let step = 0; step < steps; step++) {
-    if (rho == 0) return;
     if (matrix) {
       multiplySymmetric(matrix, size, p, q);
     } else {
@@ -137,17 +142,17 @@ function iterate(
   }
 }
 
-/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 64 bytes. */
+/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. */
 export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize): void {
   multiplySymmetric(matrix, size, x, work);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
-  iterate(matrix, 0, size, 0, 0, 0, 0, x, steps, 0, work);
+  iterate(matrix, 0, size, 0, 0, 0, 0, x, steps, dot(b, b, size), 0, work);
 }
 
 /**
  * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first `kept` (a positive
  * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), and 16 * size more when
- * count > kept. `work`: 3 * size + 64 bytes.
+ * count > kept. `work`: 3 * size + 128 bytes.
  */
 export function solveMatrixFree(
   theta: usize,
@@ -163,11 +168,16 @@ export function solveMatrixFree(
   work: usize,
 ): void {
   const factors = work + 3 * size;
+  const products = factors + 32;
+  v128.store(products, f32x4.splat(0));
   scale(work, -shift, x, size);
   gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, true, x, work, factors);
   if (kept < count) {
     const at = <usize>kept << 2;
     gatherAndMultiply(theta, size, indices + at, values + at, count - kept, panels + <usize>kept * size, false, x, work, factors);
   }
-  iterate(0, theta, size, indices, count, kept, shift, x, steps, panels, work);
+  const along = sumLanes(v128.load(products));
+  const squares = dot(x, x, size);
+  const biasSquares: f32 = squares > 0 ? (along * along) / squares : 0;
+  iterate(0, theta, size, indices, count, kept, shift, x, steps, biasSquares, panels, work);
 }

@@ -54,8 +54,8 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
   let sum1 = sum0;
   let sum2 = sum0;
   let sum3 = sum0;
-  const end = x + size;
-  for (; x < end; x += 2 * VECTOR) {
+  // Counted down: the last matrix may end where addresses do, at 4 GiB.
+  for (let left = size; left > 0; left -= 2 * VECTOR) {
     const low = v128.load(x);
     const high = v128.load(x, 16);
     sum0 = multiplyAdd(v128.load(at0), low, sum0);
@@ -66,6 +66,7 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
     sum1 = multiplyAdd(v128.load(at1, 16), high, sum1);
     sum2 = multiplyAdd(v128.load(at2, 16), high, sum2);
     sum3 = multiplyAdd(v128.load(at3, 16), high, sum3);
+    x += 2 * VECTOR;
     at0 += 2 * VECTOR;
     at1 += 2 * VECTOR;
     at2 += 2 * VECTOR;

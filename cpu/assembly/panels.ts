@@ -107,18 +107,23 @@ function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
   }
 }
 
-/** factors[k] = r_k - factors[k] for `count` <= 8 ratings; 0 for the missing ones. */
+/** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
 @inline
-function subtractFromRatings(values: usize, count: i32, factors: usize): void {
-  if (count >= PANEL) {
-    v128.store(factors, f32x4.sub(v128.load(values), v128.load(factors)));
-    v128.store(factors, f32x4.sub(v128.load(values, 16), v128.load(factors, 16)), 16);
-    return;
+function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
+  if (count < PANEL) {
+    // A copy beside the factors, filled up with zeros: what follows the row's ratings is not its own.
+    const tail = products + 16;
+    memory.fill(tail, 0, 32);
+    memory.copy(tail, values, <usize>count << 2);
+    values = tail;
   }
-  for (let k = 0; k < PANEL; k++) {
-    const at = <usize>k << 2;
-    store<f32>(factors + at, k < count ? load<f32>(values + at) - load<f32>(factors + at) : 0);
-  }
+  const ratings0 = v128.load(values);
+  const ratings1 = v128.load(values, 16);
+  const factors0 = v128.load(factors);
+  const factors1 = v128.load(factors, 16);
+  v128.store(products, multiplyAdd(ratings1, factors1, multiplyAdd(ratings0, factors0, v128.load(products))));
+  v128.store(factors, f32x4.sub(ratings0, factors0));
+  v128.store(factors, f32x4.sub(ratings1, factors1), 16);
 }
 
 /**
@@ -148,7 +153,8 @@ export function multiplyPanels(panels: usize, size: usize, count: i32, backward:
 
 /**
  * The same for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
- * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead. `factors`: 32 bytes.
+ * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
+ * get Σ r_uv θ_vᵀ p added. `factors`: 96 bytes.
  * The sum over a panel comes after the next one is asked for, so that it fills the time its rows take to arrive.
  */
 export function gatherAndMultiply(
@@ -169,7 +175,7 @@ export function gatherAndMultiply(
   for (;;) {
     multiplyPanel(panel, size, p, factors);
     if (values) {
-      subtractFromRatings(values, count, factors);
+      subtractFromRatings(values, count, factors, factors + 32);
       values += 32;
     }
     count -= PANEL;

@@ -11,7 +11,7 @@
  * Workspace of one thread, `size` = bytes of a factor row:
  *
  *     matrix     size² / 4              A, or the dual's matrix
- *     vectors    VECTORS * size + 64    b, and the solvers' work
+ *     vectors    VECTORS * size + 128   b, and the solvers' work
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addDiagonal, addNormalEquations } from './normal-equations';
@@ -30,7 +30,7 @@ function vectorsOf(workspace: usize, size: usize): usize {
 
 @inline
 function gatheredOf(workspace: usize, size: usize): usize {
-  return vectorsOf(workspace, size) + VECTORS * size + 64;
+  return vectorsOf(workspace, size) + VECTORS * size + 128;
 }
 
 /** Ratings whose panels can be kept, beside two panels for the others. */

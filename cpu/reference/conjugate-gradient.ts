@@ -1,6 +1,7 @@
 /** Twin of cpu/assembly/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r - α a_p. */
 
-const TOLERANCE = 1e-12;
+const BIAS_TOLERANCE = 1e-10;
+const RESIDUAL_TOLERANCE = 1e-12;
 
 export function multiply(matrix: Float64Array, x: Float64Array): Float64Array {
   const rank = x.length;
@@ -17,15 +18,16 @@ export function dot(a: Float64Array, b: Float64Array): number {
   return sum;
 }
 
-/** x after `steps` steps from `start`; returns at once when the residual is 0. */
+/** x after `steps` steps from `start`; stops when the residual is 0 or below what float32 resolves. */
 export function conjugateGradient(matrix: Float64Array, bias: Float64Array, start: Float64Array, steps: number): Float64Array {
   const x = Float64Array.from(start);
   const product = multiply(matrix, x);
   const r = bias.map((value, i) => value - product[i]);
   const p = Float64Array.from(r);
   let rho = dot(r, r);
-  const enough = rho * TOLERANCE;
-  for (let step = 0; step < steps && rho !== 0; step++) {
+  const enough = Math.max(rho * RESIDUAL_TOLERANCE, dot(bias, bias) * BIAS_TOLERANCE);
+  if (rho <= enough) return x;
+  for (let step = 0; step < steps; step++) {
     const q = multiply(matrix, p);
     const alpha = rho / dot(p, q);
     for (let i = 0; i < x.length; i++) {

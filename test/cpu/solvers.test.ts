@@ -21,7 +21,7 @@ function problem(memory: TestMemory, rank: number, count: number, lambda: number
     matrix: memory.allocate(stride * stride * 4),
     bias: memory.allocate(stride * 4),
     x: memory.allocate(stride * 4),
-    work: memory.allocate(stride * 12 + 64),
+    work: memory.allocate(stride * 12 + 128),
     gathered: memory.allocate(4 * stride * (Math.max(stride, count) + 40)),
   };
   return { theta, row, stride, size: stride * 4, twin, ...place };

@@ -152,6 +152,27 @@ describe.each(builds)('update with %s', (build) => {
     }
   });
 
+  it('reports ratings beyond float32, and scales with those within', () => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(60, 10, 1);
+    for (const length of [30, CHUNK_RATINGS + 1]) {
+      const block = ratingBlock([length], theta.rows, 2);
+      const solve = (factor: number, solver: Solver) => {
+        const factors = memory.matrix(1, 10, 3, 0);
+        const values = (block.columns.values as Float32Array).map((value) => value * factor);
+        const scaled = { ...block, columns: { ...block.columns, values } };
+        return { bad: run(memory, scaled, theta, factors, 0.1, solver), x: memory.values(factors) };
+      };
+      for (const solver of [exact, cg(4)]) {
+        const [one, many] = [solve(1, solver), solve(2 ** 30, solver)];
+        expect([one.bad, many.bad]).toEqual([-1, -1]);
+        expect(many.x).toEqual(one.x.map((value) => value * 2 ** 30));
+      }
+      expect(solve(1e30, cg(4)).bad).toBe(0);
+      expect(solve(1e38, exact).bad).toBe(0);
+    }
+  });
+
   it('reports a matrix that is not positive definite', () => {
     const memory = new TestMemory(build);
     const theta = memory.matrix(30, 16, 1);
