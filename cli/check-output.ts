@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { errorCode, fileProblem } from '../connectors/file-problem.ts';
-import { CapacityError, DataError, UsageError } from '../engine/errors.ts';
+import { CapacityError, DataError } from '../engine/errors.ts';
 
 /**
  * Tries whether something can be written at `target`, before any long work: makes an empty folder in the nearest folder
@@ -14,7 +14,8 @@ export async function checkWritable(target: string): Promise<void> {
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof CapacityError) throw problem;
-    const reason = problem instanceof UsageError ? problem.summary : `${parent} takes no new folders`;
+    // ENOENT means that the place is no ordinary folder (/proc): the file system's own word would mislead.
+    const reason = problem instanceof DataError && errorCode(error) !== 'ENOENT' ? problem.summary : `${parent} takes no new folders`;
     throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: target, advice: "Choose another output, or check the folder's permissions", cause: error });
   }
 }

@@ -1,7 +1,7 @@
 import { alsDefaults, MAXIMUM_RANK } from '../../operators/als-params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { columnOptions, policyOptions } from './column-options.ts';
-import { choice, decimal, requiredText, text, wholeNumber } from './kinds.ts';
+import { choice, decimal, requiredText, text, toggle, wholeNumber } from './kinds.ts';
 import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
 import type { Values } from './option.ts';
 import { commonOptions, forceOption } from './output-options.ts';
@@ -15,6 +15,7 @@ export const trainingOptions = {
   seed: wholeNumber({ describe: 'of the start and of --test-fraction; the same seed gives the same model', group: 'Model:', least: 0, most: 2 ** 32 - 1, fallback: alsDefaults.seed }),
   solver: choice({ describe: 'exactly, by conjugate gradients, or whatever is faster', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
   cgSteps: wholeNumber({ describe: 'steps of conjugate gradients a row', group: 'Model:', least: 1, most: 1000, fallback: alsDefaults.cgSteps }),
+  biases: toggle({ describe: 'learn the mean and a bias of each user and item beside the factors', group: 'Model:' }),
   coldStart: choice({ describe: 'what predictions of the model do with unknown users and items', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
   test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
   testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),

@@ -8,14 +8,13 @@ const folder = temporaryFolder();
 const generate = (output: string) => ['generate', '--preset', 'movielens20m', '--scale', '0.05', '--output', output];
 
 /** Runs `test` in a tiny file system of its own; says so when none can be mounted. */
-async function withTmpfs(name: string, options: string, test: (path: string) => Promise<void>): Promise<void> {
+async function withTmpfs(skip: (reason: string) => void, name: string, options: string, test: (path: string) => Promise<void>): Promise<void> {
   const path = join(folder, name);
   mkdirSync(path);
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'tmpfs', path], { stdio: 'pipe' });
   } catch (error) {
-    console.warn(`skipped: no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`);
-    return;
+    return skip(`no tmpfs can be mounted here (${error instanceof Error ? error.message.split('\n')[0] : String(error)})`);
   }
   try {
     await test(path);
@@ -33,8 +32,8 @@ describe('outputs that cannot be written fail before the work', () => {
     await fails(2, /the output exists and is a file, not a folder/, 'train', ratings, '--model-dir', join(folder, 'file'));
   });
 
-  it('a folder without permission to write', async () => {
-    if (process.getuid?.() === 0) return console.warn('skipped: root writes into read-only folders anyway');
+  it('a folder without permission to write', async ({ skip }) => {
+    if (process.getuid?.() === 0) return skip('root writes into read-only folders anyway');
     const path = join(folder, 'read-only');
     mkdirSync(path);
     chmodSync(path, 0o555);
@@ -42,8 +41,8 @@ describe('outputs that cannot be written fail before the work', () => {
     chmodSync(path, 0o755);
   });
 
-  it('a read-only file system', async () => {
-    await withTmpfs('ro', 'ro,size=64k', (path) => fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')));
+  it('a read-only file system', async ({ skip }) => {
+    await withTmpfs(skip, 'ro', 'ro,size=64k', (path) => fails(3, /read-only .*Choose another output/, 'train', ratings, '--model-dir', join(path, 'model')));
   });
 
   it('a parent folder that is missing is made, and goes again when the run fails', async () => {
@@ -53,8 +52,8 @@ describe('outputs that cannot be written fail before the work', () => {
 });
 
 describe('a full disk', () => {
-  it('exits with 4 and leaves nothing', async () => {
-    await withTmpfs('full', 'size=256k', async (path) => {
+  it('exits with 4 and leaves nothing', async ({ skip }) => {
+    await withTmpfs(skip, 'full', 'size=256k', async (path) => {
       await fails(4, /disk is full/, ...generate(join(path, 'data')));
       expect(readdirSync(path)).toEqual([]);
       await fails(4, /disk is full/, 'train', ratings, '--rank', '64', '--max-iter', '1', '--model-dir', join(path, 'model'));
@@ -62,8 +61,8 @@ describe('a full disk', () => {
     });
   });
 
-  it('behind stdout exits with 4', async () => {
-    if (!existsSync('/dev/full')) return console.warn('skipped: there is no /dev/full');
+  it('behind stdout exits with 4', async ({ skip }) => {
+    if (!existsSync('/dev/full')) return skip('there is no /dev/full');
     const { code, stderr } = await start(['doctor', '--json'], { stdout: openSync('/dev/full', 'w') }).outcome;
     expect(stderr).toMatch(/^factorflow: .*the disk is full/);
     expect(code).toBe(4);

@@ -106,14 +106,14 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--biases', '--learning-rate', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+    for (const later of ['--learning-rate', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
   });
 
-  it('load neither Arrow nor Parquet nor WebGPU', async () => {
+  it('load neither Arrow nor Parquet nor WebGPU', async ({ skip }) => {
     const hooks = "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";
     const { outcome } = start(['train', '--help'], { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`] });
     const { stderr } = await outcome;
-    if (stderr === '') return console.warn('skipped: this Node has no module hooks');
+    if (stderr === '') return skip('this Node has no module hooks');
     expect(stderr).toContain('yargs');
     for (const heavy of ['apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina']) expect(stderr).not.toContain(heavy);
   });

@@ -87,7 +87,8 @@ test('what cannot be read is said', async () => {
   await expect(resolveDataset([], options)).rejects.toThrow(/no input path/);
 });
 
-test.skipIf(process.getuid?.() === 0)('a folder without permission is an error', async () => {
+test('a folder without permission is an error', async ({ skip }) => {
+  if (process.getuid?.() === 0) return skip('root reads every folder anyway');
   mkdirSync(join(root, 'secret'));
   chmodSync(join(root, 'secret'), 0);
   await expect(find('secret')).rejects.toThrow(/not readable: permission denied/);
