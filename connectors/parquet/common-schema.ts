@@ -1,13 +1,18 @@
 import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import type { ParquetFileInfo } from './backend.ts';
+
+/** A file of any format and its columns. */
+interface FileColumns {
+  readonly file: string;
+  readonly schema: Schema;
+}
 
 /**
  * The schema that all files share, in the first file's order: the same names with the same types. A column is nullable
  * when it is in any file. Throws DataError that names the first file that differs and the column.
  */
-export function commonSchema(files: readonly ParquetFileInfo[]): Schema {
+export function commonSchema(files: readonly FileColumns[]): Schema {
   const [first, ...others] = files;
   const nullable = new Set(first.schema.fields.filter((field) => field.nullable).map((field) => field.name));
   for (const other of others) {
@@ -25,7 +30,7 @@ export function commonSchema(files: readonly ParquetFileInfo[]): Schema {
   return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
 }
 
-function differs(summary: string, { file }: ParquetFileInfo, column: string): DataError {
+function differs(summary: string, { file }: FileColumns, column: string): DataError {
   return new DataError(`this file ${summary}`, { phase: 'read', file, column, advice: 'Read files of one schema together' });
 }
 

@@ -1,0 +1,132 @@
+import { Schema } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
+import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { batchStream, originOf, setOrigin } from '../engine/stream.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { resolveDataset } from './dataset-path.ts';
+import type { DatasetFiles } from './dataset-path.ts';
+import { constantColumn, partitionField } from './hive-partitions.ts';
+import { commonSchema, conformBatch, pruneSchema } from './parquet/common-schema.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+
+/** One file that is open and whose columns are known. It can be read once. */
+export interface OpenFile<Layout> {
+  readonly layout: Layout;
+  /** The rows under `schema`, some of the file's columns in its order; batches know their origin. */
+  read(layout: Layout, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch>;
+  close(): Promise<void>;
+}
+
+/** A kind of file that is read from its beginning to its end. */
+export interface FileFormat<Layout extends { readonly schema: Schema }> {
+  /** Endings of such files inside folders. */
+  readonly extensions: readonly string[];
+  /** `known`: the layout that the file had when it was opened before. */
+  open(file: string, known?: Layout): Promise<OpenFile<Layout>>;
+  /** Makes the layouts of several files agree where that is possible. */
+  reconcile?(layouts: readonly Layout[]): readonly Layout[];
+}
+
+interface Opened<Layout> {
+  readonly files: readonly { readonly file: DatasetFiles['files'][number]; readonly layout: Layout }[];
+  readonly partitionColumns: DatasetFiles['partitionColumns'];
+  readonly schema: Schema;
+}
+
+/**
+ * Files of one format as rows: a file, a folder, a glob, several (see resolveDataset), or "-" for stdin, which can be read
+ * only once. Files are read one after the other in the order of their paths.
+ */
+export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
+  abstract readonly name: string;
+  readonly replayable: boolean;
+  protected readonly paths: readonly string[];
+  private readonly format: FileFormat<Layout>;
+  private opened: Promise<Opened<Layout>> | undefined;
+  /** Stdin, once its columns had to be looked at. */
+  private standard: OpenFile<Layout> | undefined;
+  private used = false;
+
+  constructor(paths: string | readonly string[], format: FileFormat<Layout>) {
+    this.paths = typeof paths === 'string' ? [paths] : paths;
+    this.replayable = !this.paths.includes(STANDARD_STREAM);
+    if (!this.replayable && this.paths.length > 1) throw new UsageError('"-" (stdin) cannot be read together with files', { phase: 'read' });
+    this.format = format;
+  }
+
+  describe(): JsonObject {
+    return { paths: this.paths };
+  }
+
+  async schema(): Promise<Schema> {
+    return (await this.open()).schema;
+  }
+
+  async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
+    if (this.used) throw new UsageError('stdin can be read only once, and it was read already', { phase: 'read', advice: 'Write it to a file first' });
+    const opened = await this.open();
+    const schema = pruneSchema(opened.schema, columns);
+    this.used = !this.replayable;
+    return batchStream(schema, this.run(opened, schema, signal));
+  }
+
+  private async *run({ files, partitionColumns }: Opened<Layout>, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    for (const { file, layout } of files) {
+      throwIfAborted(signal, 'read');
+      const open = this.standard ?? (await this.format.open(file.file, layout));
+      this.standard = undefined;
+      const wanted = schema.fields.map(({ name }) => name);
+      const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
+      const constant = (name: string, rows: number) => {
+        const column = partitionColumns.find((candidate) => candidate.name === name);
+        if (column === undefined) throw new Error(`no column "${name}"`);
+        return constantColumn(column, file.partitions[name], rows).data[0];
+      };
+      try {
+        // Rows of a file whose own columns nobody wants are still counted: through its first column.
+        for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal)) {
+          throwIfAborted(signal, 'read');
+          const origin = originOf(batch);
+          const conformed = conformBatch(batch, schema, constant);
+          yield origin ? setOrigin(conformed, origin) : conformed;
+        }
+      } finally {
+        await open.close();
+      }
+    }
+  }
+
+  private open(): Promise<Opened<Layout>> {
+    if (this.opened === undefined) {
+      this.opened = this.replayable ? this.openFiles() : this.openStandard();
+      // A failure is told, not kept: the next attempt looks again.
+      this.opened.catch(() => (this.opened = undefined));
+    }
+    return this.opened;
+  }
+
+  private async openStandard(): Promise<Opened<Layout>> {
+    this.standard = await this.format.open(STANDARD_STREAM);
+    const { layout } = this.standard;
+    return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [], schema: layout.schema };
+  }
+
+  private async openFiles(): Promise<Opened<Layout>> {
+    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: this.format.extensions });
+    const found: Layout[] = [];
+    for (const { file } of files) {
+      const open = await this.format.open(file);
+      found.push(open.layout);
+      await open.close();
+    }
+    const layouts = this.format.reconcile?.(found) ?? found;
+    const stored = commonSchema(files.map(({ file }, index) => ({ file, schema: layouts[index].schema })));
+    const own = new Set(stored.fields.map(({ name }) => name));
+    const added = partitionColumns.filter(({ name }) => !own.has(name));
+    const duplicate = stored.fields.find(({ name }, index) => stored.fields.findIndex((field) => field.name === name) !== index);
+    if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file: files[0].file, column: duplicate.name });
+    return { files: files.map((file, index) => ({ file, layout: layouts[index] })), partitionColumns: added, schema: new Schema([...stored.fields, ...added.map(partitionField)]) };
+  }
+}

@@ -1,0 +1,64 @@
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { ByteOutput, requireFileName } from './byte-output.ts';
+import type { WriteSummary } from './parquet-sink.ts';
+import { checkDelimiter, defaultQuotes } from './text/dialect.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { SeparatedText } from './text/text-encoder.ts';
+import { writeBatches } from './write-batches.ts';
+
+export interface TextSinkOptions {
+  /** Between fields; by the ending: a tab for .tsv, "::" for .dat, else a comma. */
+  readonly delimiter?: string;
+  /** Whether the first row names the columns; default true, false for .dat. */
+  readonly header?: boolean;
+  /** Default: when the path ends in .gz. */
+  readonly gzip?: boolean;
+  /** Replace a file that is there. */
+  readonly overwrite?: boolean;
+}
+
+/**
+ * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats always have a
+ * point or an exponent and the fewest digits that give the same number back. The file appears when it is complete.
+ */
+export class TextSink implements Sink<WriteSummary> {
+  readonly name = 'text-sink';
+  private readonly path: string;
+  private readonly options: Required<Omit<TextSinkOptions, 'overwrite'>>;
+  private readonly overwrite: boolean | undefined;
+
+  /** Throws UsageError for a delimiter that cannot be. */
+  constructor(path: string, options: TextSinkOptions = {}) {
+    const isDat = /\.dat(\.gz)?$/i.test(path);
+    const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv(\.gz)?$/i.test(path) ? '\t' : ',');
+    checkDelimiter(delimiter);
+    requireFileName(path);
+    this.path = path;
+    this.options = { delimiter, header: options.header ?? !isDat, gzip: options.gzip ?? /\.gz$/i.test(path) };
+    this.overwrite = options.overwrite;
+  }
+
+  describe(): JsonObject {
+    return { path: this.path, ...this.options, ...(this.overwrite && { overwrite: true }) };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  /** Throws UsageError when the output may not be written, before any work is done. */
+  async check(): Promise<void> {
+    await ByteOutput.check(this.path, this.overwrite);
+  }
+
+  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const { delimiter, header, gzip } = this.options;
+    const name = this.path === STANDARD_STREAM ? 'stdout' : this.path;
+    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, name);
+    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite, gzip });
+    const rows = await writeBatches(input, output, encoder, ctx);
+    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+  }
+}

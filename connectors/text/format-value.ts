@@ -1,0 +1,57 @@
+import { DataType, TimeUnit } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+
+/** The text of one value that is not null, before quotes. */
+export type ValueFormat = (value: unknown) => string;
+
+/** How the values of a column are written. Throws UsageError for types that one field cannot hold. */
+export function valueFormat(type: DataType, column: string): ValueFormat {
+  if (DataType.isInt(type) || DataType.isBool(type)) return String;
+  if (DataType.isUtf8(type)) return (value) => value as string;
+  if (DataType.isFloat(type)) return type.precision === 2 ? (value) => formatDouble(value as number) : remembered(formatSingle);
+  if (DataType.isDate(type)) return (value) => new Date(Number(value)).toISOString().slice(0, 10);
+  // Vectors give milliseconds for every unit; what is finer than that would be lost.
+  if (DataType.isTimestamp(type) && (type.unit === TimeUnit.SECOND || type.unit === TimeUnit.MILLISECOND)) return (value) => new Date(Number(value)).toISOString();
+  if (DataType.isTimestamp(type)) return formatTimestamp;
+  throw new UsageError(`a text file cannot hold ${String(type)}`, { phase: 'write', column, advice: 'Write Parquet or Arrow instead' });
+}
+
+/** The shortest text that is this double, always with a point or an exponent, so that it stays a float. */
+export function formatDouble(value: number): string {
+  const text = Object.is(value, -0) ? '-0' : String(value);
+  return Number.isInteger(value) && !text.includes('e') ? `${text}.0` : text;
+}
+
+/** The shortest text that is this float32: 0.1, not 0.10000000149011612. */
+export function formatSingle(value: number): string {
+  if (!Number.isFinite(value) || String(value).length <= 7) return formatDouble(value);
+  for (let digits = 6; digits < 9; digits++) {
+    const short = Number(value.toPrecision(digits));
+    if (Math.fround(short) === value) return formatDouble(short);
+  }
+  return formatDouble(Number(value.toPrecision(9)));
+}
+
+/** Ratings have few different values. */
+function remembered(format: (value: number) => string): ValueFormat {
+  const known = new Map<number, string>();
+  return (value) => {
+    const number = value as number;
+    // A Map takes -0 for 0.
+    if (number === 0) return format(number);
+    let text = known.get(number);
+    if (text === undefined) {
+      text = format(number);
+      if (known.size < 4096) known.set(number, text);
+    }
+    return text;
+  };
+}
+
+function formatTimestamp(value: unknown): string {
+  const milliseconds = Number(value);
+  const whole = Math.floor(milliseconds);
+  const micros = Math.round((milliseconds - whole) * 1000);
+  const text = new Date(whole).toISOString();
+  return micros === 0 ? text : `${text.slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
+}

@@ -1,0 +1,86 @@
+const SPACE = 0x20;
+const MINUS = 0x2d;
+const PLUS = 0x2b;
+const DOT = 0x2e;
+const ZERO = 0x30;
+
+/** Exact as doubles: a mantissa below 2^53 times or through one of these is rounded once, as the nearest double. */
+const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
+const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+const special = /^[+-]?(nan|inf|infinity)$/i;
+
+/** Values that no number has: what a parser found instead of one. */
+export const NOT_A_NUMBER = 'is not a number';
+export const NOT_WHOLE = 'is not a whole number';
+
+/**
+ * The whole number in `bytes[start..end)` as a double; undefined when it is none or has more than 15 digits.
+ * Spaces around it don't count.
+ */
+export function parseShortInteger(bytes: Uint8Array, start: number, end: number): number | undefined {
+  while (start < end && bytes[start] === SPACE) start++;
+  while (start < end && bytes[end - 1] === SPACE) end--;
+  const negative = bytes[start] === MINUS;
+  if (negative || bytes[start] === PLUS) start++;
+  if (start >= end || end - start > 15) return undefined;
+  let value = 0;
+  for (let p = start; p < end; p++) {
+    const digit = bytes[p] - ZERO;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  // Not -0: whole numbers have one zero.
+  return negative ? 0 - value : value;
+}
+
+/** A whole number of any length; undefined when it is none. Slow: for the few with more than 15 digits. */
+export function parseLongInteger(text: string): bigint | undefined {
+  const match = /^ *([+-]?)(\d+) *$/.exec(text);
+  if (match === null) return undefined;
+  // Digits beyond any type's range need not be converted, only known to be too many.
+  const digits = match[2].replace(/^0+(?=.)/, '').slice(0, 40);
+  return match[1] === '-' ? -BigInt(digits) : BigInt(digits);
+}
+
+/**
+ * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined when it is
+ * none. Spaces around it don't count.
+ */
+export function parseDecimal(bytes: Uint8Array, start: number, end: number): number | undefined {
+  while (start < end && bytes[start] === SPACE) start++;
+  while (start < end && bytes[end - 1] === SPACE) end--;
+  let p = start;
+  const negative = bytes[p] === MINUS;
+  if (negative || bytes[p] === PLUS) p++;
+  let mantissa = 0;
+  let digits = 0;
+  let places = 0;
+  let afterDot = false;
+  for (; p < end; p++) {
+    const digit = bytes[p] - ZERO;
+    if (digit >= 0 && digit <= 9) {
+      mantissa = mantissa * 10 + digit;
+      digits++;
+      if (afterDot) places++;
+    } else if (bytes[p] === DOT && !afterDot) afterDot = true;
+    else return parseRareDecimal(latin1(bytes, start, end));
+  }
+  if (digits === 0 || digits > 15) return parseRareDecimal(latin1(bytes, start, end));
+  const value = places === 0 ? mantissa : mantissa / powersOfTen[places];
+  return negative ? -value : value;
+}
+
+function parseRareDecimal(text: string): number | undefined {
+  if (decimal.test(text)) return Number(text);
+  if (!special.test(text)) return undefined;
+  const value = /nan/i.test(text) ? Number.NaN : Number.POSITIVE_INFINITY;
+  return text.startsWith('-') ? -value : value;
+}
+
+/** Text of a field that may be a number; empty when it is longer than any number that people write. */
+export function latin1(bytes: Uint8Array, start: number, end: number): string {
+  let text = '';
+  if (end - start > 1024) return text;
+  for (let p = start; p < end; p++) text += String.fromCharCode(bytes[p]);
+  return text;
+}

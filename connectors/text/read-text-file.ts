@@ -1,0 +1,82 @@
+import { makeData, RecordBatch, Struct } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
+import { DataError, throwIfAborted } from '../../engine/errors.ts';
+import { setOrigin } from '../../engine/stream.ts';
+import { FieldProblem, readColumn } from './read-column.ts';
+import { FieldBlock } from './record-scanner.ts';
+import { RowWindow, shorten } from './row-window.ts';
+import { streamName, textBytes } from './text-bytes.ts';
+import { blockRows, fieldText, inferLayout, scanWindow, skipMark } from './text-layout.ts';
+import type { TextLayout, TextOptions } from './text-layout.ts';
+
+/** A text file whose first part is in memory. `close` it. */
+export class TextFile {
+  readonly layout: TextLayout;
+  private readonly file: string;
+  private readonly window: RowWindow;
+
+  private constructor(file: string, window: RowWindow, layout: TextLayout) {
+    this.file = file;
+    this.window = window;
+    this.layout = layout;
+  }
+
+  /** Opens the file (or stdin, "-") and finds out its layout, unless that is known. */
+  static async open(file: string, options: TextOptions, batchRows: number, known?: TextLayout): Promise<TextFile> {
+    const window = new RowWindow(file, textBytes(file));
+    try {
+      await window.fill();
+      skipMark(window);
+      return new TextFile(file, window, known ?? inferLayout(window, streamName(file), options, batchRows));
+    } catch (error) {
+      await window.close();
+      throw error;
+    }
+  }
+
+  /**
+   * The rows from where the file stands (once), under `schema`: some of the layout's columns. `layout` may have wider
+   * types than this file's own. Throws DataError that names the line, the column and the text.
+   */
+  async *read(layout: TextLayout, schema: Schema, batchRows: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    const { window, file } = this;
+    const { dialect, names } = layout;
+    const wanted = schema.fields.map(({ name }) => names.indexOf(name));
+    if (layout.header) {
+      const head = new FieldBlock(names.length, 1);
+      window.advance(scanWindow(window, head, window.from, dialect), head.lines);
+    }
+    const block = new FieldBlock(names.length, blockRows(window, names.length, batchRows));
+    for (let firstRow = 0; ; firstRow += block.rows) {
+      throwIfAborted(signal, 'read');
+      const next = scanWindow(window, block, window.from, dialect);
+      const batch = block.rows > 0 ? this.toBatch(block, layout, schema, wanted) : undefined;
+      window.advance(next, block.lines);
+      if (batch !== undefined) yield setOrigin(batch, { file: streamName(file), firstRow });
+      else if (window.atEnd) return;
+      else await window.fill();
+    }
+  }
+
+  private toBatch(block: FieldBlock, { types, given }: TextLayout, schema: Schema, wanted: readonly number[]): RecordBatch {
+    try {
+      const children = wanted.map((column) => readColumn(block, column, types[column], given[column]));
+      return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: block.rows, nullCount: 0, children }));
+    } catch (error) {
+      if (error instanceof FieldProblem) throw this.fieldProblem(block, error, schema, wanted, given);
+      throw error;
+    }
+  }
+
+  private fieldProblem(block: FieldBlock, { message, row, column }: FieldProblem, schema: Schema, wanted: readonly number[], given: TextLayout['given']): DataError {
+    const name = schema.fields[wanted.indexOf(column)].name;
+    const position = block.starts[row * block.columns + column];
+    const guessed = given[column] ? '' : ` or give the column's type (utf8 takes anything): it was guessed from the first 4 MiB`;
+    const summary = `line ${this.window.lineOf(position)}: ${shorten(fieldText(block, row, column))} ${message}`;
+    return new DataError(summary, { phase: 'read', file: streamName(this.file), column: name, advice: `Correct the line${guessed}` });
+  }
+
+  async close(): Promise<void> {
+    await this.window.close();
+  }
+}

@@ -1,0 +1,124 @@
+import { isUtf8 } from 'node:buffer';
+import { DataError } from '../../engine/errors.ts';
+import { LONGEST_ROW } from './dialect.ts';
+import { countLines } from './record-scanner.ts';
+import { streamName } from './text-bytes.ts';
+
+const LF = 0x0a;
+const CAPACITY = 4 * LONGEST_ROW;
+const SMALLEST = 1 << 16;
+
+/**
+ * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all whole rows of it are
+ * used. Knows the line of every byte in it, for errors.
+ */
+export class RowWindow {
+  // One byte more than is ever filled, for the scanner's line end.
+  bytes = new Uint8Array(SMALLEST + 1);
+  from = 0;
+  /** Where the bytes end. */
+  to = 0;
+  atEnd = false;
+  private readonly file: string;
+  private readonly chunks: AsyncGenerator<Uint8Array>;
+  private rest: Uint8Array = new Uint8Array(0);
+  /** Lines before `from`. */
+  private linesBefore = 0;
+  /** Bytes up to here are known to be UTF-8. */
+  private checked = 0;
+
+  constructor(file: string, chunks: AsyncGenerator<Uint8Array>) {
+    this.file = file;
+    this.chunks = chunks;
+  }
+
+  /** The rows before `position` are used; they took `lines` lines. */
+  advance(position: number, lines: number): void {
+    this.from = position;
+    this.linesBefore += lines;
+  }
+
+  /** Moves what is left to the front and reads until the buffer is full or the file ends. */
+  async fill(): Promise<void> {
+    this.bytes.copyWithin(0, this.from, this.to);
+    this.checked -= this.from;
+    this.to -= this.from;
+    this.from = 0;
+    while (this.to < CAPACITY && !this.atEnd) {
+      if (this.rest.length === 0) {
+        const next = await this.chunks.next();
+        if (next.done) this.atEnd = true;
+        else this.rest = next.value;
+      }
+      this.reserve(Math.min(this.to + this.rest.length, CAPACITY));
+      const taken = Math.min(this.rest.length, CAPACITY - this.to);
+      this.bytes.set(this.rest.subarray(0, taken), this.to);
+      this.rest = this.rest.subarray(taken);
+      this.to += taken;
+    }
+    this.checkEncoding();
+  }
+
+  /** Small files get by with a small buffer. */
+  private reserve(length: number): void {
+    if (length < this.bytes.length) return;
+    const larger = new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
+    larger.set(this.bytes.subarray(0, this.to));
+    this.bytes = larger;
+  }
+
+  /** Rows that the bytes hold at most: a row of n fields has n bytes or more. */
+  mostRows(columns: number): number {
+    return this.atEnd ? Math.ceil((this.to - this.from) / columns) + 1 : Number.POSITIVE_INFINITY;
+  }
+
+  /** Throws DataError with the line when the bytes are no UTF-8. A character that is cut at the end waits for its rest. */
+  private checkEncoding(): void {
+    const { bytes } = this;
+    let end = this.to;
+    if (!this.atEnd) while (end > this.checked && end > this.to - 4 && bytes[end - 1] >= 0x80) end--;
+    if (end <= this.checked) return;
+    if (isUtf8(bytes.subarray(this.checked, end))) {
+      this.checked = end;
+      return;
+    }
+    for (let start = this.checked; start < end; ) {
+      const lf = bytes.indexOf(LF, start);
+      const next = lf < 0 || lf >= end ? end : lf + 1;
+      if (!isUtf8(bytes.subarray(start, next))) {
+        const isUtf16 = this.linesBefore === 0 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
+        throw this.problem(`the text is ${isUtf16 ? 'UTF-16' : 'not UTF-8'}`, start, `Convert the file, for example with iconv ${isUtf16 ? '-f UTF-16 ' : ''}-t UTF-8`);
+      }
+      start = next;
+    }
+    throw this.problem('the text is not UTF-8', this.checked);
+  }
+
+  /** The line of a byte that is not used yet, from 1. */
+  lineOf(position: number): number {
+    return this.linesBefore + countLines(this.bytes, this.from, position) + 1;
+  }
+
+  /** The line of the file at a position, shortened for a message. */
+  lineText(position: number): string {
+    const start = position === 0 ? 0 : this.bytes.lastIndexOf(LF, position - 1) + 1;
+    const lf = this.bytes.indexOf(LF, position);
+    const end = Math.min(lf < 0 ? this.to : lf, this.to, start + 200);
+    return shorten(Buffer.from(this.bytes.buffer, start, Math.max(0, end - start)).toString('utf8').replace(/\r$/, ''));
+  }
+
+  /** An error that tells the line's number and text. */
+  problem(summary: string, position: number, advice?: string, column?: string): DataError {
+    const message = `line ${this.lineOf(position)}: ${summary}: ${this.lineText(position)}`;
+    return new DataError(message, { phase: 'read', file: streamName(this.file), column, advice });
+  }
+
+  async close(): Promise<void> {
+    await this.chunks.return(undefined);
+  }
+}
+
+/** A text in quotes, at most 80 characters of it. */
+export function shorten(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
