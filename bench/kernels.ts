@@ -87,7 +87,7 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   const matrix = vectors + 4 * size;
   const work = matrix + size * stride;
   new Uint32Array(memory.buffer, indices, count).forEach((_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)));
-  new Float32Array(memory.buffer, values, count).fill(3);
+  new Float32Array(memory.buffer, values, count).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
   const repeat = Math.ceil(2e6 / rank ** 2);
   const time = (body: () => void) => best(7, () => { for (let k = 0; k < repeat; k++) body(); }) / repeat;
 
@@ -112,7 +112,7 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
   const free = time(() => {
     start.fill(0);
-    kernels.solveMatrixFree(theta, size, indices, values, count, count, 20, x, 6, work, vectors);
+    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, x, 6, work, vectors);
   });
   print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
 }
