@@ -4,7 +4,7 @@
  */
 export { ALS, ExplainedPlan, type AlsOptions, type FitOptions } from './api/als.ts';
 export { Dataset } from './api/dataset.ts';
-export { Model, type RecommendOptions, type TrainingReport } from './api/model.ts';
+export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
 export { ParquetSink, type ParquetSinkOptions, type WriteSummary } from './connectors/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet-source.ts';

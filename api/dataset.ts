@@ -3,8 +3,23 @@ import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInt
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet-sink.ts';
+import { UsageError } from '../engine/errors.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/random-split.ts';
+import { TimeSplit } from '../operators/time-split.ts';
+import { requireTimes, timeInUnit } from '../operators/times.ts';
 import type { RunOptions, Session } from './session.ts';
+import { timeCuts } from './time-cuts.ts';
+
+/** Ratings to train on and, disjoint from them, ratings to test on. */
+export interface TrainTest {
+  readonly train: Dataset;
+  readonly test: Dataset;
+}
+
+export interface TimeSplitOptions extends RunOptions {
+  /** The column of times: numbers of any unit, or Arrow timestamps. Default 'timestamp'. */
+  readonly timestampCol?: string;
+}
 
 /**
  * Rows that are not read yet: a logical plan over a source. Immutable; every method that gives another data set only
@@ -36,6 +51,48 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   randomSplit(weights: readonly number[], options: Partial<SplitOptions> = {}): Dataset[] {
     const { seed = 0, ...columns } = options;
     return splitBounds(weights).map(([from, to]) => this.pipe(new RandomSplit(from, to, { seed, ...columns })));
+  }
+
+  /**
+   * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each row is in
+   * exactly one test set and in the k - 1 other training sets, whatever the order of rows. Throws UsageError unless k is
+   * a whole number from 2 to 1,000.
+   */
+  kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
+    if (!Number.isInteger(k) || k < 2 || k > 1000) throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
+    const { seed = 0, ...columns } = options;
+    return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
+      train: this.pipe(new RandomSplit(from, to, { seed, ...columns }, 'outside')),
+      test: this.pipe(new RandomSplit(from, to, { seed, ...columns })),
+    }));
+  }
+
+  /**
+   * Cuts the rows by time, the oldest part first: into parts of the given weights, or into the rows before a moment and the
+   * others. Weights need the times that cut, so the column of times is read first, two or three times. All rows of
+   * one time fall into the same part, the later one, so a part can have less than its share. A Date is understood where
+   * the column is an Arrow timestamp. Throws DataError for a row without a time, or when a part of a weight would be empty.
+   */
+  async timeSplit(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions = {}): Promise<Dataset[]> {
+    const { timestampCol = 'timestamp', ...run } = options;
+    const schema = await this.schema();
+    requireTimes(schema, timestampCol);
+    if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
+    this.requireReplayable('a time split by weights');
+    return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
+  }
+
+  /** Throws UsageError naming what needs to read the rows more than once, when they can be read only once. */
+  requireReplayable(purpose: string): void {
+    if (rootSource(this.plan).replayable) return;
+    throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
+      advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+    });
+  }
+
+  #parts(column: string, cuts: readonly number[]): Dataset[] {
+    const ends = [undefined, ...cuts, undefined];
+    return ends.slice(1).map((to, i) => this.pipe(new TimeSplit(column, { from: ends[i], to })));
   }
 
   /** Runs the plan; `columns` lets sources prune the others. */

@@ -18,6 +18,7 @@ import { type ColdStart, Predict } from '../operators/predict.ts';
 import type { RatingBlock } from '../operators/rating-block.ts';
 import { buildUserBlock } from '../operators/rating-blocks.ts';
 import { Recommend } from '../operators/recommend.ts';
+import { checkSimilarity, type Similarity, similarityModel, withoutThemselves } from '../operators/similar.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { savedTraining } from './saved-training.ts';
@@ -47,6 +48,11 @@ export interface ModelParts extends FactorModel {
   readonly training?: TrainingReport;
   /** What the metadata of a loaded model says beside Spark's own keys. */
   readonly metadata?: JsonObject;
+}
+
+export interface SimilarOptions {
+  /** 'cosine' (default) or 'dot'. Biases are left out of both. */
+  readonly similarity?: Similarity;
 }
 
 export interface RecommendOptions {
@@ -129,13 +135,20 @@ export class Model {
   /** The same for some users, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
   recommendForUsers(ids: readonly (string | number | bigint)[], n: number, options: RecommendOptions = {}): Dataset {
     const { users, userFactors } = this.#factors;
-    const positions = lookupOf(users).positionsOf(keysOfIds(ids, users.type));
-    const missing = positions.indexOf(UNKNOWN_KEY);
-    if (missing >= 0) throw new UsageError(`the model has no user ${String(ids[missing])}`);
-    const chosen = positions.sort();
+    const chosen = positionsOf(ids, users, 'user');
     const rows = new Float32Array(chosen.length * this.rank);
     chosen.forEach((position, i) => rows.set(userFactors.subarray(position * this.rank, (position + 1) * this.rank), i * this.rank));
     return this.#recommend({ ...this.#factors, users: takeKeys(users, chosen), userFactors: rows }, n, options);
+  }
+
+  /** The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first. */
+  similarItems(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    return this.#similar('item', this.#factors.items, this.#factors.itemFactors, ids, n, options);
+  }
+
+  /** The same for users: rows {user, rank, similarUser, similarity}. */
+  similarUsers(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    return this.#similar('user', this.#factors.users, this.#factors.userFactors, ids, n, options);
   }
 
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`. */
@@ -154,12 +167,40 @@ export class Model {
     await saveModel(directory, stored, { overwrite: options.overwrite });
   }
 
-  #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
-    if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${n}`);
-    const { user, item } = this.columns;
-    const excluded = exclude && ((ctx: ExecutionContext) => excludeBlock(exclude, { user, item }, factors, ctx));
-    return this.#session.source(new Recommend(factors, { n, columns: { user, item }, exclude: excluded }));
+  #similar(side: 'user' | 'item', keys: KeyColumn, factors: Float32Array, ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions): Dataset {
+    checkCount(n);
+    const positions = ids === 'all' ? Uint32Array.from({ length: keyCount(keys) }, (_, position) => position) : positionsOf(ids, keys, side);
+    const similarity = checkSimilarity(options.similarity ?? 'cosine');
+    const features = this.rank - (this.#hasBiases ? 2 : 0);
+    const model = similarityModel({ ids: keys, factors, rank: this.rank, features, positions, similarity });
+    const name = this.columns[side];
+    const columns = { user: name, item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`, prediction: 'similarity' };
+    return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves(positions), unit: `${side}s` }));
   }
+
+  /** Whether the last two features are folded biases. */
+  get #hasBiases(): boolean {
+    return (this.metadata.params as JsonObject | undefined)?.biases === true;
+  }
+
+  #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
+    checkCount(n);
+    const { user, item, prediction } = this.columns;
+    const excluded = exclude && ((ctx: ExecutionContext) => excludeBlock(exclude, { user, item }, factors, ctx));
+    return this.#session.source(new Recommend(factors, { n, columns: { user, item, prediction }, exclude: excluded }));
+  }
+}
+
+function checkCount(n: number): void {
+  if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${n}`);
+}
+
+/** Ascending positions of ids; throws UsageError naming the first that is not there. */
+function positionsOf(ids: readonly (string | number | bigint)[], keys: KeyColumn, side: 'user' | 'item'): Uint32Array {
+  const positions = lookupOf(keys).positionsOf(keysOfIds(ids, keys.type));
+  const missing = positions.indexOf(UNKNOWN_KEY);
+  if (missing >= 0) throw new UsageError(`the model has no ${side} ${String(ids[missing])}`);
+  return Uint32Array.from(new Set(positions)).sort();
 }
 
 async function excludeBlock(dataset: Dataset, columns: { user: string; item: string }, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {

@@ -14,6 +14,7 @@ export const commandList: readonly CommandEntry[] = [
   { name: 'evaluate', words: '<model> <ratings..>', summary: "Compare a model's predictions with known ratings", load: async () => (await import('./commands/evaluate.ts')).evaluate },
   { name: 'predict', words: '<model> <pairs..>', summary: 'Predict the ratings of pairs of users and items', load: async () => (await import('./commands/predict.ts')).predict },
   { name: 'recommend', words: '<model>', summary: 'The best items for all users or some', load: async () => (await import('./commands/recommend.ts')).recommend },
+  { name: 'similar', words: '<model>', summary: 'The items or users most like some', load: async () => (await import('./commands/similar.ts')).similar },
   { name: 'inspect', words: '<ratings..>', summary: 'What a data set holds', load: async () => (await import('./commands/inspect.ts')).inspect },
   { name: 'plan', words: '[paths..]', summary: 'What a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
   { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./commands/generate.ts')).generate },

@@ -23,9 +23,9 @@ export function recommendationRows(batch: RecordBatch): Recommendation[] {
 }
 
 /** A table with each user's items below each other, best first. */
-export function recommendationTable(rows: readonly Recommendation[]): string {
+export function recommendationTable(rows: readonly Recommendation[], head: readonly string[] = ['user', 'rank', 'item', 'prediction']): string {
   const table = new Table({
-    head: ['user', 'rank', 'item', 'prediction'],
+    head: [...head],
     colAligns: ['right', 'right', 'right', 'right'],
     // No colours: the output is for pipes as well.
     style: { head: [], border: [], compact: true },

@@ -18,22 +18,25 @@ export interface SplitOptions {
 
 /**
  * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, lies in [from, to). The parts of one split are
- * disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay together.
+ * disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay together. `outside` keeps
+ * the other rows instead.
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
   readonly #from: number;
   readonly #to: number;
   readonly #options: SplitOptions;
+  readonly #keep: 'inside' | 'outside';
 
-  constructor(from: number, to: number, options: SplitOptions) {
+  constructor(from: number, to: number, options: SplitOptions, keep: 'inside' | 'outside' = 'inside') {
     this.#from = from;
     this.#to = to;
     this.#options = options;
+    this.#keep = keep;
   }
 
   describe(): JsonObject {
-    return { from: this.#from, to: this.#to, ...this.#options };
+    return { from: this.#from, to: this.#to, ...(this.#keep === 'outside' ? { keep: this.#keep } : {}), ...this.#options };
   }
 
   outputSchema(input: Schema): Schema {
@@ -55,11 +58,12 @@ export class RandomSplit implements Operator {
   async *#filter(input: BatchStream, user: string, item: string) {
     const low = Math.round(this.#from * 2 ** 32);
     const high = Math.round(this.#to * 2 ** 32);
+    const inside = this.#keep === 'inside';
     for await (const batch of input) {
       const hashes = this.#pairHashes(batch, user, item);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
-      for (let i = 0; i < hashes.length; i++) if (hashes[i] >= low && hashes[i] < high) positions[kept++] = i;
+      for (let i = 0; i < hashes.length; i++) if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
       if (kept === batch.numRows) yield batch;
       else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
     }

@@ -22,13 +22,15 @@ export interface RecommendOptions {
   readonly n: number;
   /** Pairs that must not be recommended: a block over the model's users and items, made when the stream starts. */
   readonly exclude?: (ctx: ExecutionContext) => Promise<RatingBlock>;
-  /** Names of the user and item columns of the result. */
-  readonly columns: { readonly user: string; readonly item: string };
+  /** Names of the result's columns. */
+  readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
+  /** What progress counts; default 'users'. */
+  readonly unit?: string;
 }
 
 /**
  * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows
- * {user, rank: int32 from 1, item, prediction: float32}, users ascending. A user with fewer candidates has fewer rows.
+ * {user, rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer candidates has fewer rows.
  */
 export class Recommend implements Source {
   readonly name = 'recommend';
@@ -46,12 +48,12 @@ export class Recommend implements Source {
   }
 
   async schema(): Promise<Schema> {
-    const { user, item } = this.#options.columns;
+    const { user, item, prediction } = this.#options.columns;
     return new Schema([
       new Field(user, arrowTypeOf(this.#model.users.type), false),
       new Field('rank', new Int32(), false),
       new Field(item, arrowTypeOf(this.#model.items.type), false),
-      new Field('prediction', new Float32(), false),
+      new Field(prediction, new Float32(), false),
     ]);
   }
 
@@ -66,7 +68,7 @@ export class Recommend implements Source {
     const factors = uploadFactors(this.#model, device);
     const users = keyCount(this.#model.users);
     const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
-    const phase = startPhase(ctx.events, 'recommend', 'users', users);
+    const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
     try {
       for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
         phase.progress(to);

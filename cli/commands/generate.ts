@@ -1,45 +1,89 @@
 import { presetNames } from '../../connectors/synthetic/preset.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
-import { defineCommand } from '../command.ts';
+import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
-import { decimal, requiredChoice, requiredText, wholeNumber } from '../options/kinds.ts';
+import { columnOptions } from '../options/column-options.ts';
+import { copiesOption } from '../options/copies-option.ts';
+import { choice, decimal, list, requiredText, text, wholeNumber } from '../options/kinds.ts';
+import { machineOptions } from '../options/machine-options.ts';
+import { flagName, type Values } from '../options/option.ts';
 import { commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
+const options = {
+  preset: choice({ describe: `the data set whose shape it has: ${presetNames.join(', ')}`, group: 'Required:', choices: presetNames }),
+  from: text({ describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/', group: 'Required:' }),
+  output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
+  scale: decimal({ describe: 'users and ratings grow with it, items with its square root', group: 'Data:', above: 0, fallback: 1 }),
+  seed: wholeNumber({ describe: 'the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
+  copies: copiesOption,
+  userCol: { ...columnOptions.userCol, describe: 'column of user ids in --from (int32 or int64)' },
+  itemCol: { ...columnOptions.itemCol, describe: 'column of item ids in --from' },
+  workers: { ...machineOptions.workers, describe: 'threads; the files are the same for any number' },
+  force: forceOption,
+  ...commonOptions,
+};
+
 export const generate = defineCommand({
-  summary: 'Write a synthetic data set whose best reachable error is known',
+  summary: 'Write a synthetic data set whose best reachable error is known, or copies of one',
   positionals: [],
-  options: {
-    preset: requiredChoice({ describe: `the data set whose shape it has: ${presetNames.join(', ')}`, group: 'Required:', choices: presetNames }),
-    output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
-    scale: decimal({ describe: 'users and ratings grow with it, items with its square root', group: 'Data:', above: 0, fallback: 1 }),
-    seed: wholeNumber({ describe: 'the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
-    force: forceOption,
-    ...commonOptions,
-  },
+  options,
   examples: [
     ['generate --preset movielens20m --output ml20m', '138,493 users, 27,278 items, 18 million ratings to train on and 2 million to test'],
-    ['generate --preset movielens20m --scale 0.01 --output small', 'a hundredth of it'],
+    ['generate --preset netflix --scale 0.01 --output small', 'a hundredth of the users and ratings of the Netflix Prize'],
+    ['generate --from ratings/ --copies 100,1 --output large', 'a hundred times the users, each with the ratings of the first'],
   ],
-  run: async ({ values }, { signal, onEvent }) => {
-    const { preset, output, scale, seed, force } = values;
+  run: async ({ values, given }, context) => {
+    const { preset, from, output } = values;
+    if ((preset === undefined) === (from === undefined)) throw new UsageError('generate needs either --preset or --from', { advice: 'Give one of them' });
+    const useless = (from === undefined ? (['userCol', 'itemCol'] as const) : (['scale', 'seed'] as const)).filter((key) => given.has(key));
+    if (useless.length > 0) throw new UsageError(`${list(useless.map((key) => `--${flagName(key)}`))} cannot act with --${from === undefined ? 'preset' : 'from'}`);
     await checkWritable(output);
-    const { generateDataset } = await import('../../connectors/synthetic/write-dataset.ts');
-    const { description, files, seconds } = await generateDataset({ preset, scale, seed, output, overwrite: force, signal, onEvent });
-    const { users, items, train, test, bestTestRmse } = description;
-    const bytes = files.train.bytes + files.test.bytes;
-    return {
-      json: { command: 'generate', preset, scale, seed, users, items, train, test, bestTestRmse, bytes, seconds: { total: seconds }, output },
-      text: facts([
-        ['users', formatCount(users)],
-        ['items', formatCount(items)],
-        ['train', `${formatCount(train)} ratings in ${files.train.path}`],
-        ['test', `${formatCount(test)} ratings in ${files.test.path}`],
-        ['best RMSE', `${bestTestRmse.toFixed(4)}: what the planted signal leaves on the test ratings; no model can expect less`],
-        ['time', `${seconds3(seconds)}, ${formatCount((train + test) / seconds)} ratings/s`],
-        ['output', `${output} (${formatBytes(bytes)})`],
-      ]),
-    };
+    return preset === undefined ? copy({ ...values, from: from ?? '' }, context) : generatePreset({ ...values, preset }, context);
   },
 });
+
+type Given = Values<typeof options>;
+
+async function generatePreset(values: Given & { readonly preset: string }, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const { preset, scale, seed, copies, workers, output, force } = values;
+  const { generateDataset } = await import('../../connectors/synthetic/write-dataset.ts');
+  const { description, files, seconds } = await generateDataset({ preset, scale, seed, copies, workers, output, overwrite: force, signal, onEvent });
+  const { users, items, train, test, bestTestRmse } = description;
+  const bytes = files.train.bytes + files.test.bytes;
+  const grid = description.copies && { copies: description.copies };
+  return {
+    json: { command: 'generate', preset, scale, seed, ...grid, users, items, train, test, bestTestRmse, bytes, seconds: { total: seconds }, output },
+    text: facts([
+      ['users', formatCount(users)],
+      ['items', formatCount(items)],
+      ['train', `${formatCount(train)} ratings in ${files.train.path}`],
+      ['test', `${formatCount(test)} ratings in ${files.test.path}`],
+      ['best RMSE', `${bestTestRmse.toFixed(4)}: what the planted signal leaves on the test ratings; no model can expect less`],
+      ['time', `${seconds3(seconds)}, ${formatCount((train + test) / seconds)} ratings/s`],
+      ['output', `${output} (${formatBytes(bytes)})`],
+    ]),
+  };
+}
+
+async function copy(values: Given & { readonly from: string }, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const { from, copies = { users: 1, items: 1 }, userCol, itemCol, workers, output, force } = values;
+  const { copyDataset } = await import('../../connectors/synthetic/copy-dataset.ts');
+  const { description, files, seconds } = await copyDataset({ from, copies, userColumn: userCol, itemColumn: itemCol, workers, output, overwrite: force, signal, onEvent });
+  const { ratings, userSpan, itemSpan, bestTestRmse } = description;
+  const bytes = Object.values(files).reduce((sum, part) => sum + part.bytes, 0);
+  const rows = Object.fromEntries(Object.entries(files).map(([part, { rows }]) => [part === '' ? 'ratings' : part, rows]));
+  const best = bestTestRmse !== undefined && { bestTestRmse };
+  return {
+    json: { command: 'generate', from, copies: [copies.users, copies.items], ...rows, ratings, userSpan, itemSpan, ...best, bytes, seconds: { total: seconds }, output },
+    text: facts([
+      ['copies', `${formatCount(copies.users)} along users, ids ${formatCount(userSpan)} apart; ${formatCount(copies.items)} along items, ids ${formatCount(itemSpan)} apart`],
+      ...Object.values(files).map(({ path, rows }): [string, string] => ['ratings', `${formatCount(rows)} in ${path}`]),
+      ...(bestTestRmse === undefined ? [] : [['best RMSE', `${bestTestRmse.toFixed(4)}, as before`] as [string, string]]),
+      ['time', `${seconds3(seconds)}, ${formatCount(ratings / seconds)} ratings/s`],
+      ['output', `${output} (${formatBytes(bytes)})`],
+    ]),
+  };
+}

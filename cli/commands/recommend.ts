@@ -4,6 +4,7 @@ import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
+import { idList } from '../id-list.ts';
 import { openSession } from '../open-session.ts';
 import { text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
@@ -86,7 +87,5 @@ async function checkRecommendationOutput(output: string, force: boolean): Promis
 
 function usersOf(given: string): 'all' | string[] {
   if (given === 'all') return 'all';
-  const ids = given.split(',').map((id) => id.trim());
-  if (ids.includes('')) throw new UsageError(`--users holds an empty id: "${given}"`, { advice: 'Give all, or ids such as 1,2,3' });
-  return ids;
+  return idList(given, '--users');
 }

@@ -67,3 +67,25 @@ describe.concurrent('recommend', () => {
     expect((others.recommendations as { item: number }[]).map(({ item }) => item)).toEqual(rows.slice(1).map(({ item }) => item));
   });
 });
+
+describe.concurrent('similar', () => {
+  it('prints the items or users most like some', async () => {
+    const { code, stdout, stderr } = await factorflow('similar', model, '--user', '1,2', '--n', '3', '--quiet');
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/user .* rank .* similar user .* cosine/);
+    expect(stdout.split('\n').filter((line) => /│ +[1-3] │/.test(line))).toHaveLength(6);
+  });
+
+  it('gives them as JSON, best first', async () => {
+    const report = await json('similar', model, '--item', '90735', '--n', '4', '--similarity', 'dot');
+    expect(report).toMatchObject({ command: 'similar', side: 'item', n: 4, similarity: 'dot' });
+    const scores = (report.neighbours as { item: number; rank: number; similar: number; similarity: number }[]).map((row) => row.similarity);
+    expect(scores).toEqual(scores.toSorted((left, right) => right - left));
+  });
+
+  it('needs one side, and ids that the model knows', async () => {
+    expect(await factorflow('similar', model)).toMatchObject({ code: 2, stderr: expect.stringContaining('give either --item or --user') });
+    expect(await factorflow('similar', model, '--item', '90735', '--user', '1')).toMatchObject({ code: 2 });
+    expect(await factorflow('similar', model, '--item', '123456789')).toMatchObject({ code: 2, stderr: expect.stringContaining('the model has no item 123456789') });
+  });
+});

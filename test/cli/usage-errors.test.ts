@@ -102,7 +102,7 @@ describe.concurrent('--help and --version', () => {
     expect(version).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) });
     const help = await factorflow('--help');
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'inspect', 'plan', 'generate', 'doctor']) expect(help.stdout).toContain(`factorflow ${command}`);
+    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'similar', 'inspect', 'plan', 'generate', 'doctor']) expect(help.stdout).toContain(`factorflow ${command}`);
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
