@@ -184,7 +184,8 @@ class AlsRun {
     const [users, items] = [this.#users, this.#items];
     const params = { rank: this.#features, mean: this.#mean };
     const factors = {
-      ...{ rowFactors: users.factors.matrix, columnFactors: items.factors.matrix },
+      rowFactors: users.factors.matrix,
+      columnFactors: items.factors.matrix,
       ...(users.factors.bias && { rowBias: users.factors.bias, columnBias: items.factors.bias }),
     };
     const train = await ratingErrors('train-error', users.block, factors, params, this.#device, this.#ctx);

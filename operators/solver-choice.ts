@@ -7,12 +7,12 @@ export const ALL_ROWS = 2 ** 31 - 1;
 /**
  * Rates of the CPU kernels in GFLOP/s on one core, from measurement (bench/kernels.ts): only their ratios matter here.
  */
-const rates = { normalEquations: 44, cholesky: 30, conjugateGradient: 25 };
+const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
 /**
  * Which rows are solved how. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
  * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
- * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 48 on, for
+ * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
  * any row. The choice depends on f and f_s alone, so the same parameters always give the same model.
  */
 export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps'>): SolverChoice & { readonly kernel: string; readonly reason: string } {
