@@ -1,3 +1,5 @@
+import { sharedArray } from '../../engine/partition.ts';
+
 /**
  * Draws from a fixed discrete law with one table look-up (A. J. Walker 1977; the construction is M. D. Vose's, 1991).
  * A 32-bit number picks slot i by its high part; another is compared with the slot's threshold: below gives i, else its alias.
@@ -13,8 +15,9 @@ export function buildAliasTable(weights: Float64Array): AliasTable {
   const size = weights.length;
   let sum = 0;
   for (let i = 0; i < size; i++) sum += weights[i];
-  const threshold = new Uint32Array(size).fill(0xffff_ffff);
-  const alias = Uint32Array.from({ length: size }, (_, i) => i);
+  const threshold = sharedArray(Uint32Array, size).fill(0xffff_ffff);
+  const alias = sharedArray(Uint32Array, size);
+  for (let i = 0; i < size; i++) alias[i] = i;
   const share = Float64Array.from(weights, (weight) => (weight / sum) * size);
   // Slots below the average wait at the front of `stack`, the others at its end.
   const stack = new Uint32Array(size);

@@ -4,6 +4,9 @@ import type { UserDegrees } from './preset.ts';
 /** Enough halvings to pin a positive float64 down to its last bits. */
 const BISECTION_STEPS = 200;
 
+/** Terms at the steep end of a sum that are added one by one. */
+const ADDED = 4096;
+
 /**
  * Ratings of each of `count` users, ascending, that sum to `total` exactly.
  *
@@ -50,10 +53,27 @@ function solveScale(count: number, total: number, shape: UserDegrees): number {
   return high;
 }
 
-function sumOfQuantiles(count: number, scale: number, shape: UserDegrees): number {
+/**
+ * Σ quantile((r + 1/2) / count) over r < count, without a loop over all users. With h = (1 - beyond) / count,
+ *
+ *     sum = count (minimum - s) + s Σ x_r^-k,   x_r = 1 - (r + 1/2) h,   k = 1 / exponent
+ *
+ * The last ADDED terms, where the power is steep, are added one by one; the others lie in the middles of cells of width h that fill
+ * y..1, where y >= ADDED h, and so are an integral and a first correction (Euler and Maclaurin's formula), right to 1e-14 of the sum.
+ */
+function sumOfQuantiles(count: number, s: number, { minimum, maximum, exponent }: UserDegrees): number {
+  const k = 1 / exponent;
+  const beyond = Math.pow(1 + (maximum - minimum) / s, -exponent);
+  const h = (1 - beyond) / count;
+  const added = Math.min(count, ADDED);
   let sum = 0;
-  for (let r = 0; r < count; r++) sum += quantile((r + 0.5) / count, scale, shape);
-  return sum;
+  for (let r = count - added; r < count; r++) sum += Math.pow(1 - (r + 0.5) * h, -k);
+  if (added < count) {
+    const y = 1 - (count - added) * h;
+    const integral = k === 1 ? -Math.log(y) : (1 - Math.pow(y, 1 - k)) / (1 - k);
+    sum += integral / h - (h / 24) * k * (Math.pow(y, -k - 1) - 1);
+  }
+  return count * (minimum - s) + s * sum;
 }
 
 /** x with P(X <= x) = p, where P(X > x) ~ (1 + (x - minimum) / s)^-a below the maximum. */

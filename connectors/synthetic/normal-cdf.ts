@@ -10,6 +10,11 @@ export function normalCdf(x: number): number {
   return x > 0 ? 1 - upper : upper;
 }
 
+/** φ(x), the standard Gaussian's density. */
+export function normalDensity(x: number): number {
+  return Math.exp((-x * x) / 2) / Math.sqrt(2 * Math.PI);
+}
+
 function numerator(z: number): number {
   let p = 3.526_249_659_989_11e-2;
   p = p * z + 0.700_383_064_443_688;

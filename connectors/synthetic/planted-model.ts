@@ -1,4 +1,5 @@
-import { normalCdf } from './normal-cdf.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import { normalCdf, normalDensity } from './normal-cdf.ts';
 import type { PlantedModelShape, RatingPreset, RatingScale } from './preset.ts';
 import { purposes, RandomStream } from './streams.ts';
 
@@ -10,8 +11,8 @@ export interface PlantedItems {
 
 export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
   const { rank, itemBias } = preset.model;
-  const biases = new Float32Array(preset.items);
-  const factors = new Float32Array(preset.items * rank);
+  const biases = sharedArray(Float32Array, preset.items);
+  const factors = sharedArray(Float32Array, preset.items * rank);
   const random = new RandomStream(seed, purposes.itemModel);
   const deviation = factorDeviation(preset.model);
   for (let item = 0; item < preset.items; item++) {
@@ -86,10 +87,31 @@ export function levelCount(scale: RatingScale): number {
  */
 export function expectedLevel(signal: number, noise: number, scale: RatingScale): number {
   const levels = levelCount(scale);
+  if (scale.step <= FINE_STEP * noise) return fineExpectedLevel(signal, noise, scale);
   let expected = 0;
   for (let k = 1; k < levels; k++) {
     const above = signal - (scale.minimum + (k - 0.5) * scale.step);
     expected += noise === 0 ? Number(above >= 0) : normalCdf(above / noise);
   }
   return expected;
+}
+
+/** Steps of the scale, in deviations of the noise, below which the sum over levels is taken as an integral. */
+const FINE_STEP = 0.25;
+
+/**
+ * The same sum for many levels that lie close: with z_k = (signal - t_k) / noise and h = step / noise, the z_k are the middles of cells
+ * of width h between low = (signal - maximum) / noise and high = (signal - minimum) / noise, so that by Euler and Maclaurin's formula
+ *
+ *     Σ Φ(z_k) = 1/h ∫ Φ dz - h/24 [φ] + 7 h³/5760 [φ''],   ∫ Φ dz = z Φ + φ,   φ'' = (z² - 1) φ,   each from low to high
+ *
+ * right to 1e-7 of a level.
+ */
+function fineExpectedLevel(signal: number, noise: number, { minimum, maximum, step }: RatingScale): number {
+  const h = step / noise;
+  const term = (z: number) => {
+    const density = normalDensity(z);
+    return (z * normalCdf(z) + density) / h - (h / 24) * density + ((7 * h ** 3) / 5760) * (z * z - 1) * density;
+  };
+  return term((signal - minimum) / noise) - term((signal - maximum) / noise);
 }

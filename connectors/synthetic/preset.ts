@@ -1,4 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
+import { presets } from './presets.ts';
 
 export const ratingParts = ['train', 'test'] as const;
 export type RatingPart = (typeof ratingParts)[number];
@@ -52,29 +53,12 @@ export interface PlantedModelShape {
   readonly noise: number;
 }
 
-/**
- * MovieLens-20M: its users, items, scale and extreme degrees (F. M. Harper, J. A. Konstan: The MovieLens Datasets, ACM TiiS 5(4), 2015;
- * median and maximum are 68 and 9,254 ratings a user, 18 and 67,310 an item), with 20,000,000 ratings for its 20,000,263.
- */
-const movielens20m: RatingPreset = {
-  name: 'movielens20m',
-  users: 138_493,
-  items: 27_278,
-  train: 18_000_000,
-  test: 2_000_000,
-  degrees: { minimum: 20, maximum: 9_254, exponent: 1.76 },
-  popularity: { exponent: 2.7, head: 0.0095 },
-  scale: { minimum: 0.5, maximum: 5, step: 0.5 },
-  model: { mean: 3.58, userBias: 0.43, itemBias: 0.48, rank: 16, interaction: 0.48, noise: 0.73 },
-};
-
-const presets: Readonly<Record<string, RatingPreset>> = { movielens20m };
-
-export const presetNames: readonly string[] = Object.keys(presets);
+export const presetNames: readonly string[] = presets.map(({ name }) => name);
 
 /** @throws UsageError naming the presets there are. */
 export function findPreset(name: string): RatingPreset {
-  if (Object.hasOwn(presets, name)) return presets[name];
+  const found = presets.find((preset) => preset.name === name);
+  if (found !== undefined) return found;
   throw new UsageError(`unknown preset "${name}"`, { phase: 'generate', advice: `Known presets: ${presetNames.join(', ')}` });
 }
 

@@ -64,8 +64,7 @@ export function* generateRatings(tables: RatingTables, options: GenerateOptions 
       const signal = planted.signal(item);
       const level = planted.level(n, signal);
       if (statistics) {
-        statistics.count(user, item, level);
-        statistics[part]++;
+        statistics.count(part, item, level);
         if (part === 'test') statistics.addTestError(level - expectedLevel(signal, model.noise, scale));
       }
       const builder = builders[part];

@@ -1,4 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import { buildAliasTable } from './alias-table.ts';
 import { degreeSequence } from './degree-sequence.ts';
 import type { ItemLaw } from './item-sampler.ts';
@@ -8,7 +9,8 @@ import type { RatingPart, RatingPreset } from './preset.ts';
 import { purposes, RandomStream } from './streams.ts';
 
 /**
- * What all users share, made once from preset and seed: O(users + items * rank) bytes, whatever the number of ratings.
+ * What all users share, made once from preset and seed: O(users + items * rank) bytes, whatever the number of ratings, in shared
+ * memory, so that threads get it without a copy.
  * Ids are 0.. and drawn at random, so that they tell nothing about degree or popularity.
  */
 export interface RatingTables {
@@ -43,6 +45,13 @@ export function degreeOf(tables: RatingTables, user: number): number {
   return tables.firstRating[user + 1] - tables.firstRating[user];
 }
 
+/** Of every user, by id. */
+export function userDegrees(tables: RatingTables): Int32Array {
+  const degrees = new Int32Array(tables.preset.users);
+  for (let user = 0; user < degrees.length; user++) degrees[user] = degreeOf(tables, user);
+  return degrees;
+}
+
 /**
  * Test ratings of user u. The share is rounded on the running total and not for each user, so that the parts are
  * exact in sum and every user's share is off by less than one.
@@ -66,7 +75,7 @@ function testBefore({ preset, firstRating }: RatingTables, user: number): number
 function placeUsers(preset: RatingPreset, seed: number): Float64Array {
   const degrees = degreeSequence(preset.users, preset.train + preset.test, preset.degrees);
   const rankOf = permutation(preset.users, new RandomStream(seed, purposes.userOrder).aim(0));
-  const firstRating = new Float64Array(preset.users + 1);
+  const firstRating = sharedArray(Float64Array, preset.users + 1);
   for (let user = 0; user < preset.users; user++) firstRating[user + 1] = firstRating[user] + degrees[rankOf[user]];
   return firstRating;
 }
@@ -74,6 +83,7 @@ function placeUsers(preset: RatingPreset, seed: number): Float64Array {
 function itemLaw(preset: RatingPreset, seed: number): ItemLaw {
   const { exponent, head } = preset.popularity;
   const rankOf = permutation(preset.items, new RandomStream(seed, purposes.itemOrder).aim(0));
-  const weights = Float64Array.from(rankOf, (rank) => Math.pow(1 + rank / (head * preset.items), -exponent));
+  const weights = sharedArray(Float64Array, preset.items);
+  rankOf.forEach((rank, item) => (weights[item] = Math.pow(1 + rank / (head * preset.items), -exponent)));
   return { weights, table: buildAliasTable(weights) };
 }

@@ -3,9 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { BatchChannel } from '../../connectors/synthetic/batch-channel.ts';
 import { findPreset, scalePreset } from '../../connectors/synthetic/preset.ts';
-import { RatingBatchBuilder, ratingSchema } from '../../connectors/synthetic/rating-batch.ts';
 import { generateDataset } from '../../connectors/synthetic/write-dataset.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 
@@ -24,6 +22,11 @@ async function filesOf(output: string): Promise<Record<string, Buffer>> {
   return Object.fromEntries(await Promise.all(paths.map(async (path) => [path.slice(output.length + 1), await readFile(path)])));
 }
 
+async function query(sql: string) {
+  const duckdb = await (await DuckDBInstance.create()).connect();
+  return (await duckdb.runAndReadAll(sql)).getRowsJson();
+}
+
 describe('generateDataset', () => {
   it('writes the same bytes for the same seed', async () => {
     await generateDataset({ ...small, seed: 4, output: join(folder, 'one') });
@@ -35,31 +38,51 @@ describe('generateDataset', () => {
     expect((await filesOf(join(folder, 'other')))['train/part-00000.parquet']).not.toEqual(one['train/part-00000.parquet']);
   });
 
+  it('writes the same bytes for any number of threads', async () => {
+    const options = { preset: 'netflix', scale: 0.0005, seed: 3, ratingsPerPart: 9000 };
+    const outputs = [1, 2, 5].map((workers) => ({ workers, output: join(folder, `threads-${workers}`) }));
+    for (const { workers, output } of outputs) await generateDataset({ ...options, workers, output });
+    const [one, ...others] = await Promise.all(outputs.map(({ output }) => filesOf(output)));
+    expect(Object.keys(one)).toHaveLength(1 + 2 * 8);
+    for (const files of others) expect(files).toEqual(one);
+  });
+
+  it('cuts part files at users and never changes their order', async () => {
+    const [whole, cut] = [join(folder, 'whole'), join(folder, 'cut')];
+    const { description } = await generateDataset({ ...small, seed: 4, output: whole });
+    const { description: same, files } = await generateDataset({ ...small, seed: 4, output: cut, ratingsPerPart: 4000 });
+    expect(same).toEqual(description);
+    expect([files.train.files, files.test.files, files.train.rows]).toEqual([8, 8, shape.train]);
+    for (const part of ['train', 'test']) expect(await query(`select * from '${cut}/${part}/*.parquet'`)).toEqual(await query(`select * from '${whole}/${part}/*.parquet'`));
+    const [[sharing]] = await query(`select count(*) from (select "user" from read_parquet('${cut}/train/*.parquet', filename = true) group by all having count(distinct filename) > 1)`);
+    expect(sharing).toBe('0');
+  });
+
   it('writes what another reader reads and dataset.json says', async () => {
     const output = join(folder, 'data');
     const { description, files } = await generateDataset({ ...small, seed: 4, output });
     expect(JSON.parse(await readFile(join(output, 'dataset.json'), 'utf8'))).toEqual(description);
     expect(files.train.path).toBe(join(output, 'train'));
-    const duckdb = await (await DuckDBInstance.create()).connect();
-    const rowsOf = async (sql: string) => (await duckdb.runAndReadAll(sql)).getRowsJson();
     const all = `read_parquet(['${output}/train/*.parquet', '${output}/test/*.parquet'])`;
-    expect(await rowsOf(`select count(*) from '${output}/train/*.parquet' union all select count(*) from '${output}/test/*.parquet'`)).toEqual([
+    expect(await query(`select count(*) from '${output}/train/*.parquet' union all select count(*) from '${output}/test/*.parquet'`)).toEqual([
       [String(shape.train)],
       [String(shape.test)],
     ]);
-    const [[users, items, pairs, low, high]] = await rowsOf(
+    const [[users, items, pairs, low, high]] = await query(
       `select count(distinct "user"), count(distinct item), count(distinct ("user", item)), min(rating), max(rating) from ${all}`,
     );
     expect([users, items, pairs]).toEqual([shape.users, description.degrees.items.rated, shape.train + shape.test].map(String));
     expect([low, high]).toEqual([0.5, 5]);
-    const types = await rowsOf(`select column_name, column_type from (describe select * from ${all})`);
+    const types = await query(`select column_name, column_type from (describe select * from ${all})`);
     expect(types).toEqual([['user', 'INTEGER'], ['item', 'INTEGER'], ['rating', 'FLOAT']]);
-    const [[mean, most, median]] = await rowsOf(`select sum(n) / count(*), max(n), median(n) from (select count(*) n from ${all} group by item)`);
+    const [[mean, most, median]] = await query(`select sum(n) / count(*), max(n), median(n) from (select count(*) n from ${all} group by item)`);
     expect({ mean, maximum: Number(most), median }).toEqual({
       mean: description.degrees.items.mean,
       maximum: description.degrees.items.maximum,
       median: description.degrees.items.median,
     });
+    const [[perUser, mostOfUser]] = await query(`select sum(n) / count(*), max(n) from (select count(*) n from ${all} group by "user")`);
+    expect({ mean: perUser, maximum: Number(mostOfUser) }).toMatchObject({ mean: description.degrees.users.mean, maximum: description.degrees.users.maximum });
   });
 
   it('replaces a data set only when told to, and never a folder with something else', async () => {
@@ -88,6 +111,7 @@ describe('generateDataset', () => {
     });
     await expect(run).rejects.toThrow('cancelled');
     expect(events.map(({ type }) => type)).toEqual(['phase-start', 'phase-progress']);
+    expect(events[1]).toMatchObject({ phase: 'generate', total: 1_000_051, unit: 'ratings' });
     expect(await readdir(folder)).toEqual([]);
   });
 
@@ -95,53 +119,9 @@ describe('generateDataset', () => {
     const output = join(folder, 'data');
     await expect(generateDataset({ preset: 'nothing', output })).rejects.toThrow(/unknown preset "nothing"/);
     await expect(generateDataset({ ...small, seed: -1, output })).rejects.toThrow(/seed is -1/);
+    await expect(generateDataset({ ...small, workers: 0, output })).rejects.toThrow(/workers must be .* got 0/);
+    await expect(generateDataset({ ...small, copies: { users: 0, items: 1 }, output })).rejects.toThrow(/copies are 0,1/);
     await expect(generateDataset({ ...small, output, signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
     expect(await readdir(folder)).toEqual([]);
-  });
-});
-
-describe('BatchChannel', () => {
-  function batchOf(user: number) {
-    const builder = new RatingBatchBuilder(1);
-    builder.append(user, 0, 1);
-    return builder.take();
-  }
-
-  it('hands batches over in order, with one waiting at most', async () => {
-    const channel = new BatchChannel(ratingSchema);
-    const log: string[] = [];
-    const producer = (async () => {
-      for (const user of [0, 1, 2]) {
-        log.push(`offer ${user}`);
-        expect(await channel.put(batchOf(user))).toBe(true);
-      }
-      channel.end();
-    })();
-    for await (const batch of channel) {
-      log.push(`take ${batch.getChild('user')?.get(0)}`);
-      await new Promise((resume) => setTimeout(resume, 1));
-    }
-    await producer;
-    expect(log.filter((line) => line.startsWith('take'))).toEqual(['take 0', 'take 1', 'take 2']);
-    expect(log.indexOf('offer 2')).toBeGreaterThan(log.indexOf('take 0'));
-  });
-
-  it('tells the producer when the consumer leaves', async () => {
-    const channel = new BatchChannel(ratingSchema);
-    const first = channel.put(batchOf(0));
-    for await (const _ of channel) break;
-    expect(await first).toBe(true);
-    expect(await channel.put(batchOf(1))).toBe(false);
-    const unread = new BatchChannel(ratingSchema);
-    const pending = unread.put(batchOf(0));
-    unread.leave();
-    expect(await pending).toBe(false);
-  });
-
-  it('gives the consumer the error of a producer that failed', async () => {
-    const channel = new BatchChannel(ratingSchema);
-    const pulled = channel[Symbol.asyncIterator]().next();
-    channel.fail(new Error('no more ratings'));
-    await expect(pulled).rejects.toThrow('no more ratings');
   });
 });

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { summarizeDegrees } from '../../connectors/synthetic/degree-summary.ts';
 import { degreeSequence } from '../../connectors/synthetic/degree-sequence.ts';
 import { normalCdf } from '../../connectors/synthetic/normal-cdf.ts';
 import { expectedLevel, PlantedUser } from '../../connectors/synthetic/planted-model.ts';
 import { findPreset, type RatingPart, scalePreset } from '../../connectors/synthetic/preset.ts';
 import { generateRatings, type GenerateOptions } from '../../connectors/synthetic/rating-generator.ts';
-import { RatingStatistics, summarizeDegrees } from '../../connectors/synthetic/rating-statistics.ts';
-import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf } from '../../connectors/synthetic/rating-tables.ts';
+import { RatingStatistics } from '../../connectors/synthetic/rating-statistics.ts';
+import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf, userDegrees } from '../../connectors/synthetic/rating-tables.ts';
 import { SyntheticSource } from '../../connectors/synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');
@@ -78,7 +79,7 @@ describe('generated ratings', () => {
   it('are counted alike by any cut, added in any order', () => {
     const whole = statisticsOf(tables);
     const sum = new RatingStatistics(small);
-    for (const users of [{ first: 60, end: small.users }, { first: 0, end: 17 }, { first: 17, end: 60 }]) sum.add(statisticsOf(tables, { users }));
+    for (const users of [{ first: 60, end: small.users }, { first: 0, end: 17 }, { first: 17, end: 60 }]) sum.add(statisticsOf(tables, { users }).toPartition());
     expect(sum.bestTestRmse).toBe(whole.bestTestRmse);
     expect(sum.ratings).toEqual(whole.ratings);
     expect(sum.itemDegrees).toEqual(whole.itemDegrees);
@@ -89,6 +90,9 @@ describe('generated ratings', () => {
     const test = collect(tables, 'test');
     expect([train.users.length, test.users.length]).toEqual([small.train, small.test]);
     const { users, items } = concat([train, test]);
+    const degrees = new Int32Array(small.users);
+    for (const user of users) degrees[user]++;
+    expect(userDegrees(tables)).toEqual(degrees);
     expect(new Set(users.map((user, row) => user * small.items + items[row])).size).toBe(small.train + small.test);
     expect(items.every((item) => item >= 0 && item < small.items)).toBe(true);
   });
@@ -150,8 +154,9 @@ describe('SyntheticSource', () => {
 
 describe('the shape of movielens20m', () => {
   it('holds at a hundredth', () => {
-    const statistics = statisticsOf(buildRatingTables(hundredth, 1));
-    const users = summarizeDegrees(statistics.userDegrees);
+    const tables = buildRatingTables(hundredth, 1);
+    const statistics = statisticsOf(tables);
+    const users = summarizeDegrees(userDegrees(tables));
     const items = summarizeDegrees(statistics.itemDegrees);
     expect(users.minimum).toBe(20);
     expect(users.mean).toBeCloseTo(144.41, 1);
@@ -169,8 +174,8 @@ describe('the shape of movielens20m', () => {
   });
 
   it('hides degree and popularity from the ids', () => {
-    const { userDegrees, itemDegrees } = statisticsOf(buildRatingTables(hundredth, 1));
-    for (const degrees of [userDegrees, itemDegrees]) {
+    const tables = buildRatingTables(hundredth, 1);
+    for (const degrees of [userDegrees(tables), statisticsOf(tables).itemDegrees]) {
       const half = degrees.length >> 1;
       const sum = (part: Int32Array) => part.reduce((a, b) => a + b, 0);
       expect(sum(degrees.subarray(0, half)) / sum(degrees)).toBeGreaterThan(0.4);

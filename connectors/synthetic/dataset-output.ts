@@ -1,0 +1,59 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { TaskOutcome } from '../../engine/task.ts';
+import { atomicOutput } from '../atomic-output.ts';
+import { fileProblem } from '../file-problem.ts';
+import { isDatasetEntry, type WriteSummary } from '../parquet-sink.ts';
+import { addFiles } from './part-summary.ts';
+import type { PartSummary } from './part-summary.ts';
+import { ratingParts } from './preset.ts';
+
+export interface DatasetOutput {
+  readonly output: string;
+  readonly overwrite: boolean | undefined;
+  /** Folders of the data set; "" is the data set itself. */
+  readonly parts: readonly string[];
+}
+
+/**
+ * Makes a folder with the parts' folders, has them filled, and adds dataset.json with the description that `fill` gives. The
+ * folder appears whole or not at all; it belongs to this thread, so that a process that is told to end can remove it.
+ *
+ * @throws UsageError for output that may not be replaced.
+ */
+export async function writeDatasetFolder<Filled extends { readonly description: object }>({ output, overwrite, parts }: DatasetOutput, fill: (folder: string) => Promise<Filled>): Promise<Filled> {
+  const pending = await atomicOutput(output, { kind: 'folder', overwrite, recognizes: (path) => recognizes(path, parts) });
+  try {
+    for (const part of parts) await mkdir(join(pending.temporary, part), { recursive: true });
+    const filled = await fill(pending.temporary);
+    await writeDescription(join(pending.temporary, 'dataset.json'), filled.description);
+    await pending.commit();
+    return filled;
+  } catch (error) {
+    await pending.discard();
+    throw error;
+  }
+}
+
+/** What all tasks wrote, part by part, under the names that the folders get. */
+export function summarizeFiles(outcomes: readonly TaskOutcome[], output: string, parts: readonly string[]): Record<string, WriteSummary> {
+  let sums: Readonly<Record<string, PartSummary>> = {};
+  for (const { values } of outcomes) sums = addFiles(sums, (values?.parts ?? {}) as unknown as Record<string, PartSummary>);
+  return Object.fromEntries(parts.map((part) => [part, { path: part === '' ? output : join(output, part), ...(sums[part] ?? { rows: 0, bytes: 0, files: 0 }) }]));
+}
+
+async function writeDescription(file: string, description: object): Promise<void> {
+  try {
+    await writeFile(file, `${JSON.stringify(description, undefined, 2)}\n`);
+  } catch (error) {
+    throw fileProblem(error, 'write', file);
+  }
+}
+
+function recognizes(path: string, parts: readonly string[]): boolean {
+  if (path === 'dataset.json') return true;
+  const part = ratingParts.find((name) => path.startsWith(`${name}/`));
+  const inside = part === undefined ? path : path.slice(part.length + 1);
+  if (part === undefined && !parts.includes('')) return false;
+  return inside === '' || isDatasetEntry(inside);
+}

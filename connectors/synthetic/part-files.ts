@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import type { ParquetFileWriter } from '../parquet/backend.ts';
+import { parquetBackend } from '../parquet/backends.ts';
+import type { PartSummary } from './part-summary.ts';
+
+/** A batch and the folder of the data set that it belongs to: "train", "test", or "" for the data set itself. */
+export interface FolderBatch {
+  readonly part: string;
+  readonly batch: RecordBatch;
+}
+
+export interface PartFileOptions {
+  /** Of the data set; it has a folder for each part already. */
+  readonly folder: string;
+  readonly parts: readonly string[];
+  /** Every part gets a file of this number, if only without rows. */
+  readonly number: number;
+  readonly schema: Schema;
+  /** Called before every batch with the rows written since the last call; true ends the work. */
+  readonly stop: (rows: number) => boolean;
+}
+
+const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
+
+/**
+ * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped, as after an error: then the
+ * files are incomplete, and removing them is up to whoever owns the folder.
+ */
+export async function writePartFiles(batches: AsyncIterable<FolderBatch>, options: PartFileOptions): Promise<Record<string, PartSummary> | undefined> {
+  const { folder, parts, number, schema, stop } = options;
+  const backend = await parquetBackend();
+  const name = `part-${String(number).padStart(5, '0')}.parquet`;
+  const open = new Map<string, ParquetFileWriter>();
+  const written = new Map<string, PartSummary>();
+  let rows = 0;
+  try {
+    for (const part of parts) open.set(part, await backend.create(join(folder, part, name), schema, writeOptions));
+    for await (const { part, batch } of batches) {
+      if (stop(rows)) return undefined;
+      const writer = open.get(part);
+      if (writer === undefined) throw new Error(`no part named "${part}"`);
+      await writer.write(batch);
+      rows = batch.numRows;
+    }
+    if (stop(rows)) return undefined;
+    for (const [part, writer] of open) {
+      written.set(part, { ...(await writer.close()), files: 1 });
+      open.delete(part);
+    }
+    return Object.fromEntries(written);
+  } finally {
+    for (const writer of open.values()) await writer.abort();
+  }
+}
