@@ -1,12 +1,13 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import { UsageError } from '../engine/errors.ts';
 import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet-sink.ts';
-import { UsageError } from '../engine/errors.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/random-split.ts';
 import { TimeSplit } from '../operators/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/times.ts';
+import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
 import { timeCuts } from './time-cuts.ts';
 
@@ -78,21 +79,8 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     const schema = await this.schema();
     requireTimes(schema, timestampCol);
     if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
-    this.requireReplayable('a time split by weights');
+    requireReplayable(this, 'a time split by weights');
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
-  }
-
-  /** Throws UsageError naming what needs to read the rows more than once, when they can be read only once. */
-  requireReplayable(purpose: string): void {
-    if (rootSource(this.plan).replayable) return;
-    throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
-      advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
-    });
-  }
-
-  #parts(column: string, cuts: readonly number[]): Dataset[] {
-    const ends = [undefined, ...cuts, undefined];
-    return ends.slice(1).map((to, i) => this.pipe(new TimeSplit(column, { from: ends[i], to })));
   }
 
   /** Runs the plan; `columns` lets sources prune the others. */
@@ -122,5 +110,10 @@ export class Dataset implements AsyncIterable<RecordBatch> {
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
       },
     };
+  }
+
+  #parts(column: string, cuts: readonly number[]): Dataset[] {
+    const ends = [undefined, ...cuts, undefined];
+    return ends.slice(1).map((to, i) => this.pipe(new TimeSplit(column, { from: ends[i], to })));
   }
 }

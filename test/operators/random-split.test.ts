@@ -52,6 +52,22 @@ describe('random-split', () => {
     expect(() => session.from(ratingBatches(rows)).randomSplit([1, 0])).toThrow('split weights must be positive');
   });
 
+  it('folds into k disjoint test sets that cover everything, each beside its complement', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const folds = session.from(ratingBatches(shuffled(rows, 4), 700)).kFold(5, { seed: 3 });
+    const all = (await rowsOfAll()).sort();
+    const tests = await Promise.all(folds.map(async ({ test }) => rowsOf(test)));
+    expect(tests.flat().sort()).toEqual(all);
+    for (const [i, { train }] of folds.entries()) expect([...(await rowsOf(train)), ...tests[i]].sort()).toEqual(all);
+    const parts = session.from(ratingBatches(rows)).randomSplit([1, 1, 1, 1, 1], { seed: 3 });
+    expect((await rowsOf(parts[2])).sort()).toEqual(tests[2].sort());
+  });
+
+  it.each([1, 2.5, 1001, Number.NaN])('refuses %s folds', async (k) => {
+    await using session = await Session.create({ workers: 1 });
+    expect(() => session.from(ratingBatches(rows)).kFold(k)).toThrow(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
+  });
+
   async function rowsOfAll(): Promise<string[]> {
     await using session = await Session.create({ workers: 1 });
     return rowsOf(session.from(ratingBatches(rows)));

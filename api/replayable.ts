@@ -1,0 +1,11 @@
+import { UsageError } from '../engine/errors.ts';
+import { rootSource } from '../engine/logical-plan.ts';
+import type { Dataset } from './dataset.ts';
+
+/** Throws UsageError naming what reads the rows more than once, when they can be read only once. */
+export function requireReplayable({ plan }: Dataset, purpose: string): void {
+  if (rootSource(plan).replayable) return;
+  throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
+    advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+  });
+}
