@@ -3,8 +3,18 @@
  * ARCHITECTURE.md for how the parts fit together.
  */
 export { ALS, ExplainedPlan, type AlsOptions, type FitOptions } from './api/als.ts';
-export { Dataset } from './api/dataset.ts';
+export {
+  type CrossValidation,
+  type CrossValidationMetric,
+  type CrossValidationResult,
+  CrossValidator,
+  type CrossValidatorOptions,
+  type Estimator,
+  type FoldErrors,
+} from './api/cross-validator.ts';
+export { Dataset, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
+export { paramGrid } from './api/param-grid.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
 export { ParquetSink, type ParquetSinkOptions, type WriteSummary } from './connectors/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet-source.ts';
@@ -17,3 +27,4 @@ export { batchStream, type BatchStream } from './engine/stream.ts';
 export type { AlsIteration } from './operators/als.ts';
 export type { AlsParams } from './operators/als-params.ts';
 export type { Evaluation } from './operators/evaluate.ts';
+export type { SplitOptions } from './operators/random-split.ts';
