@@ -110,6 +110,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   private async openStandard(): Promise<Opened<Layout>> {
     this.standard = await this.format.open(STANDARD_STREAM);
     const { layout } = this.standard;
+    requireDistinctNames(layout.schema, 'stdin');
     return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [], schema: layout.schema };
   }
 
@@ -125,8 +126,12 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     const stored = commonSchema(files.map(({ file }, index) => ({ file, schema: layouts[index].schema })));
     const own = new Set(stored.fields.map(({ name }) => name));
     const added = partitionColumns.filter(({ name }) => !own.has(name));
-    const duplicate = stored.fields.find(({ name }, index) => stored.fields.findIndex((field) => field.name === name) !== index);
-    if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file: files[0].file, column: duplicate.name });
+    requireDistinctNames(stored, files[0].file);
     return { files: files.map((file, index) => ({ file, layout: layouts[index] })), partitionColumns: added, schema: new Schema([...stored.fields, ...added.map(partitionField)]) };
   }
+}
+
+function requireDistinctNames({ fields }: Schema, file: string): void {
+  const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
+  if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
 }

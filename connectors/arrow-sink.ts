@@ -1,0 +1,89 @@
+import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
+import type { RecordBatchWriter, Schema } from 'apache-arrow';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Sink } from '../engine/operator.ts';
+import type { BatchStream } from '../engine/stream.ts';
+import { KeptBytes } from './arrow/kept-bytes.ts';
+import { ByteOutput, requireFileName } from './byte-output.ts';
+import type { WriteSummary } from './parquet-sink.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { writeBatches } from './write-batches.ts';
+import type { BatchEncoder } from './write-batches.ts';
+
+export interface ArrowSinkOptions {
+  /** IPC file or stream; default a stream for stdout and .arrows, else a file. */
+  readonly format?: 'file' | 'stream';
+  /** Replace a file that is there. */
+  readonly overwrite?: boolean;
+}
+
+/** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears when it is complete. */
+export class ArrowSink implements Sink<WriteSummary> {
+  readonly name = 'arrow-sink';
+  private readonly path: string;
+  private readonly format: 'file' | 'stream';
+  private readonly overwrite: boolean | undefined;
+
+  constructor(path: string, options: ArrowSinkOptions = {}) {
+    requireFileName(path);
+    this.path = path;
+    this.format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
+    this.overwrite = options.overwrite;
+  }
+
+  describe(): JsonObject {
+    return { path: this.path, format: this.format, ...(this.overwrite && { overwrite: true }) };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  /** Throws UsageError when the output may not be written, before any work is done. */
+  async check(): Promise<void> {
+    await ByteOutput.check(this.path, this.overwrite);
+  }
+
+  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite });
+    const writer = this.format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
+    const rows = await writeBatches(input, output, new IpcEncoder(writer, input.schema), ctx);
+    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+  }
+}
+
+/** apache-arrow's writer with a queue that keeps what is written until it is asked for. */
+class IpcEncoder implements BatchEncoder {
+  private readonly writer: RecordBatchWriter;
+  private readonly schema: Schema;
+  private readonly queue = new KeptBytes();
+
+  constructor(writer: RecordBatchWriter, schema: Schema) {
+    this.writer = writer;
+    this.schema = schema;
+  }
+
+  begin(): Uint8Array {
+    this.writer.reset(this.queue, this.schema);
+    return this.queue.take();
+  }
+
+  batch(batch: RecordBatch): Uint8Array {
+    // Under the very schema that was written: another one would make the writer begin again.
+    this.writer.write(new RecordBatch(this.schema, batch.data));
+    return this.queue.take();
+  }
+
+  end(): Uint8Array {
+    this.writer.finish();
+    return this.queue.take();
+  }
+}
+
+/** With the schema in front as well, as the format has it, so that the file can be read from a pipe. */
+class SequentialFileWriter extends RecordBatchFileWriter {
+  protected override _writeSchema(schema: Schema): this {
+    super._writeSchema(schema);
+    return this._writeMessage(Message.from(schema));
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Checks that a message's metadata (a FlatBuffer) points nowhere outside of itself, before apache-arrow walks it: its
+ * reader takes what is out of bounds for zeros or for lengths of any size. A table's fields by slot, as in Message.fbs,
+ * Schema.fbs:
+ */
+type Kind =
+  | { readonly bytes: number }
+  | { readonly text: true }
+  /** A vector of inline values of that many bytes. */
+  | { readonly values: number }
+  | { readonly table: () => Table }
+  | { readonly tables: () => Table }
+  /** The table's kind stands in the slot before it. */
+  | { readonly union: (type: number) => Table | undefined };
+type Table = readonly Kind[];
+
+const text: Kind = { text: true };
+const scalar = (bytes: number): Kind => ({ bytes });
+const keyValue: Table = [text, text];
+const integer: Table = [scalar(4), scalar(1)];
+const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
+const compression: Table = [scalar(1), scalar(1)];
+const recordBatch: Table = [scalar(8), { values: 16 }, { values: 16 }, { table: () => compression }, { values: 8 }];
+const dictionaryBatch: Table = [scalar(8), { table: () => recordBatch }, scalar(1)];
+const schema: Table = [scalar(2), { tables: () => field }, { tables: () => keyValue }, { values: 8 }];
+const types: Readonly<Record<number, Table>> = {
+  2: integer,
+  3: [scalar(2)],
+  7: [scalar(4), scalar(4), scalar(4)],
+  8: [scalar(2)],
+  9: [scalar(2), scalar(4)],
+  10: [scalar(2), text],
+  11: [scalar(2)],
+  14: [scalar(2), { values: 4 }],
+  15: [scalar(4)],
+  16: [scalar(4)],
+  17: [scalar(1)],
+  18: [scalar(2)],
+};
+const field: Table = [text, scalar(1), scalar(1), { union: (type) => types[type] ?? [] }, { table: () => dictionaryEncoding }, { tables: () => field }, { tables: () => keyValue }];
+const headers: Readonly<Record<number, Table>> = { 1: schema, 2: dictionaryBatch, 3: recordBatch };
+const message: Table = [scalar(2), scalar(1), { union: (type) => headers[type] }, scalar(8), { tables: () => keyValue }];
+
+const footer: Table = [scalar(2), { table: () => schema }, { values: 24 }, { values: 24 }, { tables: () => keyValue }];
+
+/** The same for a file's footer. */
+export function verifyFooter(bytes: Uint8Array): void {
+  new Verifier(bytes).root(footer);
+}
+
+/** Throws Error that says what is wrong. */
+export function verifyMetadata(bytes: Uint8Array): void {
+  new Verifier(bytes).root(message);
+}
+
+class Verifier {
+  private readonly view: DataView;
+  /** Tables may be shared, and damage can make them share in a circle: there are no more than there is room for. */
+  private left: number;
+
+  constructor(bytes: Uint8Array) {
+    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.left = bytes.length / 4;
+  }
+
+  root(shape: Table): void {
+    this.table(this.offset(0), shape, 0);
+  }
+
+  private table(at: number, shape: Table, depth: number): void {
+    if (this.left-- < 0 || depth > 64) throw new Error('its tables contain each other');
+    this.inside(at, 4);
+    const slots = at - this.view.getInt32(at, true);
+    this.inside(slots, 4);
+    const length = this.view.getUint16(slots, true);
+    this.inside(slots, Math.max(4, length));
+    shape.forEach((kind, index) => {
+      const slot = (position: number) => (4 + 2 * position + 2 <= length ? this.view.getUint16(slots + 4 + 2 * position, true) : 0);
+      const place = slot(index);
+      if (place === 0) return;
+      const type = 'union' in kind && slot(index - 1) !== 0 ? this.byte(at + slot(index - 1)) : 0;
+      this.value(at + place, kind, type, depth);
+    });
+  }
+
+  private value(at: number, kind: Kind, type: number, depth: number): void {
+    if ('bytes' in kind) this.inside(at, kind.bytes);
+    else if ('text' in kind) this.vector(at, 1);
+    else if ('values' in kind) this.vector(at, kind.values);
+    else if ('table' in kind) this.table(this.offset(at), kind.table(), depth + 1);
+    else if ('tables' in kind) {
+      const { first, length } = this.vector(at, 4);
+      for (let i = 0; i < length; i++) this.table(this.offset(first + 4 * i), kind.tables(), depth + 1);
+    } else {
+      const shape = kind.union(type);
+      if (shape === undefined) throw new Error(`it is of an unknown kind (${type})`);
+      this.table(this.offset(at), shape, depth + 1);
+    }
+  }
+
+  private vector(at: number, bytes: number): { first: number; length: number } {
+    const start = this.offset(at);
+    this.inside(start, 4);
+    const length = this.view.getUint32(start, true);
+    this.inside(start + 4, length * bytes);
+    return { first: start + 4, length };
+  }
+
+  private offset(at: number): number {
+    this.inside(at, 4);
+    return at + this.view.getUint32(at, true);
+  }
+
+  private byte(at: number): number {
+    this.inside(at, 1);
+    return this.view.getUint8(at);
+  }
+
+  private inside(at: number, bytes: number): void {
+    if (at < 0 || at + bytes > this.view.byteLength) throw new Error(`it points to ${at}..${at + bytes} of ${this.view.byteLength} bytes`);
+  }
+}
