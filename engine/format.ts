@@ -6,26 +6,23 @@ export function formatCount(count: number): string {
 
 /** Bytes in binary units: "1.5 MiB". */
 export function formatBytes(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let value = bytes;
-  let unit = 0;
-  while (value >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    unit++;
-  }
-  return unit === 0 ? `${bytes} B` : `${value.toFixed(1)} ${units[unit]}`;
+  return scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);
 }
 
 /** Floating-point operations: "74.9 GFLOP". */
 export function formatFlops(flops: number): string {
-  const units = ['FLOP', 'kFLOP', 'MFLOP', 'GFLOP', 'TFLOP', 'PFLOP'];
-  let value = flops;
+  return scaled(flops, 1000, ['FLOP', 'kFLOP', 'MFLOP', 'GFLOP', 'TFLOP', 'PFLOP']);
+}
+
+/** The value in the largest unit that leaves it at least 1; whole in the smallest. */
+function scaled(value: number, step: number, units: readonly string[]): string {
   let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) {
-    value /= 1000;
+  let rest = value;
+  while (rest >= step && unit < units.length - 1) {
+    rest /= step;
     unit++;
   }
-  return `${value.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}`;
+  return `${rest.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}`;
 }
 
 export function formatMilliseconds(milliseconds: number): string {

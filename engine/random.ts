@@ -10,7 +10,7 @@
 const GOLDEN = 0x9e3779b9;
 
 /** MurmurHash3's fmix32: u32 -> u32, one to one. */
-function finalize(h: number): number {
+export function finalize(h: number): number {
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35);
   return (h ^ (h >>> 16)) >>> 0;

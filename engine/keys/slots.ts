@@ -1,3 +1,5 @@
+import { finalize } from '../random.ts';
+
 /**
  * The slots of an open-addressing table: number + 1 of the key in each slot, 0 for an empty one. Twice as many slots as
  * keys at least, a power of two, so a probe ends after one or two steps.
@@ -19,10 +21,7 @@ export class Slots {
   }
 }
 
-/** Spreads 32 bits over all bits (the finalizer of MurmurHash3, public domain). */
+/** Spreads 32 bits over all bits, as a signed number. */
 export function spread(bits: number): number {
-  let h = bits;
-  h = Math.imul(h ^ (h >>> 16), 0x85eb_ca6b);
-  h = Math.imul(h ^ (h >>> 13), 0xc2b2_ae35);
-  return h ^ (h >>> 16);
+  return finalize(bits) | 0;
 }
