@@ -26,7 +26,7 @@ export interface DatasetPathOptions {
 }
 
 /**
- * Turns what a user names into files: a file; a folder of part files, at any depth; a glob; several of them.
+ * Turns what a user names into files: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of them.
  * Names that start with "_" or "." are no data (_SUCCESS, .crc). A file that is named twice is read once.
  * The order is that of the paths' segments, whatever the file system says.
  */
@@ -36,14 +36,21 @@ export async function resolveDataset(paths: string | readonly string[], options:
   const found = new Map<string, DatasetFile>();
   for (const path of named) {
     for (const file of await resolveOne(path, options)) {
-      if (!found.has(resolve(file.file))) found.set(resolve(file.file), file);
+      const identity = isUrl(file.file) ? file.file : resolve(file.file);
+      if (!found.has(identity)) found.set(identity, file);
     }
   }
   const files = [...found.values()].sort((a, b) => comparePaths(a.file, b.file));
   return { files, partitionColumns: partitionColumns(files) };
 }
 
+/** Whether a path names a file on a web server. */
+export function isUrl(path: string): boolean {
+  return /^https?:\/\//i.test(path);
+}
+
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
+  if (isUrl(path)) return [{ file: path, partitions: {} }];
   const kind = await kindOf(path);
   if (kind === 'file') return [{ file: path, partitions: {} }];
   if (kind === 'folder') {
@@ -114,8 +121,8 @@ function emptyFolder(file: string, { extensions }: DatasetPathOptions): DataErro
 }
 
 function comparePaths(a: string, b: string): number {
-  const left = resolve(a).split(sep);
-  const right = resolve(b).split(sep);
+  const left = isUrl(a) ? a.split('/') : resolve(a).split(sep);
+  const right = isUrl(b) ? b.split('/') : resolve(b).split(sep);
   for (let i = 0; i < Math.min(left.length, right.length); i++) {
     if (left[i] !== right[i]) return left[i] < right[i] ? -1 : 1;
   }

@@ -1,26 +1,28 @@
-import type { FileHandle } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
+import type { RandomAccess } from '../random-access.ts';
 
 /** Counts what a file's blob was asked for, so that tests and benches measure work and not only time. */
 export interface FetchCounter {
   fetches: number;
   bytes: number;
+  /** What a read failed with: the decoder itself breaks down on it without saying why. */
+  failure?: unknown;
 }
 
 /**
- * A Blob over an open file: the decoder asks for slices, and only those are read. Its owner closes the handle.
+ * A Blob over an open file, of the disk or of a web server: the decoder asks for slices, and only those are read. Its owner closes the handle.
  * Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
  */
 export class FileBlob extends Blob {
-  private readonly handle: FileHandle;
+  private readonly handle: RandomAccess;
   private readonly file: string;
   private readonly start: number;
   private readonly end: number;
   override readonly size: number;
   private readonly counter: FetchCounter;
 
-  constructor(handle: FileHandle, file: string, start: number, end: number, counter: FetchCounter = { fetches: 0, bytes: 0 }) {
+  constructor(handle: RandomAccess, file: string, start: number, end: number, counter: FetchCounter = { fetches: 0, bytes: 0 }) {
     super([]);
     this.handle = handle;
     this.file = file;
@@ -43,7 +45,10 @@ export class FileBlob extends Blob {
     let done = 0;
     while (done < bytes.length) {
       const bytesRead = await this.readInto(bytes, done);
-      if (bytesRead === 0) throw new DataError('the file became shorter while it was read', { phase: 'read', file: this.file });
+      if (bytesRead === 0) {
+        this.counter.failure = new DataError('the file became shorter while it was read', { phase: 'read', file: this.file });
+        throw this.counter.failure;
+      }
       done += bytesRead;
     }
     return bytes.buffer;
@@ -53,7 +58,8 @@ export class FileBlob extends Blob {
     try {
       return (await this.handle.read(bytes, done, bytes.length - done, this.start + done)).bytesRead;
     } catch (error) {
-      throw fileProblem(error, 'read', this.file);
+      this.counter.failure = fileProblem(error, 'read', this.file);
+      throw this.counter.failure;
     }
   }
 }

@@ -1,7 +1,7 @@
-import { open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
+import { openRandomAccess } from '../random-access.ts';
+import type { RandomAccess } from '../random-access.ts';
 import { decodeFooter, FooterProblem } from './footer.ts';
 import type { Footer } from './footer.ts';
 
@@ -10,9 +10,9 @@ import type { Footer } from './footer.ts';
  * column chunk lies inside the file. Throws DataError that names the file.
  */
 export async function readFooter(file: string): Promise<Footer> {
-  let handle: FileHandle | undefined;
+  let handle: RandomAccess | undefined;
   try {
-    handle = await open(file, 'r');
+    handle = await openRandomAccess(file);
     return await readFooterOf(handle, file);
   } catch (error) {
     throw fileProblem(error, 'read', file);
@@ -22,7 +22,7 @@ export async function readFooter(file: string): Promise<Footer> {
 }
 
 /** Reads and checks the footer of an open file. */
-export async function readFooterOf(handle: FileHandle, file: string): Promise<Footer> {
+export async function readFooterOf(handle: RandomAccess, file: string): Promise<Footer> {
   const broken = (summary: string, advice?: string) => new DataError(summary, { phase: 'read', file, advice });
   const { size } = await handle.stat();
   if (size === 0) throw broken('the file is empty (0 bytes), not even a Parquet footer');
@@ -47,7 +47,7 @@ export async function readFooterOf(handle: FileHandle, file: string): Promise<Fo
 }
 
 /** `length` bytes from `position`; throws DataError when the file ends before. */
-export async function readExactly(handle: FileHandle, file: string, position: number, length: number): Promise<Uint8Array> {
+export async function readExactly(handle: RandomAccess, file: string, position: number, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
   let done = 0;
   while (done < length) {

@@ -1,10 +1,10 @@
-import { open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from '../file-problem.ts';
+import { openRandomAccess } from '../random-access.ts';
+import type { RandomAccess } from '../random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
 import { FileBlob } from './file-blob.ts';
@@ -22,12 +22,12 @@ export const parquetWasmBackend: ParquetBackend = {
 };
 
 async function openFile(file: string): Promise<WasmFileReader> {
-  let handle: FileHandle | undefined;
+  let handle: RandomAccess | undefined;
   const instance = WasmInstance.take();
+  const counter: FetchCounter = { fetches: 0, bytes: 0 };
   try {
-    handle = await open(file, 'r');
+    handle = await openRandomAccess(file);
     const footer = await readFooterOf(handle, file);
-    const counter: FetchCounter = { fetches: 0, bytes: 0 };
     const blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
     const parquet = await instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
     const stored = instance.guardSync(() => tableFromIPC(parquet.schema().intoIPCStream()).schema);
@@ -37,7 +37,7 @@ async function openFile(file: string): Promise<WasmFileReader> {
   } catch (error) {
     await handle?.close();
     instance[Symbol.dispose]();
-    throw problem(error, file);
+    throw problem(counter.failure ?? error, file);
   }
 }
 
@@ -47,12 +47,12 @@ class WasmFileReader implements ParquetFileReader {
   readonly counter: FetchCounter;
   /** The columns as they come from the decoder, before strings are made plain. */
   private readonly stored: Schema;
-  private readonly handle: FileHandle;
+  private readonly handle: RandomAccess;
   private readonly instance: WasmInstance;
   private readonly parquet: ParquetFile;
   private closed = false;
 
-  constructor(info: ParquetFileInfo, stored: Schema, handle: FileHandle, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+  constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
     this.info = info;
     this.stored = stored;
     this.handle = handle;
@@ -75,7 +75,7 @@ class WasmFileReader implements ParquetFileReader {
           done += batch.numRows;
         }
       } catch (error) {
-        throw problem(error, file, rowGroup);
+        throw problem(this.counter.failure ?? error, file, rowGroup);
       }
       if (done !== rows) throw new DataError(`the data are damaged: ${done} rows where the footer says ${rows}`, { phase: 'read', file, rowGroup });
     }

@@ -4,7 +4,8 @@ import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
-import { DataError, FactorFlowError } from '../../engine/errors.ts';
+import { DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { isUrl } from '../dataset-path.ts';
 import { errorCode, fileProblem } from '../file-problem.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
 import { readExactly, readFooter } from './footer-file.ts';
@@ -21,6 +22,7 @@ import { checkThriftShape } from './thrift-shape.ts';
 export const parquetjsLiteBackend: ParquetBackend = {
   name: 'parquetjs-lite',
   async open(file) {
+    if (isUrl(file)) throw new UsageError('parquetjs-lite reads no URLs', { phase: 'read', file, advice: 'Use the parquet-wasm backend, or download the file first' });
     const footer = await readFooter(file);
     const schema = flatSchema(footer.schema, file);
     return new LiteFileReader(footer, { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups });

@@ -1,0 +1,95 @@
+import { fetchRange, httpProblem } from './fetch-range.ts';
+import type { FetchedRange } from './fetch-range.ts';
+
+/** Fetched when a file is opened: the size, and nearly always the whole footer. */
+const TAIL = 1 << 16;
+/** Wanted ranges that are no farther apart become one request, as long as what nobody asked for stays under a tenth. */
+const NEAR = 1 << 16;
+
+interface Wish {
+  readonly from: number;
+  readonly to: number;
+  readonly resolve: (bytes: Uint8Array) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * A file on a web server, read by ranges. The file's end stays in memory; ranges that are asked for at the same time and
+ * lie near each other are fetched together. A file that changes in between is an error.
+ */
+export class HttpFile {
+  private readonly url: string;
+  private readonly tail: FetchedRange;
+  private wishes: Wish[] = [];
+
+  private constructor(url: string, tail: FetchedRange) {
+    this.url = url;
+    this.tail = tail;
+  }
+
+  /** Throws DataError when the server has no such file or does not serve ranges. */
+  static async open(url: string): Promise<HttpFile> {
+    return new HttpFile(url, await fetchRange(url, { last: TAIL }));
+  }
+
+  async stat(): Promise<{ size: number }> {
+    return { size: this.tail.size };
+  }
+
+  async read(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }> {
+    const to = Math.min(position + length, this.tail.size);
+    if (to <= position) return { bytesRead: 0 };
+    bytes.set(await this.range(position, to), offset);
+    return { bytesRead: to - position };
+  }
+
+  async close(): Promise<void> {}
+
+  private range(from: number, to: number): Promise<Uint8Array> | Uint8Array {
+    const { start, bytes } = this.tail;
+    if (from >= start) return bytes.subarray(from - start, to - start);
+    return new Promise((resolve, reject) => {
+      // Whoever asks before this turn of the event loop ends may share a request.
+      if (this.wishes.length === 0) setImmediate(() => this.fetchWishes());
+      this.wishes.push({ from, to, resolve, reject });
+    });
+  }
+
+  private fetchWishes(): void {
+    const wishes = this.wishes;
+    this.wishes = [];
+    for (const group of groupRanges(wishes)) void this.fetchGroup(group);
+  }
+
+  private async fetchGroup(group: readonly Wish[]): Promise<void> {
+    try {
+      const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
+      const fetched = await fetchRange(this.url, range);
+      if (fetched.size !== this.tail.size || fetched.etag !== this.tail.etag) throw httpProblem(this.url, range, 'the file changed while it was read', 'Read it again');
+      if (fetched.bytes.length !== range.to - range.from) throw httpProblem(this.url, range, `the server sends ${fetched.bytes.length} bytes`);
+      for (const { from, to, resolve } of group) resolve(fetched.bytes.subarray(from - range.from, to - range.from));
+    } catch (error) {
+      for (const { reject } of group) reject(error);
+    }
+  }
+}
+
+/** Ranges to be fetched together; pure. Each group covers its ranges with few bytes that nobody asked for. */
+export function groupRanges<R extends { readonly from: number; readonly to: number }>(ranges: readonly R[]): R[][] {
+  const groups: R[][] = [];
+  let [end, wanted, unwanted] = [0, 0, 0];
+  for (const range of [...ranges].sort((a, b) => a.from - b.from || a.to - b.to)) {
+    const gap = Math.max(0, range.from - end);
+    const added = Math.max(0, range.to - Math.max(range.from, end));
+    if (groups.length > 0 && gap <= NEAR && (unwanted + gap) * 10 <= wanted + added) {
+      groups.at(-1)?.push(range);
+      [wanted, unwanted] = [wanted + added, unwanted + gap];
+    } else {
+      groups.push([range]);
+      [wanted, unwanted] = [range.to - range.from, 0];
+      end = 0;
+    }
+    end = Math.max(end, range.to);
+  }
+  return groups;
+}
