@@ -1,0 +1,31 @@
+/**
+ * Choose rank and λ by cross-validation: each combination is trained on two thirds of the ratings and measured on the
+ * other third, three times; the best one is then trained on all of them.
+ *
+ *   npm run build && node examples/04-cross-validate.ts
+ */
+import { join } from 'node:path';
+import { ALS, CrossValidator, paramGrid, Session } from 'factorflow';
+
+await using session = await Session.create();
+const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
+
+// The last tenth by time is kept apart: the error that cross-validation finds is of ratings from the same time.
+const [past, future] = await ratings.timeSplit([0.9, 0.1]);
+
+const validator = new CrossValidator({
+  estimator: (params) => new ALS({ maxIter: 8, biases: true, seed: 1, ...params }),
+  grid: paramGrid({ rank: [4, 8], regParam: [0.1, 0.2] }),
+  numFolds: 3,
+  seed: 42,
+});
+
+const { best, model } = await validator.fit(past, {
+  onEvent: (event) => {
+    if (event.type === 'note') console.log(event.text);
+  },
+});
+console.log(`best: rank ${best.params.rank}, regParam ${best.params.regParam}, RMSE ${best.rmse.toFixed(4)} over ${best.folds.length} folds`);
+
+const { rmse, pairs, coldPairs } = await model.evaluate(future);
+console.log(`RMSE ${rmse.toFixed(4)} on the ${pairs - coldPairs} later ratings whose user and film are known; ${coldPairs} are not`);
