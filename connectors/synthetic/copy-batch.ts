@@ -17,7 +17,8 @@ export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: Co
     [user.column, Math.floor(copy / item.copies) * user.span],
     [item.column, (copy % item.copies) * item.span],
   ]);
-  if (schema === batch.schema && [...shifts.values()].every((shift) => shift === 0)) return batch;
+  const sameTypes = schema.fields.every(({ type }, index) => String(type) === String(batch.schema.fields[index].type));
+  if (sameTypes && [...shifts.values()].every((shift) => shift === 0)) return batch;
   const children = schema.fields.map(({ name, type }, index) => {
     const shift = shifts.get(name);
     return shift === undefined ? batch.data.children[index] : shiftIds(batch, index, type, shift);
