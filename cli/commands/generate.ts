@@ -13,7 +13,7 @@ import { commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 const options = {
-  preset: choice({ describe: `the data set whose shape it has: ${presetNames.join(', ')}`, group: 'Required:', choices: presetNames }),
+  preset: choice({ describe: 'the data set whose shape it has', group: 'Required:', choices: presetNames }),
   from: text({ describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/', group: 'Required:' }),
   output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
   scale: decimal({ describe: 'users and ratings grow with it, items with its square root', group: 'Data:', above: 0, fallback: 1 }),
