@@ -1,0 +1,46 @@
+/** docs/cli.md: every command with its words and flags, from the definitions that the command line itself reads. */
+import type { Command } from '../../cli/command.ts';
+import { type CommandEntry, commandList } from '../../cli/command-list.ts';
+import { flagName, groups, type Option } from '../../cli/options/option.ts';
+
+const introduction = `# Command line
+
+\`factorflow <command> [flags]\`. Flags are written \`--flag value\` or \`--flag=value\`; unknown flags are errors. Every command has \`--help\`.
+
+Results go to stdout, everything else to stderr. With \`--json\` stdout holds exactly one JSON object, on one line. Exit codes:
+0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged, 130 cancelled.
+`;
+
+export async function cliPage(): Promise<string> {
+  const commands = await Promise.all(commandList.map(async (entry) => ({ entry, command: await entry.load() })));
+  const contents = commandList.map(({ name, summary }) => `| [${name}](#${name}) | ${summary} |`);
+  return [introduction, `| command | |\n|---|---|\n${contents.join('\n')}\n`, ...commands.map(({ entry, command }) => commandSection(entry, command))].join('\n');
+}
+
+function commandSection({ name, words }: CommandEntry, command: Command): string {
+  const line = ['factorflow', name, words, '[flags]'].filter((word) => word !== '').join(' ');
+  const options = Object.entries(command.options);
+  const required = options.filter(([, option]) => option.required).map(([key]) => ` --${flagName(key)} …`);
+  const examples = command.examples.map(([example, meaning]) => `    # ${meaning}\n    factorflow ${example}\n`);
+  return [
+    `## ${name}\n`,
+    `${command.summary}.\n`,
+    `\`${line.replace(' [flags]', `${required.join('')} [flags]`)}\`\n`,
+    ...(command.positionals.length === 0 ? [] : [table(['word', 'meaning'], command.positionals.map((word) => [`\`${word.name}\``, `${word.describe}${word.required ? '' : ' (optional)'}`]))]),
+    table(['flag', 'default', 'meaning'], groups.flatMap((group) => options.filter(([, option]) => option.group === group).map(([key, option]) => flagRow(key, option)))),
+    examples.join('\n'),
+    ...(command.epilog === undefined ? [] : [`${command.epilog}\n`]),
+  ].join('\n');
+}
+
+function flagRow(key: string, option: Option<unknown>): string[] {
+  const alias = option.alias === undefined ? '' : `, \`-${option.alias}\``;
+  const untold = option.choices?.some((choice) => !option.describe.includes(choice)) && (option.choices?.length ?? 0) > 1;
+  const choices = !untold ? '' : `: ${option.choices?.map((choice) => `\`${choice}\``).join(', ')}`;
+  return [`\`--${flagName(key)}\`${alias}`, option.required ? 'needed' : (option.defaultText ?? ''), `${option.describe}${choices}`];
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  return `${[line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')}\n`;
+}

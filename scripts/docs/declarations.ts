@@ -1,0 +1,143 @@
+/** Reads what a source file declares, as text: names, doc comments and signatures without bodies. */
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type ParseResult, parse } from '@babel/parser';
+
+type Statement = ParseResult['program']['body'][number];
+type Node = { readonly start?: number | null; readonly end?: number | null; readonly leadingComments?: readonly { readonly type: string; readonly value: string }[] | null };
+type ClassMember = Extract<Statement, { type: 'ClassDeclaration' }>['body']['body'][number];
+type Expression = NonNullable<Extract<Statement, { type: 'ReturnStatement' }>['argument']>;
+
+export interface Declaration {
+  readonly name: string;
+  readonly kind: 'class' | 'interface' | 'type' | 'function' | 'const';
+  /** The doc comment's text; empty where there is none. */
+  readonly doc: string;
+  /** The declaration as TypeScript, without bodies, comments of members kept. */
+  readonly code: string;
+  /** From the project's root. */
+  readonly file: string;
+}
+
+export class SourceFile {
+  readonly path: string;
+  readonly #text: string;
+  readonly #statements: readonly Statement[];
+
+  constructor(root: string, path: string) {
+    this.path = path;
+    this.#text = readFileSync(join(root, path), 'utf8');
+    this.#statements = parse(this.#text, { sourceType: 'module', plugins: ['typescript'] }).program.body;
+  }
+
+  /** The names that the file exports from other files, in order. */
+  reexports(): { readonly name: string; readonly from: string }[] {
+    return this.#statements.flatMap((statement) => {
+      if (statement.type !== 'ExportNamedDeclaration' || !statement.source) return [];
+      const from = join(dirname(this.path), statement.source.value);
+      return statement.specifiers.map((specifier) => ({ name: nameOf('exported' in specifier ? specifier.exported : specifier), from }));
+    });
+  }
+
+  /** The file of the project that a name is imported from. */
+  importOf(name: string): string | undefined {
+    for (const statement of this.#statements) {
+      if (statement.type !== 'ImportDeclaration' || !statement.source.value.startsWith('.')) continue;
+      if (statement.specifiers.some((specifier) => specifier.local.name === name)) return join(dirname(this.path), statement.source.value);
+    }
+    return undefined;
+  }
+
+  /** Throws when the file declares no such name. */
+  declaration(name: string): Declaration {
+    const found = this.find(name);
+    if (found === undefined) throw new Error(`${this.path} declares no ${name}`);
+    return found;
+  }
+
+  find(name: string): Declaration | undefined {
+    for (const statement of this.#statements) {
+      const inner = statement.type === 'ExportNamedDeclaration' ? statement.declaration : statement;
+      const described = inner && this.#describe(inner as Statement, name);
+      if (described) return { name, doc: docOf(statement), file: this.path, ...described };
+    }
+    return undefined;
+  }
+
+  #describe(node: Statement, name: string): Pick<Declaration, 'kind' | 'code'> | undefined {
+    if (node.type === 'VariableDeclaration') {
+      const [declarator] = node.declarations;
+      if (declarator.id.type !== 'Identifier' || declarator.id.name !== name) return undefined;
+      return { kind: 'const', code: `const ${this.#slice(declarator)};` };
+    }
+    if (!('id' in node) || !node.id || !('name' in node.id) || node.id.name !== name) return undefined;
+    if (node.type === 'ClassDeclaration') return { kind: 'class', code: this.#classText(node) };
+    if (node.type === 'TSInterfaceDeclaration') return { kind: 'interface', code: this.#slice(node) };
+    if (node.type === 'TSTypeAliasDeclaration') return { kind: 'type', code: this.#slice(node) };
+    if (node.type === 'FunctionDeclaration') return { kind: 'function', code: `${this.#slice(node, node.body)};` };
+    return undefined;
+  }
+
+  #classText(node: Extract<Statement, { type: 'ClassDeclaration' }>): string {
+    const members = node.body.body.filter(isPublic).map((member) => commented(member, this.#memberText(member)));
+    return `${this.#slice(node, node.body)} {\n${members.map((text) => indented(text)).join('\n')}\n}`;
+  }
+
+  #memberText(member: ClassMember): string {
+    if (member.type !== 'ClassMethod') return this.#slice(member);
+    const [only] = member.body.body;
+    const parts = member.kind === 'get' && only?.type === 'ReturnStatement' && only.argument ? this.#objectText(only.argument) : undefined;
+    const head = this.#slice(member, member.body).replace(/^(static )?async \*?/, '$1');
+    return parts === undefined ? `${head};` : `${head}: ${parts};`;
+  }
+
+  /** An object of functions, as `get read()` gives it: each with its comment and signature. */
+  #objectText(node: Expression): string | undefined {
+    if (node.type !== 'ObjectExpression') return undefined;
+    const parts = node.properties.map((property) => {
+      if (property.type !== 'ObjectProperty' || property.value.type !== 'ArrowFunctionExpression') throw new Error(`${this.path}: what a getter gives is functions by name`);
+      const signature = this.#slice(property.value, property.value.body).replace(/\s*=>$/, '');
+      return indented(commented(property, `${this.#slice(property.key)}${signature.replace(/^async /, '')};`));
+    });
+    return `{\n${parts.join('\n')}\n}`;
+  }
+
+  /** The text of a node, or of what comes before one of its parts, without the indentation that its first line has. */
+  #slice(node: Node, before?: Node): string {
+    const start = node.start ?? 0;
+    const line = this.#text.slice(this.#text.lastIndexOf('\n', start) + 1, start);
+    const indentation = /^ */.exec(line)?.[0] ?? '';
+    return this.#text.slice(start, before?.start ?? node.end ?? undefined).trimEnd().replaceAll(`\n${indentation}`, '\n');
+  }
+}
+
+function isPublic(member: ClassMember): boolean {
+  if (member.type === 'ClassPrivateProperty' || member.type === 'ClassPrivateMethod' || member.type === 'StaticBlock') return false;
+  return !('accessibility' in member) || member.accessibility === undefined || member.accessibility === null || member.accessibility === 'public';
+}
+
+function nameOf(node: { readonly type: string; readonly name?: unknown; readonly value?: unknown }): string {
+  return String(node.name ?? node.value);
+}
+
+function lastComment(node: Node): string | undefined {
+  const comment = node.leadingComments?.at(-1);
+  return comment?.type === 'CommentBlock' && comment.value.startsWith('*') ? comment.value : undefined;
+}
+
+/** A doc comment without its stars. */
+function docOf(node: Node): string {
+  const lines = (lastComment(node) ?? '').slice(1).split('\n');
+  return lines.map((line) => line.replace(/^\s*\* ?/, '').trimEnd()).join('\n').trim();
+}
+
+/** Code below its doc comment, both from the first column. */
+function commented(node: Node, code: string): string {
+  const comment = lastComment(node);
+  if (comment === undefined) return code;
+  return `/*${comment.replaceAll(/\n\s*(?=\*)/g, '\n ').replace(/\n\s*$/, '\n ')}*/\n${code}`;
+}
+
+function indented(text: string): string {
+  return text.split('\n').map((line) => `  ${line}`).join('\n');
+}

@@ -1,0 +1,14 @@
+import { apiPage } from './api-page.ts';
+import { cliPage } from './cli-page.ts';
+import { performancePage } from './performance-page.ts';
+
+const note = '<!-- Written by `npm run docs`; changes made here by hand are lost. -->\n\n';
+
+/** The pages of docs/ that are made from the sources: content by path from the project's root. */
+export async function generatedPages(root: string): Promise<Readonly<Record<string, string>>> {
+  return {
+    'docs/api.md': note + apiPage(root),
+    'docs/cli.md': note + (await cliPage()),
+    'docs/performance.md': note + performancePage(root),
+  };
+}

@@ -1,0 +1,93 @@
+/** What the Markdown says must be so: generated pages are current, links lead somewhere, command lines and imports are real. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { parseArguments } from '../../cli/parse-arguments.ts';
+import { SourceFile } from '../../scripts/docs/declarations.ts';
+import { generatedPages } from '../../scripts/docs/pages.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const pages = globSync(['*.md', 'docs/**/*.md', 'bench/**/*.md', 'examples/**/*.md'], { cwd: root }).sort();
+const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
+
+/** Written where the benches run; a checkout may lack it. */
+const results = 'bench/RESULTS.md';
+
+describe('the generated pages', async () => {
+  const generated = Object.entries(await generatedPages(root));
+
+  it.each(generated)('%s is current (npm run docs)', (path, content) => {
+    expect(textOf(path) === content, `${path} is stale: run npm run docs`).toBe(true);
+  });
+
+  it('tell of every command and every exported name', () => {
+    const [api, cli] = [textOf('docs/api.md'), textOf('docs/cli.md')];
+    for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan']) expect(cli).toContain(`\n## ${command}\n`);
+    for (const { name } of new SourceFile(root, 'index.ts').reexports()) expect(api).toContain(`\n### ${name}\n`);
+  });
+});
+
+describe('links', () => {
+  it.each(pages)('of %s lead to files and headings', (page) => {
+    const links = [...withoutCode(textOf(page)).matchAll(/\]\((?![a-z]+:)([^)\s]+)\)/g)].map((match) => match[1]);
+    const broken = links.filter((link) => {
+      const [path, anchor] = link.split('#');
+      const target = path === '' ? page : relative(root, resolve(root, dirname(page), path));
+      if (target === results && !existsSync(join(root, target))) return false;
+      if (target.startsWith('..') || !existsSync(join(root, target))) return true;
+      return anchor !== undefined && !headings(textOf(target)).includes(anchor);
+    });
+    expect(broken).toEqual([]);
+  });
+});
+
+describe('command lines', () => {
+  const lines = pages.flatMap((page) => commandLines(textOf(page)).map((line) => [page, line] as const));
+
+  it('are found', () => {
+    expect(lines.length).toBeGreaterThan(30);
+    expect(commandLines('    $ factorflow train "a b" --rank 8   # why\n\n`factorflow doctor`, `factorflow <command>`')).toEqual(['factorflow train "a b" --rank 8', 'factorflow doctor']);
+  });
+
+  it.each(lines)('%s: %s', async (_, line) => {
+    const request = await parseArguments(words(line).slice(1));
+    if (request.kind === 'text') return;
+    const { config: _config, ...flags } = request.raw.flags;
+    request.command.prepare({ ...request.raw, flags });
+  });
+
+  it('with a flag that is not there would be found out', async () => {
+    await expect(parseArguments(words('factorflow train ratings/ --model-dir m --rnak 8').slice(1))).rejects.toThrow('unknown flag --rnak');
+  });
+});
+
+describe('TypeScript on the pages', () => {
+  const exported = new SourceFile(root, 'index.ts').reexports().map(({ name }) => name);
+
+  it.each(pages)('of %s imports names that there are', (page) => {
+    const imports = [...textOf(page).matchAll(/import (?:type )?\{([^}]*)\} from 'factorflow'/g)];
+    const names = imports.flatMap((match) => match[1].split(',').map((name) => name.replace(/\btype\b/, '').trim()));
+    expect(names.filter((name) => !exported.includes(name))).toEqual([]);
+  });
+});
+
+function withoutCode(text: string): string {
+  return text.replaceAll(/^```.*?^```/gms, '').replaceAll(/`[^`\n]*`/g, '');
+}
+
+/** The anchors that GitHub gives headings. */
+function headings(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map((match) => match[1].toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'));
+}
+
+/** Lines of code blocks that begin with the program's name, and spans of code that do and leave nothing open. */
+function commandLines(text: string): string[] {
+  const blocks = [...text.matchAll(/^ *(?:\$ )?(factorflow .*)$/gm)].map((match) => match[1].replace(/\s+#.*$/, '').trim());
+  const spans = [...text.matchAll(/`(factorflow [a-z][^`\n]*)`/g)].map((match) => match[1]).filter((line) => !/[<[…]/.test(line));
+  return [...blocks, ...spans];
+}
+
+/** As a shell takes a line apart: quotes keep words together. */
+function words(line: string): string[] {
+  return [...line.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map((match) => match[1] ?? match[2] ?? match[3]);
+}
