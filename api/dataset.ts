@@ -4,6 +4,9 @@ import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInt
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet-sink.ts';
+import { FindLastRatings } from '../operators/last-ratings.ts';
+import { LeaveLastOut } from '../operators/leave-last-out.ts';
+import { pairColumns, type PairOptions } from '../operators/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/random-split.ts';
 import { TimeSplit } from '../operators/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/times.ts';
@@ -81,6 +84,22 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
     requireReplayable(this, 'a time split by weights');
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
+  }
+
+  /**
+   * Tests on the last rating of every user and trains on the others. The rating of a user with a single one is trained on;
+   * of several at a user's last time a hash of the item picks one. Reads users, items and times once beforehand; keeps one
+   * time a user in memory. Columns of users and items default to the first two that can be ids.
+   */
+  async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
+    const { timestampCol: timestamp = 'timestamp', user: userCol, item: itemCol, ...run } = options;
+    const schema = await this.schema();
+    requireTimes(schema, timestamp);
+    const [user, item] = pairColumns(schema, { user: userCol, item: itemCol });
+    requireReplayable(this, 'leaving the last ratings out');
+    const columns = { user, item, timestamp };
+    const last = await runInto(this.plan, new FindLastRatings(columns), this.session.context(run));
+    return { train: this.pipe(new LeaveLastOut(columns, last, 'others')), test: this.pipe(new LeaveLastOut(columns, last, 'last')) };
   }
 
   /** Runs the plan; `columns` lets sources prune the others. */

@@ -1,19 +1,16 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { DataError, UsageError } from '../engine/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../engine/keys/arrow-keys.ts';
 import { keyHashes } from '../engine/keys/key-hash.ts';
 import type { Operator } from '../engine/operator.ts';
 import { mix32 } from '../engine/random.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
-import { columnNames, fieldOf } from './columns.ts';
+import { pairColumns, type PairOptions } from './pair-columns.ts';
 import { takeRows } from './take-rows.ts';
 
-export interface SplitOptions {
+export interface SplitOptions extends PairOptions {
   readonly seed: number;
-  /** Columns whose values decide a row's part; by default the first two columns that can be ids. */
-  readonly user?: string;
-  readonly item?: string;
 }
 
 /**
@@ -40,7 +37,7 @@ export class RandomSplit implements Operator {
   }
 
   outputSchema(input: Schema): Schema {
-    this.#pairColumns(input);
+    pairColumns(input, this.#options);
     return input;
   }
 
@@ -51,7 +48,7 @@ export class RandomSplit implements Operator {
   }
 
   execute(input: BatchStream): BatchStream {
-    const [user, item] = this.#pairColumns(input.schema);
+    const [user, item] = pairColumns(input.schema, this.#options);
     return batchStream(input.schema, this.#filter(input, user, item));
   }
 
@@ -81,16 +78,6 @@ export class RandomSplit implements Operator {
     }
     return hashes;
   }
-
-  #pairColumns(schema: Schema): readonly [string, string] {
-    const { user, item } = this.#options;
-    if (user !== undefined && item !== undefined) return [fieldOf(schema, user).name, fieldOf(schema, item).name];
-    const ids = schema.fields.filter((field) => canBeId(field.type, field.name)).map((field) => field.name);
-    if (ids.length < 2) {
-      throw new DataError(`a random split needs two id columns; there are: ${columnNames(schema)}`, { advice: 'Name them: randomSplit(weights, { user, item })' });
-    }
-    return [user ?? ids[0], item ?? ids[1]];
-  }
 }
 
 /** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
@@ -105,13 +92,4 @@ export function splitBounds(weights: readonly number[]): readonly (readonly [num
     reached += weight;
     return [from, i === weights.length - 1 ? 1 : reached / sum] as const;
   });
-}
-
-function canBeId(type: Schema['fields'][number]['type'], name: string): boolean {
-  try {
-    keyTypeOf(type, name);
-    return true;
-  } catch {
-    return false;
-  }
 }
