@@ -16,8 +16,13 @@ export { Dataset, type TimeSplitOptions, type TrainTest } from './api/dataset.ts
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
 export { paramGrid } from './api/param-grid.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
+export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow-sink.ts';
+export { ArrowSource } from './connectors/arrow-source.ts';
+export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';
 export { ParquetSink, type ParquetSinkOptions, type WriteSummary } from './connectors/parquet-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet-source.ts';
+export { TextSink, type TextSinkOptions } from './connectors/text-sink.ts';
+export { TextSource, type TextSourceOptions } from './connectors/text-source.ts';
 export { CancelledError, CapacityError, DataError, DivergedError, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
 export { explain } from './engine/explain.ts';

@@ -3,7 +3,9 @@ import { UsageError } from '../engine/errors.ts';
 import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
+import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow-sink.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet-sink.ts';
+import { TextSink, type TextSinkOptions } from '../connectors/text-sink.ts';
 import { FindLastRatings } from '../operators/last-ratings.ts';
 import { LeaveLastOut } from '../operators/leave-last-out.ts';
 import { pairColumns, type PairOptions } from '../operators/pair-columns.ts';
@@ -127,6 +129,16 @@ export class Dataset implements AsyncIterable<RecordBatch> {
       parquet: (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
+      },
+      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; gzip when the path ends in .gz; "-" is stdout. */
+      csv: (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        const { signal, onEvent, ...sink } = options;
+        return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
+      },
+      /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
+      arrow: (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        const { signal, onEvent, ...sink } = options;
+        return runInto(this.plan, new ArrowSink(path, sink), this.session.context({ signal, onEvent }));
       },
     };
   }

@@ -3,7 +3,10 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/memory-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
+import { ArrowSource } from '../connectors/arrow-source.ts';
+import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { ParquetSource } from '../connectors/parquet-source.ts';
+import { TextSource, type TextSourceOptions } from '../connectors/text-source.ts';
 import { CpuDevice } from '../cpu/device.ts';
 import { UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
@@ -61,6 +64,15 @@ export class Session implements AsyncDisposable {
       /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
       parquet: (paths: string | readonly string[], options: { readonly filter?: RowGroupFilter } = {}): Dataset =>
         this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options })),
+      /** Comma-separated text, plain or gzip; header and types are found out where they are not given. */
+      csv: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => this.source(new TextSource(paths, { delimiter: ',', ...options })),
+      /** Text with any delimiter, which is found out where it is not given: CSV, TSV, "::" and others. */
+      text: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => this.source(new TextSource(paths, options)),
+      /** Arrow IPC, file or stream format; "-" is stdin. */
+      arrow: (paths: string | readonly string[]): Dataset => this.source(new ArrowSource(paths)),
+      /** Whatever the paths name, by the files' endings and first bytes; looks at the disk at once. */
+      any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> =>
+        this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options })),
     };
   }
 

@@ -35,7 +35,7 @@ export function inspectionResult(inspection: Inspection): CommandResult {
 
 function inspectionText({ layout, columns, missing, names, summary, badRows }: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
-  const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${plural(rowGroups, 'row group')}, ${formatBytes(bytes)}`;
+  const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${rowGroups === 0 ? '' : `${plural(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns)];
   if (missing !== undefined) {
     const named = missing.map((name) => `"${name}"`).join(', ');
@@ -58,7 +58,7 @@ function inspectionText({ layout, columns, missing, names, summary, badRows }: I
 function columnTable(columns: readonly ColumnDescription[]): string {
   const table = new Table({ head: ['column', 'type', 'nulls', 'codec', 'stored'], style: { head: [], border: [], compact: true }, colAligns: ['left', 'left', 'left', 'left', 'right'] });
   for (const { name, type, nullable, codecs, bytes } of columns) {
-    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || "folder's name", codecs.length === 0 ? '' : formatBytes(bytes)]);
+    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || "folder's name", bytes === 0 ? '' : formatBytes(bytes)]);
   }
   return table.toString();
 }

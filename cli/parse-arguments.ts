@@ -38,6 +38,9 @@ export function commandName(argv: readonly string[]): string | undefined {
   return argv.length > 0 && !argv[0].startsWith('-') ? argv[0] : undefined;
 }
 
+/** yargs loses a lone "-" (stdin or stdout); this stands for it while it parses. */
+const LONE_DASH = '\u0000-';
+
 async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promise<Request> {
   const command = await entry.load();
   let parsed: Record<string, unknown> | undefined;
@@ -49,14 +52,22 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
     handler: (args) => void (parsed = args),
   });
   try {
-    await parser.parseAsync([...argv], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
+    await parser.parseAsync(argv.map((word) => (word === '-' ? LONE_DASH : word)), {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
   } catch (error) {
     throw usageError(error, argv, entry, command);
   }
   if (parsed === undefined) return { kind: 'text', text: withoutEmptyDefaults(output) };
-  const words = command.positionals.map(({ name }) => [name, [parsed?.[name] ?? []].flat().map(String)] as const);
-  const flags = Object.fromEntries(Object.keys(command.options).map((key) => [flagName(key), parsed?.[flagName(key)]]));
+  const given = (name: string) => {
+    const value = parsed?.[name];
+    return Array.isArray(value) ? value.map(withDash) : withDash(value);
+  };
+  const words = command.positionals.map(({ name }) => [name, [given(name) ?? []].flat().map(String)] as const);
+  const flags = Object.fromEntries(Object.keys(command.options).map((key) => [flagName(key), given(flagName(key))]));
   return { kind: 'command', name: entry.name, command, raw: { flags, positionals: Object.fromEntries(words) } };
+}
+
+function withDash(value: unknown): unknown {
+  return value === LONE_DASH ? '-' : value;
 }
 
 /** --help and --version without a command. */

@@ -42,7 +42,8 @@ async function execute(run: Run, signal: AbortSignal): Promise<void> {
   run.progress = progress;
   const { json, text } = await command.run({ signal, onEvent: progress.onEvent, expect: progress.expect });
   progress.close('done');
-  await print(run.json ? jsonLine(json) : text);
+  // A command that wrote its output to stdout has nothing more to say there.
+  if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
 }
 
 /** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "exitCode"}}. */

@@ -1,6 +1,7 @@
 import type { Dataset } from '../api/dataset.ts';
 import type { Session } from '../api/session.ts';
 import type { CommandContext } from './command.ts';
+import { knownRows } from './known-rows.ts';
 import type { TrainingValues } from './options/training-options.ts';
 
 export interface TrainingSets {
@@ -15,18 +16,20 @@ export interface TrainingSets {
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
   const { SelectRatings } = await import('../operators/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
-  const all = session.read.parquet(paths);
+  const all = await session.read.any(paths, { format: values.format });
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
-  const rows = await all.count();
-  context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
-  context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
+  const rows = await knownRows(all);
+  if (rows !== undefined) {
+    context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
+    context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
+  }
   if (testFraction !== undefined) {
     const [train, held] = all.randomSplit([1 - testFraction, testFraction], { seed, user: userCol, item: itemCol });
     return { train, test: held };
   }
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = session.read.parquet(test);
+  const heldOut = await session.read.any(test, { format: values.format });
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
 }

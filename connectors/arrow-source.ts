@@ -7,10 +7,9 @@ import { ipcMessages } from './arrow/ipc-messages.ts';
 import type { IpcMessage } from './arrow/ipc-messages.ts';
 import { FileSetSource } from './file-set-source.ts';
 import type { FileFormat, OpenFile } from './file-set-source.ts';
+import { arrowExtensions } from './format-names.ts';
 import { conformBatch } from './parquet/common-schema.ts';
 import { STANDARD_STREAM, storedBytes, streamName } from './text/text-bytes.ts';
-
-export const arrowExtensions = ['.arrow', '.arrows', '.feather', '.ipc'];
 
 interface ArrowLayout {
   readonly schema: Schema;

@@ -5,6 +5,7 @@ import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
+import { isUrl } from './is-url.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
 
 export interface DatasetFile {
@@ -42,11 +43,6 @@ export async function resolveDataset(paths: string | readonly string[], options:
   }
   const files = [...found.values()].sort((a, b) => comparePaths(a.file, b.file));
   return { files, partitionColumns: partitionColumns(files) };
-}
-
-/** Whether a path names a file on a web server. */
-export function isUrl(path: string): boolean {
-  return /^https?:\/\//i.test(path);
 }
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {

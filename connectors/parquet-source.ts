@@ -7,6 +7,7 @@ import { batchStream } from '../engine/stream.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from './dataset-path.ts';
+import { parquetExtensions } from './format-names.ts';
 import { partitionField } from './hive-partitions.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './parquet/backend.ts';
 import { parquetBackend } from './parquet/backends.ts';
@@ -34,7 +35,6 @@ interface Opened {
   readonly schema: Schema;
 }
 
-const parquetExtensions = ['.parquet', '.parq', '.pq'];
 const footersAtOnce = 4;
 
 /**

@@ -2,18 +2,17 @@ import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { FileFormat } from './file-set-source.ts';
 import { FileSetSource } from './file-set-source.ts';
+import { textExtensions } from './format-names.ts';
 import { checkDelimiter } from './text/dialect.ts';
 import { TextFile } from './text/read-text-file.ts';
 import { withTypes } from './text/text-layout.ts';
 import type { TextLayout, TextOptions } from './text/text-layout.ts';
-import { arrowType } from './text/text-type.ts';
+import { arrowType } from './text/arrow-type.ts';
 
 export interface TextSourceOptions extends TextOptions {
   /** Rows of a batch at most; default 65,536. */
   readonly batchSize?: number;
 }
-
-export const textExtensions = ['.csv', '.tsv', '.dat', '.csv.gz', '.tsv.gz', '.dat.gz'];
 
 /**
  * Separated text (CSV, TSV, "::" and others; RFC 4180 quotes; gzip or not; UTF-8) as a Source. Delimiter, header and types

@@ -2,7 +2,9 @@ import { formatCount } from '../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { openSession } from '../open-session.ts';
+import { knownRows } from '../known-rows.ts';
 import { badRowsOption } from '../options/column-options.ts';
+import { formatOption } from '../options/format-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
@@ -10,15 +12,15 @@ export const evaluate = defineCommand({
   summary: "Compare a model's predictions with known ratings",
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'ratings', describe: 'Parquet ratings with the columns that the model was trained on', required: true, many: true },
+    { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
   ],
-  options: { onBadRows: badRowsOption, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  options: { format: formatOption, onBadRows: badRowsOption, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows']],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     await using session = await openSession(values);
-    const ratings = session.read.parquet(positionals.ratings);
-    expect('evaluate', await ratings.count());
+    const ratings = await session.read.any(positionals.ratings, { format: values.format });
+    expect('evaluate', (await knownRows(ratings)) ?? 0);
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
     const { rmse, mae, pairs, coldPairs } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });

@@ -1,26 +1,25 @@
 import type { EventSink } from '../../engine/events.ts';
 import { defineCommand } from '../command.ts';
-import { describeColumns, layoutOf } from '../dataset-layout.ts';
 import { inspectionResult } from '../inspection.ts';
 import { columnOptions } from '../options/column-options.ts';
+import { formatOption } from '../options/format-options.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const inspect = defineCommand({
   summary: 'What a data set holds: files, columns, users, items, ratings',
-  positionals: [{ name: 'ratings', describe: 'Parquet files, folders of part files or quoted globs', required: true, many: true }],
-  options: { ...columnOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
+  options: { ...columnOptions, format: formatOption, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [
     ['inspect ratings/', 'files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
   ],
   epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
-    const { ParquetSource } = await import('../../connectors/parquet-source.ts');
-    const source = new ParquetSource(positionals.ratings, { backend: values.parquetBackend });
-    const layout = layoutOf(positionals.ratings, await source.files());
-    const schema = await source.schema();
-    const columns = describeColumns(schema, await source.files());
+    const { inspectFiles } = await import('../inspect-files.ts');
+    const { openSource } = await import('../../connectors/open-source.ts');
+    const source = await openSource(positionals.ratings, { format: values.format, parquetBackend: values.parquetBackend });
+    const { layout, columns } = await inspectFiles(positionals.ratings, source, signal);
     const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
     const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));

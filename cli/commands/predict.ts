@@ -2,7 +2,9 @@ import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
 import { defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
+import { knownRows } from '../known-rows.ts';
 import { openSession } from '../open-session.ts';
+import { formatOption } from '../options/format-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
@@ -12,10 +14,11 @@ export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'pairs', describe: "Parquet rows with the model's user and item columns; others are passed on", required: true, many: true },
+    { name: 'pairs', describe: "rows with the model's user and item columns; others are passed on", required: true, many: true },
   ],
   options: {
     output: requiredText({ describe: 'folder of part files to write, or one file when it ends in .parquet', group: 'Required:' }),
+    format: formatOption,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
     ...machineOptions,
     parquetBackend: parquetBackendOption,
@@ -30,8 +33,8 @@ export const predict = defineCommand({
     const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
     await new ParquetSink(output, { overwrite: force }).check();
     await using session = await openSession(values);
-    const pairs = session.read.parquet(positionals.pairs);
-    expect('write', await pairs.count());
+    const pairs = await session.read.any(positionals.pairs, { format: values.format });
+    expect('write', (await knownRows(pairs)) ?? 0);
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
     const { rows, bytes, files } = await model.predict(pairs, { coldStart }).write.parquet(output, { overwrite: force, codec, backend: parquetBackend, signal, onEvent });

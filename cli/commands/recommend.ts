@@ -6,6 +6,7 @@ import { type CommandContext, type CommandResult, defineCommand } from '../comma
 import { facts } from '../facts.ts';
 import { idList } from '../id-list.ts';
 import { openSession } from '../open-session.ts';
+import { formatOption } from '../options/format-options.ts';
 import { text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import type { Values } from '../options/option.ts';
@@ -21,6 +22,7 @@ const options = {
   users: text({ describe: 'all, or ids with commas between them', group: 'Data:', fallback: 'all' }),
   n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on', group: 'Data:' }),
+  format: formatOption,
   ...machineOptions,
   parquetBackend: parquetBackendOption,
   codec: codecOption,
@@ -48,7 +50,7 @@ export const recommend = defineCommand({
     await using session = await openSession(values);
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
-    const excluded = exclude === undefined ? undefined : session.read.parquet(exclude);
+    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;

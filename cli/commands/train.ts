@@ -8,8 +8,8 @@ import { trainingResult } from '../training-report.ts';
 import { trainingSets } from '../training-sets.ts';
 
 export const train = defineCommand({
-  summary: 'Train a factor model on Parquet ratings',
-  positionals: [{ name: 'ratings', describe: 'Parquet files, folders of part files or quoted globs', required: true, many: true }],
+  summary: 'Train a factor model on ratings',
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
   options: trainOptions,
   examples: [
     ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],

@@ -1,6 +1,7 @@
 import { alsDefaults, MAXIMUM_RANK } from '../../operators/als-params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { columnOptions, policyOptions } from './column-options.ts';
+import { formatOption } from './format-options.ts';
 import { choice, decimal, requiredText, text, toggle, wholeNumber } from './kinds.ts';
 import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
 import type { Values } from './option.ts';
@@ -22,6 +23,7 @@ export const trainingOptions = {
   earlyStop: wholeNumber({ describe: 'end after so many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: 1_000_000 }),
   targetRmse: decimal({ describe: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 }),
   ...columnOptions,
+  format: formatOption,
   ...policyOptions,
   ...machineOptions,
   memoryBudget: memoryBudgetOption,

@@ -5,7 +5,7 @@ import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn, typeOfKinds } from './infer-types.ts';
 import { countFields, ESCAPED, FieldBlock, RecordProblem, scanRecords } from './record-scanner.ts';
 import type { RowWindow } from './row-window.ts';
-import { arrowType } from './text-type.ts';
+import { arrowType } from './arrow-type.ts';
 import type { TextType } from './text-type.ts';
 
 /** What the user says of a text file; the rest is found out from its first 4 MiB. */

@@ -1,23 +1,3 @@
-import { Float32, Float64, Int32, Int64, Utf8 } from 'apache-arrow';
-import { UsageError } from '../../engine/errors.ts';
-
 /** What a column of text is read as; narrow to wide. */
 export const textTypes = ['int32', 'int64', 'float32', 'float64', 'utf8'] as const;
 export type TextType = (typeof textTypes)[number];
-
-export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | Utf8 {
-  switch (type) {
-    case 'int32':
-      return new Int32();
-    case 'int64':
-      return new Int64();
-    case 'float32':
-      return new Float32();
-    case 'float64':
-      return new Float64();
-    case 'utf8':
-      return new Utf8();
-    default:
-      throw new UsageError(`unknown column type "${String(type)}"`, { advice: `Use one of: ${textTypes.join(', ')}` });
-  }
-}

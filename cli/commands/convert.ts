@@ -1,0 +1,57 @@
+import { fileFormats } from '../../connectors/format-names.ts';
+import { codecs } from '../../connectors/parquet/backend.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import { checkWritable } from '../check-output.ts';
+import { defineCommand } from '../command.ts';
+import { facts } from '../facts.ts';
+import { convertFiles } from '../convert-files.ts';
+import { columnTypesOption } from '../options/column-types-option.ts';
+import { choice, text, toggle } from '../options/kinds.ts';
+import { parquetBackendOption } from '../options/machine-options.ts';
+import { commonOptions, forceOption } from '../options/output-options.ts';
+import { seconds3 } from '../progress/phrases.ts';
+
+const STANDARD = '-';
+
+const options = {
+  from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
+  to: choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" }),
+  delimiter: text({ describe: 'between the fields of a text input, such as ";" or "::"', group: 'Data:', defaultText: 'by the first line' }),
+  columns: text({ describe: 'names of the columns of a text without a header, with commas between them', group: 'Data:' }),
+  noHeader: toggle({ describe: 'the first row of the text input is data', group: 'Data:' }),
+  types: columnTypesOption,
+  codec: choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' }),
+  parquetBackend: parquetBackendOption,
+  force: forceOption,
+  ...commonOptions,
+};
+
+export const convert = defineCommand({
+  summary: 'Copy ratings into another format: Parquet, CSV, TSV, "::", Arrow',
+  positionals: [{ name: 'paths', describe: 'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)', required: true, many: true }],
+  options,
+  examples: [
+    ['convert ratings.csv ratings.parquet', 'header, delimiter and types are found out'],
+    ['convert ml-1m/ratings.dat ratings/ --types user=int64', 'part files in a folder'],
+    ['convert ratings/ - --to arrow', 'an Arrow stream for the next program'],
+  ],
+  epilog: 'Types are found out from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls.',
+  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+    const started = performance.now();
+    const { from, to, delimiter, columns, noHeader, types, codec, parquetBackend, force, json } = values;
+    const output = positionals.paths.at(-1) ?? '';
+    const inputs = positionals.paths.slice(0, -1);
+    if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
+    if (output === STANDARD && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
+    if (output !== STANDARD) await checkWritable(output);
+    const text = { delimiter, columns: columns?.split(',').map((name) => name.trim()), header: noHeader ? false : undefined, types };
+    const input = { format: from, parquetBackend, ...text };
+    const { rows, bytes } = await convertFiles(inputs, input, output, { format: to, codec, parquetBackend, overwrite: force }, { signal, events: onEvent, expect });
+    const seconds = (performance.now() - started) / 1000;
+    return {
+      json: { command: 'convert', rows, bytes, seconds, output },
+      text: output === STANDARD ? '' : facts([['rows', formatCount(rows)], ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`], ['output', `${output} (${formatBytes(bytes)})`]]),
+    };
+  },
+});

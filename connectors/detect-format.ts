@@ -1,0 +1,45 @@
+import { open } from 'node:fs/promises';
+import { DataError, UsageError } from '../engine/errors.ts';
+import { resolveDataset } from './dataset-path.ts';
+import { fileProblem } from './file-problem.ts';
+import { fileFormats, formatOfPath, knownExtensions } from './format-names.ts';
+import { isUrl } from './is-url.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+
+/**
+ * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
+ * two files of different formats, or one whose format nothing tells; UsageError for stdin, which nothing names.
+ */
+export async function detectFormat(paths: readonly string[]): Promise<'parquet' | 'text' | 'arrow'> {
+  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Name it: csv, tsv, text or arrow' });
+  const { files } = await resolveDataset(paths, { extensions: knownExtensions });
+  const [first, ...others] = files.map(({ file }) => file);
+  const format = await formatOfFile(first);
+  for (const file of others) {
+    const other = await formatOfFile(file);
+    if (other !== format) throw new DataError(`this is ${other}, and ${first} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
+  }
+  return format;
+}
+
+async function formatOfFile(file: string): Promise<'parquet' | 'text' | 'arrow'> {
+  const byName = formatOfPath(file);
+  if (byName !== undefined) return byName;
+  // What a server has is asked for by ranges, which only Parquet allows.
+  if (isUrl(file)) return 'parquet';
+  const head = await firstBytes(file);
+  if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
+  if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
+  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Name it with --format (format): ${fileFormats.join(', ')}` });
+}
+
+async function firstBytes(file: string): Promise<string> {
+  const bytes = Buffer.alloc(8);
+  try {
+    await using handle = await open(file, 'r');
+    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
+    return bytes.toString('latin1', 0, bytesRead);
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  }
+}

@@ -1,0 +1,45 @@
+import { UsageError } from '../engine/errors.ts';
+import type { Sink } from '../engine/operator.ts';
+import { ArrowSink } from './arrow-sink.ts';
+import { delimiterOf, formatOfPath } from './format-names.ts';
+import type { FileFormatName } from './format-names.ts';
+import type { Codec, ParquetBackendName } from './parquet/backend.ts';
+import { ParquetSink } from './parquet-sink.ts';
+import type { WriteSummary } from './parquet-sink.ts';
+import { TextSink } from './text-sink.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+
+export interface OpenSinkOptions {
+  /** By the path's ending when it is not given; Parquet for a path without an ending that is known. */
+  readonly format?: FileFormatName;
+  readonly overwrite?: boolean;
+  /** Of Parquet. */
+  readonly codec?: Codec;
+  readonly parquetBackend?: ParquetBackendName;
+  /** Of text. */
+  readonly delimiter?: string;
+  readonly header?: boolean;
+}
+
+export interface CheckedSink extends Sink<WriteSummary> {
+  /** Throws UsageError when the output may not be written, before any work is done. */
+  check(): Promise<void>;
+}
+
+/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for options that cannot act. */
+export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSink {
+  const { overwrite, codec, parquetBackend, delimiter, header } = options;
+  if (path === STANDARD_STREAM && options.format === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Name it: csv, tsv, dat or arrow' });
+  const format = options.format ?? formatOfPath(path) ?? 'parquet';
+  const kind = format === 'parquet' || format === 'arrow' ? format : 'text';
+  const only = (owner: string, given: Readonly<Record<string, unknown>>) => {
+    const idle = kind === owner ? undefined : Object.keys(given).find((name) => given[name] !== undefined);
+    if (idle !== undefined) throw new UsageError(`${idle} acts only on ${owner}, and the output is ${kind}`, { phase: 'write', file: path, advice: 'Leave it out' });
+  };
+  only('parquet', { codec });
+  only('text', { delimiter, header });
+  if (kind === 'arrow') return new ArrowSink(path, { overwrite });
+  if (kind === 'text') return new TextSink(path, { overwrite, header: header ?? (format === 'dat' ? false : undefined), delimiter: delimiter ?? delimiterOf(format) });
+  if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or write csv or arrow' });
+  return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
+}

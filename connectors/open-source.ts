@@ -1,0 +1,42 @@
+import { UsageError } from '../engine/errors.ts';
+import type { Source } from '../engine/operator.ts';
+import { ArrowSource } from './arrow-source.ts';
+import { detectFormat } from './detect-format.ts';
+import { delimiterOf } from './format-names.ts';
+import type { FileFormatName } from './format-names.ts';
+import { isUrl } from './is-url.ts';
+import type { ParquetBackendName } from './parquet/backend.ts';
+import { ParquetSource } from './parquet-source.ts';
+import { TextSource } from './text-source.ts';
+import type { TextSourceOptions } from './text-source.ts';
+import { STANDARD_STREAM } from './text/text-bytes.ts';
+
+export interface OpenSourceOptions extends TextSourceOptions {
+  /** Found out by the files' endings and first bytes when it is not given. */
+  readonly format?: FileFormatName;
+  readonly parquetBackend?: ParquetBackendName;
+}
+
+/** A source for whatever the paths name: files, folders, globs, URLs, or "-" for stdin (with a format). */
+export async function openSource(paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Source> {
+  const { format, parquetBackend, ...text } = options;
+  const named = typeof paths === 'string' ? [paths] : paths;
+  const kind = format ?? (await detectFormat(named));
+  if (kind === 'parquet') {
+    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: its contents stand at its end', { phase: 'read', advice: 'Name a file' });
+    rejectTextOptions(text, kind);
+    return new ParquetSource(named, { backend: parquetBackend });
+  }
+  const url = named.find(isUrl);
+  if (url !== undefined) throw new UsageError('only Parquet is read from a web server', { phase: 'read', file: url, advice: 'Download the file first' });
+  if (kind === 'arrow') {
+    rejectTextOptions(text, kind);
+    return new ArrowSource(named);
+  }
+  return new TextSource(named, { ...text, delimiter: text.delimiter ?? delimiterOf(kind === 'text' ? undefined : kind) });
+}
+
+function rejectTextOptions(options: TextSourceOptions, kind: string): void {
+  const idle = Object.entries(options).find(([, value]) => value !== undefined)?.[0];
+  if (idle !== undefined) throw new UsageError(`${idle} acts only on text, and the input is ${kind}`, { phase: 'read', advice: 'Leave it out' });
+}
