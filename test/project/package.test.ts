@@ -39,4 +39,11 @@ describe('package.json', () => {
     const packages = (JSON.parse(lock) as { packages: Record<string, { version: string }> }).packages;
     for (const [name, version] of Object.entries({ ...manifest.dependencies, ...manifest.devDependencies })) expect(packages[`node_modules/${name}`].version).toBe(version);
   });
+
+  it('is locked for every platform, also those whose packages were not at hand', () => {
+    const packages = (JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as { packages: Record<string, { version: string; optionalDependencies?: Record<string, string> }> }).packages;
+    for (const [path, { optionalDependencies = {} }] of Object.entries(packages)) {
+      for (const name of Object.keys(optionalDependencies)) expect([path, name, packages[`node_modules/${name}`]?.version]).toEqual([path, name, expect.any(String)]);
+    }
+  });
 });
