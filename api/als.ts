@@ -57,9 +57,9 @@ export class ALS {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, earlyStop, targetRmse, ...unknown } = rest;
+    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, earlyStop, targetRmse, ...unknown } = rest;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
-    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, earlyStop, targetRmse });
+    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, earlyStop, targetRmse });
     this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);

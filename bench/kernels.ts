@@ -56,6 +56,7 @@ function benchRank(rank: number): void {
     cholesky: { cgBelow: 0, cgSteps: 0 },
     'cg, 6 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 6 },
     'cg, 3 steps': { cgBelow: 2 ** 31 - 1, cgSteps: 3 },
+    'non-negative': { cgBelow: 0, cgSteps: 0, nonnegative: true },
   })) {
     let [items, people] = [Infinity, Infinity];
     for (let run = 0; run < 3; run++) {

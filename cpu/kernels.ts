@@ -89,6 +89,28 @@ export interface Kernels {
     steps: number,
     workspace: number,
   ): 0 | 1;
+  /**
+   * min ½ xᵀA x - bᵀx with x_i >= 0 for all but the last `free` features, starting from those where previous > 0. A (upper
+   * triangle) gets its lower one. work: 14 * size + size² / 2 bytes. 0, and x = NaN, when there is no finite solution.
+   */
+  solveNonnegative(matrix: number, size: number, rank: number, free: number, bias: number, x: number, previous: number, work: number): 0 | 1;
+  /** updateRows with solveNonnegative. */
+  updateRowsNonnegative(
+    theta: number,
+    size: number,
+    rank: number,
+    free: number,
+    offsets: number,
+    indices: number,
+    values: number,
+    rows: number,
+    lambda: number,
+    output: number,
+    previous: number,
+    workspace: number,
+  ): number;
+  /** solveAccumulated with solveNonnegative. */
+  solveAccumulatedNonnegative(size: number, rank: number, free: number, shift: number, output: number, previous: number, workspace: number): 0 | 1;
   /** Adds Σ e² and Σ |e| to the two float64 at `sums`. */
   addErrors(
     rowFactors: number,

@@ -14,13 +14,15 @@ export interface AlsParams {
   readonly cgSteps: number;
   /** Whether μ, user and item biases are learnt beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
   readonly biases: boolean;
+  /** Whether all factors are kept >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
+  readonly nonnegative: boolean;
   /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
   readonly earlyStop?: number;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
 
-export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6, biases: false };
+export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6, biases: false, nonnegative: false };
 
 export const MAXIMUM_RANK = 512;
 
@@ -34,7 +36,12 @@ export function checkAlsParams(given: Partial<AlsParams>): AlsParams {
   wholeNumber('cgSteps', params.cgSteps, 1, 1000);
   if (!(Number.isFinite(params.regParam) && params.regParam >= 0)) throw new UsageError(`regParam (λ) must be a number >= 0, got ${params.regParam}`);
   if (!['auto', 'cholesky', 'cg'].includes(params.solver)) throw new UsageError(`solver must be auto, cholesky or cg, got ${params.solver}`);
-  if (typeof params.biases !== 'boolean') throw new UsageError(`biases must be true or false, got ${String(params.biases)}`);
+  for (const name of ['biases', 'nonnegative'] as const) {
+    if (typeof params[name] !== 'boolean') throw new UsageError(`${name} must be true or false, got ${String(params[name])}`);
+  }
+  if (params.nonnegative && params.solver === 'cg') {
+    throw new UsageError('solver cg cannot act with nonnegative: conjugate gradients do not keep factors >= 0', { advice: 'Leave the solver at auto, or leave nonnegative out' });
+  }
   if (params.earlyStop !== undefined) wholeNumber('earlyStop', params.earlyStop, 1, 1_000_000);
   if (params.targetRmse !== undefined && !(params.targetRmse > 0 && Number.isFinite(params.targetRmse))) {
     throw new UsageError(`targetRmse must be a number > 0, got ${params.targetRmse}`);

@@ -70,7 +70,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
         `p = 1: X (${formatBytes(factorBytes(m, f))}) and Θ (${formatBytes(factorBytes(n, f))}) fit the device together, ${formatBytes(deviceBytes)} with the version being written (eq. 8 without the f² terms: A is solved in place)`,
       ],
     },
-    { id: 3, name: 'initialize', inputs: [2], ...onDevice, kernel: 'initialize', tasks, bytesWritten: factorBytes(m, f), reasons: ['items are solved first, from unit-norm Gaussian user factors keyed by seed and external id'] },
+    { id: 3, name: 'initialize', inputs: [2], ...onDevice, kernel: 'initialize', tasks, bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
     { ...halfIteration(4, 'update-items', [2, 3], n, m), reasons: [solver.reason] },
     halfIteration(5, 'update-users', [2, 4], m, n),
     { id: 6, name: 'train-error', inputs: [2, 4, 5], ...onDevice, kernel: 'squared-error', tasks, repeat: maxIter, bytesRead: blockBytes(m, nz), flops: 2 * nz * f },
@@ -86,7 +86,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
     stages,
     memory: { hostBytes: loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), deviceBytes },
     reasons: [
-      ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases`] : []),
+      ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
       `${f} features are stored with a stride of ${factorStride(f)} floats (whole 256-bit groups; padding is 0)`,
       `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
     ],

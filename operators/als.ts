@@ -143,14 +143,14 @@ class AlsRun {
 
   /** Solves every row of `side` from the other side's factors; `kept` is a version that must survive. */
   async #halfIteration(side: Side, fixed: Side, iteration: number, kept?: FactorVersion): Promise<void> {
-    const { regParam } = this.#params;
+    const { regParam, nonnegative } = this.#params;
     const previous = side.factors;
     const next = this.#versions.create(side.name, iteration, side.block.rows);
     const inputs: Record<string, PartitionRef> = { block: side.block.ref, fixed: fixed.factors.matrix, previous: previous.matrix };
     if (fixed.factors.bias) inputs.fixedBias = fixed.factors.bias;
     if (previous.bias) inputs.previousBias = previous.bias;
     const outputs: Record<string, PartitionRef> = next.bias ? { factors: next.matrix, bias: next.bias } : { factors: next.matrix };
-    const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean };
+    const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean, nonnegative };
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
       (range): UpdateTask => ({ kernel: 'update', inputs, outputs, params: { ...range, ...params } }),
     );
@@ -171,9 +171,9 @@ class AlsRun {
     const { low, high } = keyHashes(side.ids);
     const keys: PartitionRef = { name: dataSetName('keys'), partition: 0, version: 0 };
     this.#device.put(keys, { layout: 'key-hashes', rows: low.length, columns: { low, high } });
-    const { rank, seed, biases } = this.#params;
+    const { rank, seed, biases, nonnegative } = this.#params;
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
-      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: side.factors.matrix }, params: { ...range, rank, seed, one: biases } }),
+      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: side.factors.matrix }, params: { ...range, rank, seed, one: biases, nonnegative } }),
     );
     await runStage(this.#ctx, 'initialize', this.#device, tasks);
     this.#device.release(keys);

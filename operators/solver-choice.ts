@@ -13,10 +13,14 @@ const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
  * Which rows are solved how. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
  * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
  * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
- * any row. The choice depends on f and f_s alone, so the same parameters always give the same model.
+ * any row. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model.
  */
-export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps'>): SolverChoice & { readonly kernel: string; readonly reason: string } {
-  const { rank: f, solver, cgSteps } = params;
+export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  const { rank: f, solver, cgSteps, nonnegative } = params;
+  if (nonnegative) {
+    const reason = 'nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting in float64 on its formed A; CG cannot keep x >= 0';
+    return { cgBelow: 0, cgSteps, kernel: 'nnls', reason };
+  }
   if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
   if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver cg, ${cgSteps} steps, as asked` };
   const padded = Math.ceil(f / 8) * 8;

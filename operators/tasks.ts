@@ -34,10 +34,20 @@ export type SolverChoice = {
  * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v: the last of the `rank` features of a fixed row is 1, so that the last number
  * solved for a row is its bias. Further inputs `fixedBias` (γ) and `previousBias`, further output `bias` (layout bias:
  * `values` Float32[rows], there already); what is solved for is r_uv - `mean` - γ_v, and the 1 is put back in the row.
+ *
+ * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly whatever the solver choice says, and
+ * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
  */
 export type UpdateTask = Task<
   'update',
-  SolverChoice & { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number; readonly mean?: number }
+  SolverChoice & {
+    readonly from: number;
+    readonly to: number;
+    readonly rank: number;
+    readonly lambda: number;
+    readonly mean?: number;
+    readonly nonnegative?: boolean;
+  }
 >;
 
 /**
@@ -62,11 +72,12 @@ export type TopNTask = Task<'top-n', { readonly from: number; readonly to: numbe
 /**
  * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
  * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
- * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1.
+ * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
+ * absolute values.
  */
 export type InitializeTask = Task<
   'initialize',
-  { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number; readonly one?: boolean }
+  { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number; readonly one?: boolean; readonly nonnegative?: boolean }
 >;
 
 /**

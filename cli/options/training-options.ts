@@ -17,6 +17,7 @@ export const trainingOptions = {
   solver: choice({ describe: 'exactly, by conjugate gradients, or whatever is faster', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
   cgSteps: wholeNumber({ describe: 'steps of conjugate gradients a row', group: 'Model:', least: 1, most: 1000, fallback: alsDefaults.cgSteps }),
   biases: toggle({ describe: 'learn the mean and a bias of each user and item beside the factors', group: 'Model:' }),
+  nonnegative: toggle({ describe: 'keep all factors at 0 or above (biases are free)', group: 'Model:' }),
   coldStart: choice({ describe: 'what predictions of the model do with unknown users and items', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
   test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
   testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
@@ -47,6 +48,10 @@ export function checkTraining(values: TrainingValues, given: ReadonlySet<string>
   for (const [flag, value] of [['--early-stop', values.earlyStop], ['--target-rmse', values.targetRmse]] as const) {
     if (value !== undefined && !heldOut) throw new UsageError(`${flag} needs held-out ratings`, { advice: 'Give them with --test PATH or --test-fraction 0.1' });
   }
+  if (values.nonnegative && values.solver === 'cg') {
+    throw new UsageError('--solver cg cannot act with --nonnegative', { advice: 'Leave --solver at auto: rows are solved exactly over x >= 0' });
+  }
+  if (given.has('cgSteps') && values.nonnegative) throw new UsageError('--cg-steps does nothing with --nonnegative', { advice: 'Leave one of them out' });
   if (given.has('cgSteps') && values.solver === 'cholesky') throw new UsageError('--cg-steps does nothing with --solver cholesky', { advice: 'Leave one of them out' });
   if (values.timestampCol !== undefined && values.onDuplicates !== 'last') {
     throw new UsageError('--timestamp-col acts only with --on-duplicates last', { advice: 'Leave one of them out' });

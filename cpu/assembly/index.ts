@@ -4,6 +4,8 @@ export { solveCholesky } from './cholesky';
 export { solveDual } from './dual';
 export { solveFormed, solveMatrixFree } from './conjugate-gradient';
 export { accumulateRow, solveAccumulated, updateRows } from './update';
+export { solveNonnegative } from './nonnegative';
+export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';

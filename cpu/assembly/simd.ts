@@ -1,5 +1,5 @@
 /**
- * The few vector operations that the kernels are made of: four float32 lanes each.
+ * The few vector operations that the kernels are made of: four float32 lanes each, or two float64.
  *
  * Two builds come from these sources. With relaxed SIMD a multiply-add is one instruction and rounds once; without it,
  * it is a product and a sum. ASC_FEATURE_RELAXED_SIMD is a constant of the compiler, so each build holds one branch only.
@@ -21,6 +21,26 @@ export function multiplyAdd(a: v128, b: v128, c: v128): v128 {
 export function multiplySubtract(a: v128, b: v128, c: v128): v128 {
   if (ASC_FEATURE_RELAXED_SIMD) return f32x4.relaxed_nmadd(a, b, c);
   return f32x4.sub(c, f32x4.mul(a, b));
+}
+
+/** a * b + c in float64 */
+@inline
+export function multiplyAddDouble(a: v128, b: v128, c: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return f64x2.relaxed_madd(a, b, c);
+  return f64x2.add(c, f64x2.mul(a, b));
+}
+
+/** c - a * b in float64 */
+@inline
+export function multiplySubtractDouble(a: v128, b: v128, c: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return f64x2.relaxed_nmadd(a, b, c);
+  return f64x2.sub(c, f64x2.mul(a, b));
+}
+
+/** v0 + v1 of float64 */
+@inline
+export function sumLanesDouble(v: v128): f64 {
+  return f64x2.extract_lane(v, 0) + f64x2.extract_lane(v, 1);
 }
 
 /** (v0 + v1) + (v2 + v3) */

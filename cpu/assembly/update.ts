@@ -24,12 +24,12 @@ import { allFinite, clear, copy } from './vectors';
 const VECTORS: usize = 5;
 
 @inline
-function vectorsOf(workspace: usize, size: usize): usize {
+export function vectorsOf(workspace: usize, size: usize): usize {
   return workspace + ((size * size) >> 2);
 }
 
 @inline
-function gatheredOf(workspace: usize, size: usize): usize {
+export function gatheredOf(workspace: usize, size: usize): usize {
   return vectorsOf(workspace, size) + VECTORS * size + 128;
 }
 

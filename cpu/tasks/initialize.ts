@@ -7,7 +7,7 @@ const CHUNK_ROWS = 4_096;
 
 /** See InitializeTask. Element k of a row is a function of (seed, the row's key hash, k). */
 export const initialize: TaskHandler = (scope) => {
-  const { from, to, rank, seed, one } = scope.params as InitializeTask['params'];
+  const { from, to, rank, seed, one, nonnegative } = scope.params as InitializeTask['params'];
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   const { pointer, stride } = scope.matrix('factors');
   const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
@@ -23,7 +23,7 @@ export const initialize: TaskHandler = (scope) => {
     }
     const scale = 1 / Math.sqrt(squares);
     const at = u * stride;
-    for (let k = 0; k < rank; k++) factors[at + k] = row[k] * scale;
+    for (let k = 0; k < rank; k++) factors[at + k] = (nonnegative ? Math.abs(row[k]) : row[k]) * scale;
     factors.fill(0, at + rank, at + stride);
     if (one) factors[at + rank] = 1;
   }
