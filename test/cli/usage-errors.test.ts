@@ -24,6 +24,8 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--test-fraction', '0.1', '--test', ratings], /--test and --test-fraction exclude each other/],
     [['--early-stop', '2'], /--early-stop needs held-out ratings/],
     [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
+    [['--nonnegative', '--solver', 'cg'], /nonnegative/],
+    [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
     [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
     [['--learning-rate', '0.1'], /unknown flag --learning-rate/],
