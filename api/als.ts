@@ -1,5 +1,6 @@
 import { DataType } from 'apache-arrow';
 import { CapacityError, DataError, UsageError } from '../engine/errors.ts';
+import { inDeviceScope } from '../engine/device-scope.ts';
 import { formatBytes } from '../engine/format.ts';
 import { explain } from '../engine/explain.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -13,7 +14,6 @@ import { IndexIds } from '../operators/index-ids.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';
 import { loadingBytes } from '../operators/partition.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
-import type { RatingBlock } from '../operators/rating-block.ts';
 import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
 import type { ColdStart } from '../operators/predict.ts';
@@ -85,54 +85,50 @@ export class ALS {
    * Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming iteration, side and row.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
+    return inDeviceScope(ratings.session.context(options), (ctx) => this.#fit(ratings, options, ctx));
+  }
+
+  async #fit(ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
     const { session } = ratings;
-    const ctx = session.context(options);
     const device = ctx.executor.devices[0];
     const started = performance.now();
-    const blocks: RatingBlock[] = [];
     const maximumRows = rowsWithin(session.memoryBudget);
     if (options.validation) await this.#checkIdTypes(ratings, options.validation);
-    try {
-      const totalRows = await expectedRows(ratings.plan);
-      const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
-      const { users, items } = indexed;
-      const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-      requireBudget(planAls(profile, this.params, devicePlan(device)), session.memoryBudget);
-      const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, this.onDuplicates, ctx);
-      blocks.push(byUser, byItem);
-      if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
-      const input: AlsInput = { blocks: { byUser, byItem, duplicates }, users, items };
-      const test = options.validation && (await this.#validation(options.validation, input, ctx));
-      if (test) blocks.push(test.block);
-      const plan = planAls({ ...profile, ratings: byUser.ratings, testRatings: test?.block.ratings }, this.params, devicePlan(device));
-      const loaded = performance.now();
-      const result = await trainAls({ ...input, test: test?.block }, this.params, ctx);
-      const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
-      return new Model({
-        rank: this.params.rank + (this.params.biases ? 2 : 0),
-        users,
-        items,
-        userFactors: result.userFactors,
-        itemFactors: result.itemFactors,
-        columns: { user: this.columns.user, item: this.columns.item, rating: this.columns.rating, prediction: 'prediction' },
-        coldStartStrategy: this.coldStartStrategy,
-        session,
-        training: {
-          algorithm: 'als',
-          params: this.params,
-          ratings: byUser.ratings,
-          duplicates,
-          iterations: result.iterations,
-          bestIteration: result.bestIteration,
-          testPairs: test && test.block.ratings + test.coldPairs,
-          coldPairs: test?.coldPairs,
-          seconds,
-          plan: withMeasures(plan, ctx.metrics),
-        },
-      });
-    } finally {
-      for (const block of blocks) device.release(block.ref);
-    }
+    const totalRows = await expectedRows(ratings.plan);
+    const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
+    const { users, items } = indexed;
+    const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+    requireBudget(planAls(profile, this.params, devicePlan(device)), session.memoryBudget);
+    const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, this.onDuplicates, ctx);
+    if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
+    const input: AlsInput = { blocks: { byUser, byItem, duplicates }, users, items };
+    const test = options.validation && (await this.#validation(options.validation, input, ctx));
+    const plan = planAls({ ...profile, ratings: byUser.ratings, testRatings: test?.block.ratings }, this.params, devicePlan(device));
+    const loaded = performance.now();
+    const result = await trainAls({ ...input, test: test?.block }, this.params, ctx);
+    const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
+    return new Model({
+      rank: this.params.rank + (this.params.biases ? 2 : 0),
+      users,
+      items,
+      userFactors: result.userFactors,
+      itemFactors: result.itemFactors,
+      columns: { user: this.columns.user, item: this.columns.item, rating: this.columns.rating, prediction: 'prediction' },
+      coldStartStrategy: this.coldStartStrategy,
+      session,
+      training: {
+        algorithm: 'als',
+        params: this.params,
+        ratings: byUser.ratings,
+        duplicates,
+        iterations: result.iterations,
+        bestIteration: result.bestIteration,
+        testPairs: test && test.block.ratings + test.coldPairs,
+        coldPairs: test?.coldPairs,
+        seconds,
+        plan: withMeasures(plan, ctx.metrics),
+      },
+    });
   }
 
   #selected(plan: LogicalPlan): LogicalPlan {
@@ -141,9 +137,15 @@ export class ALS {
     return andThen(plan, new SelectRatings(columns, this.onBadRows));
   }
 
+  /** The validation set: its times, if it has any, do not matter. */
+  #selectedPairs(plan: LogicalPlan): LogicalPlan {
+    const { user, item, rating } = this.columns;
+    return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
+  }
+
   /** Whether the ids of the validation set can be looked up among the training set's, before anything long is done. */
   async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
-    const [train, test] = await Promise.all([ratings, validation].map((dataset) => schemaOf(this.#selected(dataset.plan))));
+    const [train, test] = await Promise.all([this.#selected(ratings.plan), this.#selectedPairs(validation.plan)].map(schemaOf));
     for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
@@ -152,8 +154,7 @@ export class ALS {
   }
 
   async #validation(dataset: Dataset, { users, items }: AlsInput, ctx: ExecutionContext) {
-    const { user, item, rating } = this.columns;
-    const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user, item, rating }, this.onBadRows)), ctx);
+    const stream = await executePlan(this.#selectedPairs(dataset.plan), ctx);
     const { indexed, coldPairs } = await collectKnownPairs(stream, users, items, ctx);
     const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
     return { block: byUser, coldPairs };

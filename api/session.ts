@@ -43,6 +43,7 @@ export class Session implements AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #parquetBackend: ParquetBackendName | undefined;
+  #closed = false;
 
   private constructor(executor: Executor, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
     this.executor = executor;
@@ -91,10 +92,13 @@ export class Session implements AsyncDisposable {
 
   /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
+    if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
     return { signal: signal ?? new AbortController().signal, executor: this.executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 
+  /** Waits for the tasks under way and ends the threads; whatever still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
+    this.#closed = true;
     await this.executor.close();
   }
 

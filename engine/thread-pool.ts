@@ -1,5 +1,5 @@
 import { Piscina } from 'piscina';
-import { CancelledError, deserializeError, type SerializedError } from './errors.ts';
+import { CancelledError, deserializeError, type SerializedError, UsageError } from './errors.ts';
 import type { TaskOutcome } from './task.ts';
 
 /** What a worker answers: errors travel as data, since a thrown object would lose its class between threads. */
@@ -20,6 +20,8 @@ export class ThreadPool {
   readonly #flags: Int32Array;
   readonly #free: number[];
   readonly #waiting: ((slot: number) => void)[] = [];
+  readonly #running = new Set<Promise<WorkerReply>>();
+  #closed = false;
 
   constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>) {
     this.threads = threads;
@@ -39,9 +41,13 @@ export class ThreadPool {
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     try {
       if (signal?.aborted) throw new CancelledError();
+      // Piscina would start threads anew, and nobody would end them.
+      if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
-      const reply = await this.#piscina.run({ slot, request: makeRequest(slot) });
+      const running = this.#piscina.run({ slot, request: makeRequest(slot) });
+      this.#running.add(running);
+      const reply = await running.finally(() => this.#running.delete(running));
       if (signal?.aborted) throw new CancelledError();
       if ('error' in reply) throw deserializeError(reply.error);
       return reply;
@@ -53,8 +59,11 @@ export class ThreadPool {
     }
   }
 
-  /** Waits for the requests under way, then ends the threads. */
+  /** Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw UsageError. */
   async close(): Promise<void> {
+    this.#closed = true;
+    // Piscina's own waiting ends with the first of several threads.
+    await Promise.allSettled(this.#running);
     await this.#piscina.close();
   }
 }

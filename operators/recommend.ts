@@ -1,4 +1,5 @@
 import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { openDeviceScope } from '../engine/device-scope.ts';
 import type { Device } from '../engine/executor.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysToVector } from '../engine/keys/arrow-keys.ts';
@@ -63,13 +64,14 @@ export class Recommend implements Source {
   }
 
   async *#recommend(schema: Schema, ctx: ExecutionContext) {
-    const device = ctx.executor.devices[0];
-    const exclude = await this.#options.exclude?.(ctx);
-    const factors = uploadFactors(this.#model, device);
-    const users = keyCount(this.#model.users);
-    const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
-    const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
+    const scope = openDeviceScope(ctx);
     try {
+      const device = scope.ctx.executor.devices[0];
+      const exclude = await this.#options.exclude?.(scope.ctx);
+      const factors = uploadFactors(this.#model, device);
+      const users = keyCount(this.#model.users);
+      const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
+      const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
       for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
         phase.progress(to);
         const batch = toBatch(schema, this.#model, from, this.#options.n, items, scores);
@@ -77,8 +79,7 @@ export class Recommend implements Source {
       }
       phase.end(users);
     } finally {
-      factors.release();
-      if (exclude) device.release(exclude.ref);
+      await scope.close();
     }
   }
 }

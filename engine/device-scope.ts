@@ -1,0 +1,95 @@
+import type { Device } from './executor.ts';
+import type { ExecutionContext } from './operator.ts';
+import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from './partition.ts';
+import type { Task, TaskResult } from './task.ts';
+
+/**
+ * A device for the length of one run: what is put, allocated or written through it, and not released by the time the scope
+ * closes, is released then. A run that fails or is cancelled halfway so leaves nothing behind.
+ */
+class DeviceScope implements Device {
+  readonly #device: Device;
+  readonly #live = new Map<string, PartitionRef>();
+  #closed = false;
+
+  constructor(device: Device) {
+    this.#device = device;
+  }
+
+  get name() {
+    return this.#device.name;
+  }
+
+  get kind() {
+    return this.#device.kind;
+  }
+
+  get parallelism() {
+    return this.#device.parallelism;
+  }
+
+  get capacityBytes() {
+    return this.#device.capacityBytes;
+  }
+
+  get description() {
+    return this.#device.description;
+  }
+
+  put(ref: PartitionRef, partition: Partition): void {
+    this.#device.put(ref, partition);
+    this.#hold(ref);
+  }
+
+  allocate(ref: PartitionRef, shape: MatrixShape): void {
+    this.#device.allocate(ref, shape);
+    this.#hold(ref);
+  }
+
+  async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    try {
+      return await this.#device.run(task, signal);
+    } finally {
+      for (const ref of Object.values(task.outputs)) this.#hold(ref);
+    }
+  }
+
+  fetch(ref: PartitionRef): Promise<Partition> {
+    return this.#device.fetch(ref);
+  }
+
+  release(ref: PartitionRef): void {
+    this.#live.delete(partitionKey(ref));
+    this.#device.release(ref);
+  }
+
+  /** Releases what is left; the device itself stays open. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const ref of this.#live.values()) this.#device.release(ref);
+    this.#live.clear();
+  }
+
+  #hold(ref: PartitionRef): void {
+    // Somebody who did not wait for their task: nobody will ask for what it wrote.
+    if (this.#closed) this.#device.release(ref);
+    else this.#live.set(partitionKey(ref), ref);
+  }
+}
+
+/** Runs `work` with scopes of the context's devices: whatever it leaves on a device is released when it ends, in whichever way. */
+export async function inDeviceScope<Result>(ctx: ExecutionContext, work: (scoped: ExecutionContext) => Promise<Result>): Promise<Result> {
+  const scope = openDeviceScope(ctx);
+  try {
+    return await work(scope.ctx);
+  } finally {
+    await scope.close();
+  }
+}
+
+/** The same for streams, which have no single end to wait for: the caller closes. */
+export function openDeviceScope(ctx: ExecutionContext): { readonly ctx: ExecutionContext; close(): Promise<void> } {
+  const devices = ctx.executor.devices.map((device) => new DeviceScope(device));
+  const close = async () => void (await Promise.all(devices.map((device) => device.close())));
+  return { ctx: { ...ctx, executor: { devices, close } }, close };
+}
