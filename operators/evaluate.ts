@@ -36,21 +36,20 @@ export class Evaluate implements Sink<Evaluation> {
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
     const device = ctx.executor.devices[0];
-    const factors = uploadFactors(this.#model, device);
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
     let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];
+    const factors = uploadFactors(this.#model, device);
     try {
       const scored = mapOrdered(input, 2 * device.parallelism, async (batch) => {
         const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, ctx);
         return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
       });
-      for await (const { predictions, ratings, cold } of scored) {
+      for await (const { predictions, ratings, warm } of scored) {
         pairs += predictions.length;
-        coldPairs += cold;
-        for (let i = 0; i < predictions.length; i++) {
+        coldPairs += predictions.length - warm.length;
+        for (const i of warm) {
           const error = ratings[i] - predictions[i];
-          if (Number.isNaN(error)) continue;
           squared += error * error;
           absolute += Math.abs(error);
         }

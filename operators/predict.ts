@@ -63,41 +63,40 @@ export class Predict implements Operator {
     const device = ctx.executor.devices[0];
     const factors = uploadFactors(this.#model, device);
     try {
-      for await (const { batch, predictions, cold } of mapOrdered(input, 2 * device.parallelism, (batch) => this.#score(batch, factors, ctx))) {
+      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * device.parallelism, (batch) => this.#score(batch, factors, ctx))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
         const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
         const whole = new RecordBatch(schema, data);
-        if (cold === 0 || this.#coldStart === 'nan') yield whole;
-        else if (cold < batch.numRows) yield takeRows(whole, warmRows(predictions, batch.numRows - cold));
+        if (warm.length === batch.numRows || this.#coldStart === 'nan') yield whole;
+        else if (warm.length > 0) yield takeRows(whole, warm);
       }
     } finally {
       factors.release();
     }
   }
 
-  /** Predictions of one batch: NaN where cold. */
   async #score(batch: RecordBatch, factors: { users: PartitionRef; items: PartitionRef }, ctx: ExecutionContext) {
-    const { predictions, cold } = await scorePairs(batch, this.#columns, this.#model, factors, ctx);
-    return { batch, predictions, cold };
+    return { batch, ...(await scorePairs(batch, this.#columns, this.#model, factors, ctx)) };
   }
 }
 
-/** x_uᵀθ_v of each row of a batch, NaN where user or item is unknown, and how many of those there are. */
+/** x_uᵀθ_v of each row of a batch, NaN where user or item is unknown, and the positions of the others, ascending. */
 export async function scorePairs(
   batch: RecordBatch,
   columns: { readonly user: string; readonly item: string },
   model: FactorModel,
   factors: { readonly users: PartitionRef; readonly items: PartitionRef },
   ctx: ExecutionContext,
-): Promise<{ predictions: Float32Array; cold: number }> {
+): Promise<{ predictions: Float32Array; warm: Uint32Array }> {
   const device = ctx.executor.devices[0];
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
-  const warm = new Uint32Array(batch.numRows);
+  const known = new Uint32Array(batch.numRows);
   let count = 0;
-  for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) warm[count++] = i;
+  for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) known[count++] = i;
+  const warm = known.subarray(0, count);
   const predictions = new Float32Array(batch.numRows).fill(Number.NaN);
-  if (count === 0) return { predictions, cold: batch.numRows };
+  if (count === 0) return { predictions, warm };
   const [rows, cols] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
   for (let k = 0; k < count; k++) {
     rows[k] = users[warm[k]];
@@ -122,11 +121,5 @@ export async function scorePairs(
     device.release(pairs);
     device.release(output);
   }
-  return { predictions, cold: batch.numRows - count };
-}
-
-function warmRows(predictions: Float32Array, count: number): Uint32Array {
-  const rows = new Uint32Array(count);
-  for (let i = 0, k = 0; i < predictions.length && k < count; i++) if (!Number.isNaN(predictions[i])) rows[k++] = i;
-  return rows;
+  return { predictions, warm };
 }

@@ -24,7 +24,10 @@ export const evaluate = defineCommand({
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
     const { rmse, mae, pairs, coldPairs } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
-    const error = (value: number) => (Number.isFinite(value) ? value.toFixed(4) : 'none: the model knows no pair');
+    const error = (value: number) => {
+      if (Number.isFinite(value)) return value.toFixed(4);
+      return coldPairs === pairs ? 'none: the model knows no pair' : 'none: a prediction is beyond the numbers (NaN or infinite)';
+    };
     return {
       json: { command: 'evaluate', metrics: { rmse, mae }, pairs, coldPairs },
       text: facts([
