@@ -34,9 +34,11 @@ export interface AtomicOutput {
 
 /**
  * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is no output of this kind
- * (a folder with foreign files, the home folder, a parent of the working folder).
+ * (a folder with foreign files, the home folder, a parent of the working folder). An old output that a process which died
+ * had moved aside counts: it comes back first.
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
+  await recoverOutput(await realPath(target));
   await check(resolve(target), target, options);
 }
 
@@ -71,7 +73,7 @@ async function foreignEntry(folder: string, prefix: string, recognizes: (path: s
 
 /** Checks the target, clears what dead processes left beside it, and makes the temporary. */
 export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
-  const path = await realpath(target).catch(() => resolve(target));
+  const path = await realPath(target);
   const parent = dirname(path);
   let made: string | undefined;
   try {
@@ -86,6 +88,11 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
   }
+}
+
+/** The place itself where links lead to it. */
+async function realPath(target: string): Promise<string> {
+  return realpath(target).catch(() => resolve(target));
 }
 
 class PendingOutput implements AtomicOutput {

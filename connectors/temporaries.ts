@@ -12,7 +12,9 @@ interface Temporary {
 }
 
 const registered = new Map<string, Temporary>();
-let made = 0;
+
+/** Numbers the names of this process, from the time: what a process of the same id left behind long ago has lower ones. */
+let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
   registered.set(temporary.temporary, temporary);
@@ -44,29 +46,41 @@ export function siblingName(target: string, role: 'tmp' | 'old'): string {
 
 /**
  * Clears what processes of this host that are no longer alive left beside `target`. An old output that had been moved
- * aside goes back when its replacement never arrived. Does nothing when there is nothing.
+ * aside goes back when its replacement never arrived. Does nothing when there is nothing, or where it may not: whoever
+ * only reads need not be allowed to write.
  */
 export async function recoverOutput(target: string): Promise<void> {
   const parent = dirname(target);
-  let names: string[];
-  try {
-    names = await readdir(parent);
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'EACCES') return;
-    throw error;
-  }
-  const present = names.includes(basename(target));
-  const left = names.map((name) => ({ name, ...parse(name, basename(target)) })).filter(({ process: id }) => id !== undefined && !isAlive(id));
+  const names = await readdir(parent).catch(() => []);
+  const left = names.flatMap((name) => parse(join(parent, name), target)).filter((found) => !isInUse(found));
   const old = left.find(({ role }) => role === 'old');
-  if (!present && old !== undefined) await rename(join(parent, old.name), target);
-  for (const { name } of left) await rm(join(parent, name), { recursive: true, force: true });
+  if (old !== undefined && !names.includes(basename(target))) {
+    const back = await rename(old.path, target).then(() => true, () => false);
+    // It may be the only one there is.
+    if (!back) left.splice(left.indexOf(old), 1);
+  }
+  for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
 
-function parse(name: string, target: string): { role?: string; process?: number } {
-  const prefix = `.${target}.`;
-  if (!name.startsWith(prefix)) return {};
-  const match = /^(tmp|old)-(\d+)-\d+@(.*)$/.exec(name.slice(prefix.length));
-  return match !== null && match[3] === hostname() ? { role: match[1], process: Number(match[2]) } : {};
+/** What a name beside a target tells. */
+interface Found {
+  readonly path: string;
+  readonly role: string;
+  readonly process: number;
+  readonly number: number;
+}
+
+function parse(path: string, target: string): Found[] {
+  const prefix = `.${basename(target)}.`;
+  if (!basename(path).startsWith(prefix)) return [];
+  const match = /^(tmp|old)-(\d+)-(\d+)@(.*)$/.exec(basename(path).slice(prefix.length));
+  return match !== null && match[4] === hostname() ? [{ path, role: match[1], process: Number(match[2]), number: Number(match[3]) }] : [];
+}
+
+function isInUse({ path, process: id, number }: Found): boolean {
+  if (id !== process.pid) return isAlive(id);
+  // In a container every run may have the same process id.
+  return registered.has(path) || number >= Date.now() - process.uptime() * 1000;
 }
 
 function isAlive(id: number): boolean {

@@ -110,6 +110,30 @@ test('an output moved aside by a process that died comes back', async () => {
   expect(readFileSync(path('aside/a.data'), 'utf8')).toBe('old');
 });
 
+test('an output moved aside counts as one that exists, before any long work', async () => {
+  await put('counted', 'old');
+  renameSync(path('counted'), path(`.counted.old-${deadProcess()}-0@${hostname()}`));
+  await expect(checkOutput(path('counted'), { ...options, overwrite: false })).rejects.toThrow('exists already');
+  expect(readFileSync(path('counted/a.data'), 'utf8')).toBe('old');
+});
+
+test('what an earlier process of the same id left is cleared as well, and what this one makes is not', async () => {
+  const earlier = `.same.tmp-${process.pid}-0@${hostname()}`;
+  mkdirSync(path(earlier));
+  const first = await atomicOutput(path('same'), options);
+  const second = await atomicOutput(path('same'), options);
+  expect(existsSync(path(earlier))).toBe(false);
+  expect(existsSync(first.temporary)).toBe(true);
+  await Promise.all([first.discard(), second.discard()]);
+  expect(hidden()).toEqual([]);
+});
+
+test('whoever may not clear up may still read', async () => {
+  writeFileSync(path('plain'), '');
+  await recoverOutput(path('plain/model'));
+  await recoverOutput(path('missing/model'));
+});
+
 test('the temporaries of living processes and of other hosts are left alone', async () => {
   const names = [`.busy.tmp-${process.ppid}-0@${hostname()}`, `.busy.tmp-${deadProcess()}-0@elsewhere`, '.busy.tmp-notes'];
   for (const name of names) mkdirSync(path(name));
