@@ -56,8 +56,10 @@ export class ByteOutput {
   async write(bytes: Uint8Array): Promise<void> {
     this.check();
     if (this.unread || this.sink.write(bytes)) return;
-    // An error ends the wait as well.
-    await Promise.race([once(this.sink, 'drain'), once(this.target, 'close')]).catch(() => {});
+    const wait = new AbortController();
+    // An error or the end of the target ends the wait as well.
+    await Promise.race([once(this.sink, 'drain', wait), once(this.target, 'close', wait)]).catch(() => {});
+    wait.abort();
     this.check();
   }
 

@@ -4,7 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../file-problem.ts';
 import { KeptBytes } from './kept-bytes.ts';
 import type { IpcMessage } from './ipc-messages.ts';
-import { verifyFooter } from './verify-metadata.ts';
+import { verifyFooter, withoutDictionaries } from './verify-metadata.ts';
 
 const MAGIC = 'ARROW1';
 const END = 4 + MAGIC.length;
@@ -20,7 +20,7 @@ export async function footerSchema(file: string): Promise<IpcMessage> {
     verifyFooter(footer);
     const length = Buffer.alloc(4);
     length.writeInt32LE(footer.length);
-    const reader = RecordBatchReader.from(Buffer.concat([Buffer.from(`${MAGIC}\0\0`), footer, length, Buffer.from(MAGIC)]));
+    const reader = RecordBatchReader.from(Buffer.concat([Buffer.from(`${MAGIC}\0\0`), withoutDictionaries(footer), length, Buffer.from(MAGIC)]));
     const { schema } = reader.open();
     const bytes = new KeptBytes();
     new RecordBatchStreamWriter().reset(bytes, schema);

@@ -8,7 +8,7 @@ export type ValueFormat = (value: unknown) => string;
 export function valueFormat(type: DataType, column: string): ValueFormat {
   if (DataType.isInt(type) || DataType.isBool(type)) return String;
   if (DataType.isUtf8(type)) return (value) => value as string;
-  if (DataType.isFloat(type)) return type.precision === 2 ? (value) => formatDouble(value as number) : remembered(formatSingle);
+  if (DataType.isFloat(type)) return remembered(type.precision === 2 ? formatDouble : formatSingle);
   if (DataType.isDate(type)) return (value) => new Date(Number(value)).toISOString().slice(0, 10);
   // Vectors give milliseconds for every unit; what is finer than that would be lost.
   if (DataType.isTimestamp(type) && (type.unit === TimeUnit.SECOND || type.unit === TimeUnit.MILLISECOND)) return (value) => new Date(Number(value)).toISOString();

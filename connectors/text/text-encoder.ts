@@ -58,12 +58,17 @@ export class SeparatedText implements BatchEncoder {
 
   /** The fields of a column as they are written, by row. */
   private cellsOf(data: Data, column: number): (row: number) => string {
-    const isNull = data.nullCount > 0 ? (row: number) => !data.getValid(row) : () => false;
+    const hasNulls = data.nullCount > 0;
+    const isNull = (row: number) => hasNulls && !data.getValid(row);
     if (DataType.isUtf8(data.type)) {
       // Arrow's own decoder drops a byte order mark at the beginning of a text.
       const { values, valueOffsets } = data as Data<Utf8>;
       const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
       return (row) => (isNull(row) ? '' : this.field(bytes.toString('utf8', valueOffsets[row], valueOffsets[row + 1]), this.names[column]));
+    }
+    if (DataType.isInt(data.type)) {
+      const values = data.values as Int32Array | BigInt64Array;
+      return (row) => (isNull(row) ? '' : String(values[row]));
     }
     const vector = new Vector([data]);
     const format = this.formats[column];

@@ -126,6 +126,9 @@ describe('other writers', () => {
     writeFileSync(file, encode([batch, batch]));
     const once = [['x', '1'], ['y', null], [null, ''], ['x', '4']];
     expect(await readTable(new ArrowSource(file))).toEqual({ columns: ['a:Utf8', 'b:Utf8'], rows: [...once, ...once] });
+    // A file whose schema and dictionaries only its footer tells of.
+    writeFileSync(file, encode([batch, batch], 'file'));
+    expect(await readTable(new ArrowSource(file))).toEqual({ columns: ['a:Utf8', 'b:Utf8'], rows: [...once, ...once] });
   });
 
   test('lists', async () => {

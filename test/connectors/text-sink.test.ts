@@ -128,7 +128,7 @@ describe('write, then read', () => {
     await fc.assert(
       fc.asyncProperty(rows, fc.shuffledSubarray(names, { minLength: 1 }), async (cells, columns) => {
         const batch = table(columns.map((name) => [name, arrow[name], cells.map((row) => row[name])] as const));
-        await writeText(file, batch.schema, [batch]);
+        await writeText(file, batch.schema, [batch.slice(0, cells.length >> 1), batch.slice(cells.length >> 1)]);
         const given = Object.fromEntries(columns.map((name) => [name, types[name]]));
         const read = await readTable(new TextSource(file, { types: given, header: true }));
         expect(read.rows).toEqual(cells.map((row) => columns.map((name) => row[name])));

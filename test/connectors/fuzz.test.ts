@@ -1,0 +1,28 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/fuzz-targets.ts';
+import { temporaryFolder } from './parquet-testing.ts';
+
+// A sample of what scripts/fuzz.ts goes through.
+const cases = { parquet: 100, csv: 300, arrow: 300, model: 60 };
+
+test.each(fuzzKinds)('damaged files are read or refused with a message: %s', async (kind) => {
+  const folder = join(temporaryFolder(), kind);
+  const target = await fuzzTarget(kind, folder);
+  const results = new Set<string>();
+  for (let number = 0; number < cases[kind]; number++) {
+    const outcome = await fuzzCase(target, folder, number);
+    expect('found' in outcome ? `case ${number}: ${outcome.found}` : outcome.result).toMatch(/^(read|refused)$/);
+    if ('result' in outcome) results.add(outcome.result);
+  }
+  expect([...results].sort()).toEqual(['read', 'refused']);
+  expect(process.memoryUsage.rss()).toBeLessThan(10 ** 9);
+});
+
+test('undamaged, every seed is read', async () => {
+  for (const kind of fuzzKinds) {
+    const folder = join(temporaryFolder(), kind);
+    const { seeds, read } = await fuzzTarget(kind, folder);
+    for (const [name, bytes] of seeds) await read(folder, name, bytes);
+  }
+});

@@ -1,0 +1,132 @@
+import { Dictionary, Field, Float32, Int32, Int64, List, makeData, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
+import type { DataType, Vector } from 'apache-arrow';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { ArrowSource } from '../../connectors/arrow-source.ts';
+import { loadModel, saveModel } from '../../connectors/model-store.ts';
+import { ParquetSource } from '../../connectors/parquet-source.ts';
+import { TextSource } from '../../connectors/text-source.ts';
+import { FactorFlowError } from '../../engine/errors.ts';
+import type { ExecutionContext, Source } from '../../engine/operator.ts';
+import { mutate, randomOf } from './mutations.ts';
+
+/** Files of one kind, and what reads them. */
+export interface FuzzTarget {
+  readonly seeds: readonly (readonly [name: string, bytes: Uint8Array])[];
+  readonly isText: boolean;
+  /** Reads all of what was made of the seed of that name; throws as the library does. */
+  read(folder: string, name: string, bytes: Uint8Array): Promise<void>;
+}
+
+export const fuzzKinds = ['parquet', 'csv', 'arrow', 'model'] as const;
+export type FuzzKind = (typeof fuzzKinds)[number];
+
+/** Undefined when the file was read or refused with a message of ours; else what is wrong. */
+export async function fuzzCase(target: FuzzTarget, folder: string, number: number): Promise<{ result: 'read' | 'refused' } | { found: string }> {
+  const random = randomOf(number);
+  const [name, bytes] = target.seeds[random(target.seeds.length)];
+  const [, other] = target.seeds[random(target.seeds.length)];
+  try {
+    await target.read(folder, name, mutate(bytes, other, number, target.isText));
+    return { result: 'read' };
+  } catch (error) {
+    if (error instanceof FactorFlowError && [3, 4].includes(error.exitCode) && error.message.includes(folder)) return { result: 'refused' };
+    return { found: `${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}` };
+  }
+}
+
+export async function fuzzTarget(kind: FuzzKind, folder: string): Promise<FuzzTarget> {
+  mkdirSync(folder, { recursive: true });
+  if (kind === 'parquet') return { seeds: parquetSeeds(), isText: false, read: readFile((file) => new ParquetSource(file)) };
+  if (kind === 'csv') return { seeds: textSeeds(), isText: true, read: readFile((file) => new TextSource(file)) };
+  if (kind === 'arrow') return { seeds: arrowSeeds(), isText: false, read: readFile((file) => new ArrowSource(file)) };
+  return modelTarget(folder);
+}
+
+function readFile(open: (file: string) => Source) {
+  return async (folder: string, name: string, bytes: Uint8Array) => {
+    const file = join(folder, name);
+    writeFileSync(file, bytes);
+    const ctx = { signal: new AbortController().signal } as ExecutionContext;
+    for await (const batch of await open(file).execute(ctx)) {
+      for (let column = 0; column < batch.numCols; column++) touch(batch.getChildAt(column), batch.numRows);
+    }
+  };
+}
+
+/** Values that aren't there are the silent kind of wrong. */
+function touch(vector: Vector | null, rows: number): void {
+  if (vector?.length !== rows) throw new Error(`a column of ${vector?.length} values in a batch of ${rows}`);
+  for (let row = 0; row < rows; row++) if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
+}
+
+function parquetSeeds(): [string, Uint8Array][] {
+  const golden = join(import.meta.dirname, '../golden/parquet');
+  return readdirSync(golden).filter((name) => name.endsWith('.parquet')).sort().map((name) => [name, readFileSync(join(golden, name))]);
+}
+
+function textSeeds(): [string, Uint8Array][] {
+  const lines = (line: (i: number) => string) => Array.from({ length: 60 }, (_, i) => line(i)).join('');
+  const ratings = `userId,movieId,rating,timestamp\n${lines((i) => `${i},${i * 7},${i / 2},${1112486027 + i}\n`)}`;
+  return [
+    ['ratings.csv', Buffer.from(ratings)],
+    ['quoted.csv', Buffer.from(`id,name,note\r\n${lines((i) => `${i},"name ""${i}"", é","line\n${i}"\r\n`)}`)],
+    ['ratings.dat', Buffer.from(lines((i) => `${i}::${i * 3}::${i % 5}::${978300760 + i}\n`))],
+    ['tabs.tsv', Buffer.from(`user\titem\n${lines((i) => `${i * 10_000_000_000}\tb${i}\n`)}`)],
+    ['ratings.csv.gz', gzipSync(ratings)],
+  ];
+}
+
+function arrowSeeds(): [string, Uint8Array][] {
+  const rows = 40;
+  const of = (value: (i: number) => unknown) => Array.from({ length: rows }, (_, i) => value(i));
+  const batch = (columns: readonly (readonly [string, DataType, readonly unknown[]])[]) => {
+    const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
+    const schema = new Schema(columns.map(([name], index) => new Field(name, children[index].type, true)));
+    return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }));
+  };
+  const plain = batch([
+    ['user', new Int32(), of((i) => i)],
+    ['item', new Int64(), of((i) => BigInt(i) << 40n)],
+    ['rating', new Float32(), of((i) => (i % 7 === 0 ? null : i / 2))],
+    ['note', new Utf8(), of((i) => (i % 5 === 0 ? null : `note ${i}`))],
+  ]);
+  const rich = batch([
+    ['tag', new Dictionary(new Utf8(), new Int32()), of((i) => `tag ${i % 5}`)],
+    ['list', new List(new Field('element', new Float32(), true)), of((i) => Array.from({ length: i % 4 }, () => i))],
+  ]);
+  const encode = (each: RecordBatch, writer: RecordBatchStreamWriter | RecordBatchFileWriter) => {
+    for (let i = 0; i < 3; i++) writer.write(each);
+    return writer.finish().toUint8Array(true);
+  };
+  return [
+    ['plain-stream.arrow', encode(plain, new RecordBatchStreamWriter())],
+    ['plain-file.arrow', encode(plain, new RecordBatchFileWriter())],
+    ['rich-stream.arrow', encode(rich, new RecordBatchStreamWriter())],
+    ['rich-file.arrow', encode(rich, new RecordBatchFileWriter())],
+  ];
+}
+
+/** A small model; one of its files is replaced by the damaged one. */
+async function modelTarget(folder: string): Promise<FuzzTarget> {
+  const whole = join(folder, 'whole');
+  rmSync(whole, { recursive: true, force: true });
+  const side = (rows: number) => ({ ids: vectorFromArray(Array.from({ length: rows }, (_, i) => i * 3), new Int32()), factors: Float32Array.from({ length: rows * 4 }, (_, i) => i / 7) });
+  const [users, items] = [side(50), side(20)];
+  const columns = { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' };
+  await saveModel(whole, { rank: 4, columns, coldStartStrategy: 'nan', factorflow: {}, userIds: users.ids, userFactors: users.factors, itemIds: items.ids, itemFactors: items.factors });
+  const files = readdirSync(whole, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return {
+    seeds: files.map((file) => [file.slice(whole.length + 1), readFileSync(file)]),
+    isText: false,
+    read: async (base, name, bytes) => {
+      const model = join(base, 'model');
+      rmSync(model, { recursive: true, force: true });
+      cpSync(whole, model, { recursive: true });
+      writeFileSync(join(model, name), bytes);
+      const { rank, userFactors, itemFactors } = await loadModel(model);
+      if (userFactors.length % rank !== 0 || itemFactors.length % rank !== 0) throw new Error(`${userFactors.length} and ${itemFactors.length} factors of rank ${rank}`);
+    },
+  };
+}
