@@ -51,7 +51,7 @@ export function siblingName(target: string, role: 'tmp' | 'old'): string {
  */
 export async function recoverOutput(target: string): Promise<void> {
   const parent = dirname(target);
-  const names = await readdir(parent).catch(() => []);
+  const names = await readdir(parent).catch((): string[] => []);
   const left = names.flatMap((name) => parse(join(parent, name), target)).filter((found) => !isInUse(found));
   const old = left.find(({ role }) => role === 'old');
   if (old !== undefined && !names.includes(basename(target))) {
