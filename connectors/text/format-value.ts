@@ -1,7 +1,8 @@
-import { DataType, TimeUnit } from 'apache-arrow';
+import { DataType } from 'apache-arrow';
+import type { TimeUnit } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 
-/** The text of one value that is not null, before quotes. */
+/** The text of one value that is not null, before quotes; a timestamp's value is its stored count. */
 export type ValueFormat = (value: unknown) => string;
 
 /** How the values of a column are written. Throws UsageError for types that one field cannot hold. */
@@ -10,9 +11,7 @@ export function valueFormat(type: DataType, column: string): ValueFormat {
   if (DataType.isUtf8(type)) return (value) => value as string;
   if (DataType.isFloat(type)) return remembered(type.precision === 2 ? formatDouble : formatSingle);
   if (DataType.isDate(type)) return (value) => new Date(Number(value)).toISOString().slice(0, 10);
-  // Vectors give milliseconds for every unit; what is finer than that would be lost.
-  if (DataType.isTimestamp(type) && (type.unit === TimeUnit.SECOND || type.unit === TimeUnit.MILLISECOND)) return (value) => new Date(Number(value)).toISOString();
-  if (DataType.isTimestamp(type)) return formatTimestamp;
+  if (DataType.isTimestamp(type)) return (value) => formatTimestamp(value as bigint, type.unit);
   throw new UsageError(`a text file cannot hold ${String(type)}`, { phase: 'write', column, advice: 'Write Parquet or Arrow instead' });
 }
 
@@ -48,10 +47,14 @@ function remembered(format: (value: number) => string): ValueFormat {
   };
 }
 
-function formatTimestamp(value: unknown): string {
-  const milliseconds = Number(value);
-  const whole = Math.floor(milliseconds);
-  const micros = Math.round((milliseconds - whole) * 1000);
-  const text = new Date(whole).toISOString();
-  return micros === 0 ? text : `${text.slice(0, -1)}${String(micros).padStart(3, '0')}Z`;
+/**
+ * ISO 8601 in UTC with the digits that the unit has: none, 3, 6 or 9. From the stored count: as milliseconds, which Arrow's
+ * vectors give, finer units would lose digits. Throws RangeError for years that no calendar date has.
+ */
+function formatTimestamp(count: bigint, unit: TimeUnit): string {
+  const digits = 3 * unit;
+  const perSecond = 10n ** BigInt(digits);
+  const fraction = ((count % perSecond) + perSecond) % perSecond;
+  const seconds = new Date(Number((count - fraction) / perSecond) * 1000).toISOString().slice(0, -5);
+  return digits === 0 ? `${seconds}Z` : `${seconds}.${String(fraction).padStart(digits, '0')}Z`;
 }

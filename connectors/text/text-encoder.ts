@@ -70,9 +70,17 @@ export class SeparatedText implements BatchEncoder {
       const values = data.values as Int32Array | BigInt64Array;
       return (row) => (isNull(row) ? '' : String(values[row]));
     }
-    const vector = new Vector([data]);
     const format = this.formats[column];
-    return (row) => (isNull(row) ? '' : format(vector.get(row)));
+    const vector = new Vector([data]);
+    const counts = DataType.isTimestamp(data.type) ? (data.values as unknown as BigInt64Array) : undefined;
+    return (row) => {
+      if (isNull(row)) return '';
+      try {
+        return format(counts === undefined ? vector.get(row) : counts[row]);
+      } catch (error) {
+        throw this.problem(`the value cannot be written as text: ${error instanceof Error ? error.message : String(error)}`, this.names[column]);
+      }
+    };
   }
 
   private field(text: string, column: string): string {

