@@ -1,7 +1,8 @@
+import type { Dirent } from 'node:fs';
 import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
-import { deserializeError, FactorFlowError, UsageError } from '../engine/errors.ts';
+import { DataError, deserializeError, FactorFlowError, UsageError } from '../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
@@ -19,6 +20,9 @@ export interface AtomicOutputOptions {
   /** Wait until the bytes are on the disk before the new output takes the old one's place. */
   readonly durable?: boolean;
 }
+
+/** How often another process may get in between. */
+const mostAttempts = 100;
 
 /** Output that appears whole or not at all. `commit` ends it; where that or anything before fails, `discard` or `fail`. */
 export interface AtomicOutput {
@@ -47,7 +51,7 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
   const kind = await kindOf(path);
   if (kind === undefined) return;
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
-  const empty = kind === 'folder' && (await readdir(path)).length === 0;
+  const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
   if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass --force to replace it');
   if (kind === 'file') return;
   if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
@@ -60,9 +64,18 @@ function holdsWork(path: string): boolean {
   return [homedir(), process.cwd()].some((work) => `${resolve(work)}${sep}`.startsWith(folder));
 }
 
-/** The first entry below that `recognizes` does not know, as a path with "/"; folders end with "/". */
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** The first entry below that `recognizes` does not know, as a path with "/"; folders end with "/". Those that vanish meanwhile have none. */
 async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
+  for (const entry of await entriesOf(folder)) {
     const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
     if (!recognizes(path)) return path;
     const below = entry.isDirectory() ? await foreignEntry(join(folder, entry.name), path, recognizes) : undefined;
@@ -114,9 +127,9 @@ class PendingOutput implements AtomicOutput {
   async commit(): Promise<void> {
     try {
       if (this.options.durable) await syncAll(this.temporary);
-      await check(this.target, this.name, this.options);
-      if (this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder') await this.swap();
-      else await rename(this.temporary, this.target);
+      for (let attempt = 1; !(await this.place()); attempt++) {
+        if (attempt === mostAttempts) throw new DataError('the output is being replaced by others all the time', { phase: 'write', file: this.name, advice: 'Let one process at a time write there' });
+      }
       forgetTemporary(this.temporary);
       if (this.options.durable) await sync(dirname(this.target));
     } catch (error) {
@@ -140,22 +153,41 @@ class PendingOutput implements AtomicOutput {
     return deserializeError({ name: problem.name, message: inPlace(problem.message), summary: inPlace(problem.summary), details });
   }
 
-  /** Old aside, new in, old away. A process that dies in between leaves the old one aside, and recoverOutput brings it back. */
-  private async swap(): Promise<void> {
-    const old = siblingName(this.target, 'old');
-    registerTemporary({ temporary: old, restoreTo: this.target });
-    await rename(this.target, old);
-    try {
-      await rename(this.temporary, this.target);
-    } catch (error) {
-      await rename(old, this.target);
-      throw error;
-    } finally {
-      if ((await kindOf(this.target)) !== undefined) {
-        await rm(old, { recursive: true, force: true });
+  /**
+   * Old aside, new in, old away. A process that dies in between leaves the old one aside, and recoverOutput brings it back.
+   * False when another process changed the target meanwhile: what it put there is looked at anew.
+   */
+  private async place(): Promise<boolean> {
+    await check(this.target, this.name, this.options);
+    const replaces = this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder';
+    const old = replaces ? siblingName(this.target, 'old') : undefined;
+    if (old !== undefined) {
+      registerTemporary({ temporary: old, restoreTo: this.target });
+      if (!(await renamed(this.target, old, ['ENOENT']))) {
         forgetTemporary(old);
+        return false;
       }
     }
+    const placed = await renamed(this.temporary, this.target, ['ENOTEMPTY', 'EEXIST']).catch(async (error: unknown) => {
+      if (old !== undefined && (await renamed(old, this.target, ['ENOTEMPTY', 'EEXIST']))) forgetTemporary(old);
+      throw error;
+    });
+    if (old !== undefined) {
+      await rm(old, { recursive: true, force: true });
+      forgetTemporary(old);
+    }
+    return placed;
+  }
+}
+
+/** False for the failures that another process at work explains. */
+async function renamed(from: string, to: string, explained: readonly string[]): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if (explained.includes(errorCode(error) ?? '')) return false;
+    throw error;
   }
 }
 

@@ -84,7 +84,7 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
       const origin = originOf(batch);
       return new DataError(summary, { phase: 'load', file: origin?.file, rowGroup: origin?.rowGroup, row: (origin?.firstRow ?? 0) + row });
     };
-    if (at('id').nullCount > 0) throw problem('an id is null');
+    if (at('id').nullCount > 0) throw problem('an id is null', firstNull(at('id')));
     copyFeatures(at('features'), rank, factors, done * rank, problem);
     idChunks.push(at('id'));
     done += batch.numRows;
@@ -97,7 +97,7 @@ function copyFeatures(features: Data, rank: number, target: Float32Array, at: nu
   if (!(DataType.isList(features.type) || DataType.isLargeList(features.type) || DataType.isFixedSizeList(features.type)) || !DataType.isFloat(child.type) || child.type.precision !== 1) {
     throw problem(`features are ${String(features.type)}, need a list of float`);
   }
-  if (features.nullCount > 0) throw problem('a feature vector is null');
+  if (features.nullCount > 0) throw problem('a feature vector is null', firstNull(features));
   const offsetOf = (row: number) => (DataType.isFixedSizeList(features.type) ? row * features.type.listSize : Number(features.valueOffsets[row]));
   for (let row = 0; row < features.length; row++) {
     const length = offsetOf(row + 1) - offsetOf(row);
@@ -109,6 +109,12 @@ function copyFeatures(features: Data, rank: number, target: Float32Array, at: nu
   for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i])) bad++;
   if (bad > 0) throw problem(`${bad} of ${values.length} features are NaN or infinite`, Math.floor(values.findIndex((value) => !Number.isFinite(value)) / rank));
   target.set(values, at);
+}
+
+function firstNull(data: Data): number {
+  let row = 0;
+  while (row < data.length && data.getValid(row)) row++;
+  return row;
 }
 
 /** The table by ascending ids; the table itself when it is so already. */

@@ -12,7 +12,7 @@ import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
 import type { Codec } from './parquet/backend.ts';
 import { isDatasetEntry } from './parquet-sink.ts';
-import { recoverOutput } from './temporaries.ts';
+import { isBeingReplaced, recoverOutput } from './temporaries.ts';
 
 /** A model as it lies on disk: the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -32,6 +32,9 @@ export interface SaveModelOptions {
   readonly uid?: string;
   readonly codec?: Codec;
 }
+
+/** How often the model may be replaced while it is read. */
+const mostAttempts = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 
@@ -62,9 +65,30 @@ export async function checkModelDirectory(directory: string, overwrite = false):
   await checkOutput(directory, outputOptions(overwrite));
 }
 
-/** Reads a model of ours or of Spark's; throws DataError that names the file that is missing or wrong. */
+/**
+ * Reads a model of ours or of Spark's; throws DataError that names the file that is missing or wrong. When another process
+ * replaces the model meanwhile, it is read anew: never the users of one and the items of another.
+ */
 export async function loadModel(directory: string): Promise<StoredModel> {
   await recoverOutput(resolve(directory));
+  for (let attempt = 1; ; attempt++) {
+    const before = await identityOf(directory);
+    const outcome = await readModel(directory).then((model) => ({ model }), (error: unknown) => ({ error }));
+    if (before === (await identityOf(directory)) && !(before === undefined && (await isBeingReplaced(resolve(directory))))) {
+      if ('model' in outcome) return outcome.model;
+      throw outcome.error;
+    }
+    if (attempt === mostAttempts) throw new DataError('the model is being replaced by others all the time', { phase: 'load', file: directory });
+  }
+}
+
+/** Tells one folder from another that takes its name later; undefined where there is none. */
+async function identityOf(directory: string): Promise<string | undefined> {
+  const found = await stat(directory, { bigint: true }).catch(() => undefined);
+  return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
+}
+
+async function readModel(directory: string): Promise<StoredModel> {
   await requireFolders(directory);
   const { metadata, storage } = await readMetadata(join(directory, 'metadata'));
   const users = await readFactors(join(directory, 'userFactors'), metadata.rank);

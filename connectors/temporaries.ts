@@ -62,6 +62,12 @@ export async function recoverOutput(target: string): Promise<void> {
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
 
+/** Whether a living process has moved the target aside, to put its own there at once, or just did. */
+export async function isBeingReplaced(target: string): Promise<boolean> {
+  const names = await readdir(dirname(target)).catch((): string[] => []);
+  return names.flatMap((name) => parse(join(dirname(target), name), target)).some((found) => found.role === 'old' && isInUse(found)) || existsSync(target);
+}
+
 /** What a name beside a target tells. */
 interface Found {
   readonly path: string;
