@@ -36,7 +36,7 @@ export function inspectionResult(inspection: Inspection): CommandResult {
 function inspectionText({ layout, columns, missing, names, summary, badRows }: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
   const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${rowGroups === 0 ? '' : `${plural(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
-  const parts = [head, columnTable(columns)];
+  const parts = [head, columnTable(columns, rows > 0)];
   if (missing !== undefined) {
     const named = missing.map((name) => `"${name}"`).join(', ');
     parts.push(`There is no column ${named}. To count users, items and ratings, name the columns with --user-col, --item-col and --rating-col.`);
@@ -55,10 +55,10 @@ function inspectionText({ layout, columns, missing, names, summary, badRows }: I
   return parts.join('\n');
 }
 
-function columnTable(columns: readonly ColumnDescription[]): string {
+function columnTable(columns: readonly ColumnDescription[], hasRows: boolean): string {
   const table = new Table({ head: ['column', 'type', 'nulls', 'codec', 'stored'], style: { head: [], border: [], compact: true }, colAligns: ['left', 'left', 'left', 'left', 'right'] });
   for (const { name, type, nullable, codecs, bytes } of columns) {
-    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || "folder's name", bytes === 0 ? '' : formatBytes(bytes)]);
+    table.push([name, type, nullable ? 'allowed' : 'none', codecs.join(', ') || (hasRows ? "folder's name" : ''), bytes === 0 ? '' : formatBytes(bytes)]);
   }
   return table.toString();
 }

@@ -3,6 +3,7 @@ import { codecs } from '../../connectors/parquet/backend.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
+import { refuseOverlap } from '../check-overlap.ts';
 import { defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { convertFiles } from '../convert-files.ts';
@@ -44,7 +45,10 @@ export const convert = defineCommand({
     const inputs = positionals.paths.slice(0, -1);
     if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
     if (output === STANDARD && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
-    if (output !== STANDARD) await checkWritable(output);
+    if (output !== STANDARD) {
+      await refuseOverlap(output, inputs);
+      await checkWritable(output);
+    }
     const text = { delimiter, columns: columns?.split(',').map((name) => name.trim()), header: noHeader ? false : undefined, types };
     const input = { format: from, parquetBackend, ...text };
     const { rows, bytes } = await convertFiles(inputs, input, output, { format: to, codec, parquetBackend, overwrite: force }, { signal, events: onEvent, expect });

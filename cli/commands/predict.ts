@@ -1,5 +1,6 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
+import { refuseOverlap } from '../check-overlap.ts';
 import { defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { knownRows } from '../known-rows.ts';
@@ -29,6 +30,7 @@ export const predict = defineCommand({
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are']],
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     const { output, force, codec, parquetBackend, coldStart } = values;
+    await refuseOverlap(output, [positionals.model[0], ...positionals.pairs]);
     await checkWritable(output);
     const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
     await new ParquetSink(output, { overwrite: force }).check();

@@ -2,6 +2,7 @@ import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
+import { refuseOverlap } from '../check-overlap.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { idList } from '../id-list.ts';
@@ -43,8 +44,10 @@ export const recommend = defineCommand({
     const users = usersOf(values.users);
     const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    if (output !== undefined) await checkRecommendationOutput(output, values.force);
-    else if (users === 'all' || users.length > MOST_PRINTED) {
+    if (output !== undefined) {
+      await refuseOverlap(output, [positionals.model[0], exclude]);
+      await checkRecommendationOutput(output, values.force);
+    } else if (users === 'all' || users.length > MOST_PRINTED) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
     await using session = await openSession(values);

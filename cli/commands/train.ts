@@ -1,6 +1,7 @@
 import { throwIfAborted } from '../../engine/errors.ts';
 import { alsOptions } from '../als-options.ts';
 import { checkWritable } from '../check-output.ts';
+import { refuseOverlap } from '../check-overlap.ts';
 import { defineCommand } from '../command.ts';
 import { openSession } from '../open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
@@ -20,6 +21,7 @@ export const train = defineCommand({
   run: async ({ values, given, positionals }, context) => {
     const { modelDir, force } = values;
     checkTraining(values, given);
+    await refuseOverlap(modelDir, [...positionals.ratings, values.test]);
     await checkWritable(modelDir);
     const { checkModelDirectory } = await import('../../connectors/model-store.ts');
     await checkModelDirectory(modelDir, force);

@@ -221,16 +221,16 @@ describe('saving', () => {
 test('a model that others replace meanwhile is one of theirs, whole; none of them fails, and nothing is left beside it', async () => {
   const place = path('busy');
   await saveModel(place, model(users, items));
-  let writing = true;
+  const state = { writing: true };
   const write = async (value: number) => {
     for (let i = 0; i < 20; i++) await saveModel(place, model(users, items, { userFactors: factors(5).fill(value), itemFactors: factors(3).fill(value) }), { overwrite: true });
   };
   const read = async () => {
-    while (writing) {
+    while (state.writing) {
       const { userFactors, itemFactors } = await loadModel(place);
       expect(new Set([...userFactors, ...itemFactors]).size === 1 || userFactors[1] === factors(5)[1]).toBe(true);
     }
   };
-  await Promise.all([Promise.all([write(1), write(2), write(3)]).finally(() => (writing = false)), read(), read()]);
+  await Promise.all([Promise.all([write(1), write(2), write(3)]).finally(() => (state.writing = false)), read(), read()]);
   expect(readdirSync(root).filter((name) => name.startsWith('.busy'))).toEqual([]);
 });

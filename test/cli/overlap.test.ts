@@ -1,0 +1,47 @@
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+
+beforeAll(async () => {
+  mkdirSync(path('data'));
+  copyFileSync(ratings, path('data/a.parquet'));
+  symlinkSync(path('data'), path('link'));
+  expect(await factorflow('train', ratings, '--model-dir', path('model'), ...quick)).toMatchObject({ code: 0 });
+});
+
+describe('an output never takes the place of an input, whatever --force says', () => {
+  it.each([
+    ['predictions over their pairs', /the output is an input too/, () => ['predict', path('model'), path('data/a.parquet'), '--output', path('data/a.parquet')]],
+    ['the same by way of a link', /the output is an input too/, () => ['predict', path('model'), path('link/a.parquet'), '--output', path('data/a.parquet')]],
+    ['predictions over a folder of pairs', /the output is an input too/, () => ['predict', path('model'), path('data'), '--output', path('data')]],
+    ['what a pattern stands for', /the output is an input too/, () => ['predict', path('model'), path('data/*.parquet'), '--output', path('data/a.parquet')]],
+    ['recommendations over the ratings that are left out', /the output is an input too/, () => ['recommend', path('model'), '--exclude', path('data'), '--output', path('data')]],
+    ['recommendations over a folder of a model', /would lie in a folder that is read/, () => ['recommend', path('model'), '--output', path('model/userFactors')]],
+    ['a folder above an input', /would replace a folder that holds an input/, () => ['recommend', path('model'), '--exclude', path('data/a.parquet'), '--output', path('data')]],
+    ['a model below the ratings', /would lie in a folder that is read/, () => ['train', path('data'), '--model-dir', path('data/model')]],
+    ['a model below the test set', /would lie in a folder that is read/, () => ['train', ratings, '--test', path('data'), '--model-dir', path('data/model')]],
+    ['a copy of itself', /the output is an input too/, () => ['convert', path('data/a.parquet'), path('link/a.parquet')]],
+  ])('%s', async (_, message, args) => {
+    await fails(2, message, ...args(), '--force');
+    expect(readFileSync(path('data/a.parquet')).equals(readFileSync(ratings))).toBe(true);
+    expect(readdirSync(path('data'))).toEqual(['a.parquet']);
+    expect(readdirSync(path('model')).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
+  });
+
+  it('a name that readers pass over is free, and so is a neighbour', async () => {
+    cpSync(path('data'), path('mine'), { recursive: true });
+    await json('train', path('mine'), '--model-dir', path('mine/_model'), ...quick);
+    await json('train', path('mine'), '--model-dir', path('mine-model'), ...quick);
+  });
+});
+
+it('inspect says nothing of codecs where there are no rows', async () => {
+  const empty = await writeParquet(path('empty.parquet'), 'SELECT 1::INT AS user, 1::INT AS item, 1::FLOAT AS rating WHERE false');
+  const { code, stdout } = await factorflow('inspect', empty);
+  expect(code).toBe(0);
+  expect(stdout).not.toContain("folder's name");
+});
