@@ -122,6 +122,14 @@ export class CpuDevice implements Device {
     this.#store.delete(key);
   }
 
+  async trim(): Promise<void> {
+    if (this.#releasedBytes < COLLECT_BYTES) return;
+    this.#collect();
+    const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, collection: this.#collection };
+    // One request for each thread: they are all taken at once, so each thread has one.
+    await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
+  }
+
   #collect(): void {
     if (this.#releasedBytes < COLLECT_BYTES) return;
     this.#releasedBytes = 0;

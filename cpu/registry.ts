@@ -13,6 +13,8 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 
 /** What the CPU device can run, by the names of operators/tasks.ts. */
 export const handlers: Readonly<Record<string, TaskHandler>> = {
+  /** Does nothing: what a thread does before any task, such as collecting garbage, is all that is wanted. */
+  rest: () => ({ rows: 0 }),
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,

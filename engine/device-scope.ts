@@ -63,6 +63,10 @@ class DeviceScope implements Device {
     this.#device.release(ref);
   }
 
+  trim(): Promise<void> {
+    return this.#device.trim();
+  }
+
   /** Releases what is left; the device itself stays open. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -80,11 +84,15 @@ class DeviceScope implements Device {
 /** Runs `work` with scopes of the context's devices: whatever it leaves on a device is released when it ends, in whichever way. */
 export async function inDeviceScope<Result>(ctx: ExecutionContext, work: (scoped: ExecutionContext) => Promise<Result>): Promise<Result> {
   const scope = openDeviceScope(ctx);
+  let result: Result;
   try {
-    return await work(scope.ctx);
+    result = await work(scope.ctx);
   } finally {
     await scope.close();
   }
+  // A run's data is the bulk of the process's memory, and saving what came of it takes some again.
+  await Promise.all(ctx.executor.devices.map((device) => device.trim()));
+  return result;
 }
 
 /** The same for streams, which have no single end to wait for: the caller closes. */
