@@ -1,4 +1,4 @@
-import { RecordBatch, util } from 'apache-arrow';
+import { DataType, RecordBatch, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
@@ -41,7 +41,7 @@ export class IterableSource implements Source {
     if (begun.first.done) {
       throw new DataError('the source gave no batch, so its columns are unknown', { phase: 'read', advice: 'Pass the schema beside the batches' });
     }
-    this.given = begun.first.value.schema;
+    this.given = requireBatch(begun.first.value, 0).schema;
     if (this.replayable) {
       await begun.iterator.return?.();
     } else {
@@ -65,6 +65,9 @@ export class IterableSource implements Source {
   }
 
   private async begin() {
+    if (Object(this.batches) !== this.batches || !(Symbol.asyncIterator in this.batches || Symbol.iterator in this.batches)) {
+      throw new UsageError(`the source is no iterable of record batches: ${String(this.batches)}`, { phase: 'read', advice: 'Pass an array, a generator or a stream of batches' });
+    }
     const iterator = Symbol.asyncIterator in this.batches ? this.batches[Symbol.asyncIterator]() : this.batches[Symbol.iterator]();
     return { iterator, first: await iterator.next() };
   }
@@ -79,7 +82,8 @@ export class IterableSource implements Source {
         throwIfAborted(signal, 'read');
         const batch = conform(result.value, schema, number);
         if (originOf(batch) === undefined) setOrigin(batch, { firstRow });
-        yield batch;
+        // Arrow's batches without rows may lack their columns' memory.
+        if (batch.numRows > 0) yield batch;
         firstRow += batch.numRows;
         result = await iterator.next();
       }
@@ -91,10 +95,8 @@ export class IterableSource implements Source {
 }
 
 /** The batch under the stream's schema; throws DataError that names the batch and the column when it has another. */
-function conform(batch: unknown, schema: Schema, number: number): RecordBatch {
-  if (!(batch instanceof RecordBatch)) {
-    throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
-  }
+function conform(given: unknown, schema: Schema, number: number): RecordBatch {
+  const batch = requireBatch(given, number);
   const { fields } = batch.schema;
   if (sameSchema(batch.schema, schema)) return batch;
   if (fields.length !== schema.fields.length) {
@@ -102,11 +104,22 @@ function conform(batch: unknown, schema: Schema, number: number): RecordBatch {
   }
   for (const [index, { name, type }] of schema.fields.entries()) {
     const field = fields[index];
-    if (field.name !== name || !util.compareTypes(field.type, type)) {
+    if (field.name !== name || !sameType(field.type, type)) {
       throw new DataError(`batch ${number} has column "${field.name}" of ${String(field.type)} where the schema has "${name}" of ${String(type)}`, { phase: 'read', column: name });
     }
   }
   return new RecordBatch(schema, batch.data);
+}
+
+function requireBatch(batch: unknown, number: number): RecordBatch {
+  if (batch instanceof RecordBatch) return batch;
+  throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
+}
+
+/** Dictionaries are each batch's own; what they hold must agree. */
+function sameType(a: DataType, b: DataType): boolean {
+  if (DataType.isDictionary(a) && DataType.isDictionary(b)) return util.compareTypes(a.indices, b.indices) && util.compareTypes(a.dictionary, b.dictionary);
+  return util.compareTypes(a, b);
 }
 
 function sameSchema(a: Schema, b: Schema): boolean {

@@ -27,11 +27,22 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
   return type === 'int64' ? new Int64() : new Utf8();
 }
 
-/** Throws DataError unless the column holds numbers. */
+/** Throws DataError unless the column holds numbers; times are not ratings. */
+export function requireRatings(schema: Schema, column: string): void {
+  const { type } = fieldOf(schema, column);
+  if (DataType.isTimestamp(type)) throw noNumbers(type, column);
+  requireNumbers(schema, column);
+}
+
+/** Throws DataError unless the column holds numbers or times, which are numbers too. */
 export function requireNumbers(schema: Schema, column: string): void {
   const { type } = fieldOf(schema, column);
   if (DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type) || DataType.isTimestamp(type)) return;
-  throw new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
+  throw noNumbers(type, column);
+}
+
+function noNumbers(type: DataType, column: string): DataError {
+  return new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
 }
 
 /** The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values. */

@@ -1,11 +1,11 @@
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { keysFromData, keysToVector, keyTypeOf } from '../engine/keys/arrow-keys.ts';
+import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../engine/keys/key-column.ts';
 import type { ExecutionContext, Operator } from '../engine/operator.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../engine/stream.ts';
-import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers } from './columns.ts';
+import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
 
 export interface RatingColumns {
   readonly user: string;
@@ -48,7 +48,7 @@ export class SelectRatings implements Operator {
       new Field('item', arrowTypeOf(keyTypeOfColumn(input, item)), false),
     ];
     if (rating !== undefined) {
-      requireNumbers(input, rating);
+      requireRatings(input, rating);
       fields.push(new Field('rating', new Float32(), false));
     }
     if (timestamp !== undefined) {
@@ -102,7 +102,7 @@ function toColumn(field: Field, data: Data, name: string): Data {
 
 /** Positions of bad rows, ascending. */
 function badRows(rows: number, raw: readonly Data[], columns: readonly Data[]): number[] {
-  const nullable = raw.filter((data) => data.nullCount > 0);
+  const nullable = raw.filter(hasNulls);
   const numbers = columns.filter((data) => data.values instanceof Float32Array).map((data) => data.values as Float32Array);
   const bad: number[] = [];
   for (const values of numbers) {
@@ -111,7 +111,7 @@ function badRows(rows: number, raw: readonly Data[], columns: readonly Data[]): 
   }
   if (nullable.length === 0) return bad;
   const seen = new Set(bad);
-  for (let i = 0; i < rows; i++) if (nullable.some((data) => !data.getValid(i))) seen.add(i);
+  for (let i = 0; i < rows; i++) if (nullable.some((data) => isNullAt(data, i))) seen.add(i);
   return [...seen].sort((left, right) => left - right);
 }
 
@@ -144,9 +144,11 @@ function describePlace(batch: RecordBatch, streamRow: number, position: number):
 
 function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {
   for (let i = 0; i < names.length; i++) {
-    if (!raw[i].getValid(position)) return `${names[i]} is null`;
+    if (hasNulls(raw[i]) && isNullAt(raw[i], position)) return `${names[i]} is null`;
     const { values } = columns[i];
-    if (values instanceof Float32Array && !Number.isFinite(values[position])) return `${names[i]} is ${values[position]}`;
+    if (!(values instanceof Float32Array) || Number.isFinite(values[position])) continue;
+    const given = numbersOf(raw[i], Float64Array)[position];
+    return `${names[i]} is ${given}${Number.isFinite(given) ? ', beyond float32' : ''}`;
   }
   return 'a value is missing';
 }

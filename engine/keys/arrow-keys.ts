@@ -14,6 +14,18 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
   throw new DataError(`ids must be int32, int64 or utf8, but the type is ${type}`, { column });
 }
 
+/** Whether some row of a column is null; in a dictionary column the value may be, too. */
+export function hasNulls(data: Data): boolean {
+  return data.nullCount > 0 || (data.dictionary?.nullCount ?? 0) > 0;
+}
+
+/** Whether a row of a column is null. For columns that have nulls at all. */
+export function isNullAt(data: Data, row: number): boolean {
+  if (!data.getValid(row)) return true;
+  const dictionary = data.dictionary;
+  return dictionary !== undefined && dictionary.nullCount > 0 && !dictionary.isValid(Number((data.values as Int32Array)[row]));
+}
+
 /**
  * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type allows:
  * int32, int64 and utf8 are not copied.
@@ -89,14 +101,16 @@ function joined<T extends Int32Array | Uint8Array>(
 function utf8FromData(data: Data): KeyColumn {
   const { valueOffsets, values } = data as unknown as { valueOffsets: Int32Array | BigInt64Array; values: Uint8Array };
   const wide = valueOffsets instanceof BigInt64Array;
-  const offsets = wide ? Int32Array.from(valueOffsets, Number) : valueOffsets.subarray(0, data.length + 1);
+  const offsets = wide ? Int32Array.from(valueOffsets.subarray(0, data.length + 1), Number) : valueOffsets.subarray(0, data.length + 1);
   return { type: 'utf8', offsets, bytes: values };
 }
 
 function expandDictionary(data: Data): KeyColumn {
   const dictionary = keysFromVector((data as unknown as { dictionary: Vector }).dictionary, 'dictionary') as KeyColumn & { type: 'utf8' };
-  const codes = (data.values as Int32Array).subarray(0, data.length);
+  // Of any width: 8 bits to 64.
+  const codes = data.values as Int32Array | BigInt64Array;
   const known = keyCount(dictionary);
   // The code of a null is undefined: such rows become empty keys, which the caller leaves out.
-  return takeKeys(concatKeys('utf8', [dictionary, { type: 'utf8', offsets: new Int32Array(2), bytes: new Uint8Array(0) }]), codes.map((code) => (code >= 0 && code < known ? code : known)));
+  const positions = Int32Array.from({ length: data.length }, (_, row) => (codes[row] >= 0 && codes[row] < known ? Number(codes[row]) : known));
+  return takeKeys(concatKeys('utf8', [dictionary, { type: 'utf8', offsets: new Int32Array(2), bytes: new Uint8Array(0) }]), positions);
 }

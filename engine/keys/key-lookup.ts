@@ -1,6 +1,6 @@
 import { type DataType, type RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { keysFromData, keyTypeOf } from './arrow-keys.ts';
+import { hasNulls, isNullAt, keysFromData, keyTypeOf } from './arrow-keys.ts';
 import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 import { keyTableOf } from './make-key-table.ts';
@@ -23,7 +23,7 @@ export class KeyLookup {
     const type = this.#requireComparable(data.type, column);
     const codes = new Uint32Array(batch.numRows);
     this.#table(type).find(type === 'int64' ? widen(keysFromData(data, keyTypeOf(data.type, column))) : keysFromData(data, type), codes);
-    if (data.nullCount > 0) for (let i = 0; i < codes.length; i++) if (!data.getValid(i)) codes[i] = UNKNOWN_KEY;
+    if (hasNulls(data)) for (let i = 0; i < codes.length; i++) if (isNullAt(data, i)) codes[i] = UNKNOWN_KEY;
     return codes;
   }
 

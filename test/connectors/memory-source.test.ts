@@ -92,3 +92,19 @@ test("an iterator's own error comes through", async () => {
   }
   await expect(iterableSource(failing()).execute(context()).then(collect)).rejects.toThrow('the socket closed');
 });
+
+test('what is no source of batches is refused by name', async () => {
+  for (const nothing of [5, null, undefined, {}]) {
+    await expect(iterableSource(nothing as never).schema()).rejects.toThrow(`the source is no iterable of record batches: ${String(nothing)}`);
+  }
+  for (const other of [{ schema: 1 }, null, new Table({ item: makeVector(Int32Array.of(1)) })]) {
+    await expect(iterableSource([other as never]).schema()).rejects.toThrow('batch 0 of the source is not a RecordBatch');
+  }
+});
+
+test('batches without rows are passed over, also those that lack their memory', async () => {
+  const empty = new Table({ item: makeVector(new Int32Array(0)) }).batches[0];
+  const batches = await collect(await iterableSource([empty, batch(1), empty, batch(2)]).execute(context()));
+  expect(arrowRows(batches)).toEqual([[1], [2]]);
+  expect(batches.map((one) => originOf(one)?.firstRow)).toEqual([0, 1]);
+});

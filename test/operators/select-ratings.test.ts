@@ -1,4 +1,4 @@
-import type { RecordBatch } from 'apache-arrow';
+import { Int32, type RecordBatch, Table, TimestampMicrosecond, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import type { ProgressEvent } from '../../engine/events.ts';
 import { iterableSource } from '../../connectors/memory-source.ts';
@@ -73,7 +73,14 @@ describe('select-ratings', () => {
 
   it('counts a rating that float32 cannot hold as bad', async () => {
     const batch = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'int32', values: [1] }, r: { type: 'float64', values: [1e300] } });
-    await expect(select([batch], columns)).rejects.toThrow('r is Infinity');
+    await expect(select([batch], columns)).rejects.toThrow('r is 1e+300, beyond float32');
+  });
+
+  it('takes no times for ratings', async () => {
+    const times = new Table({ u: vectorFromArray([1], new Int32()), i: vectorFromArray([1], new Int32()), r: vectorFromArray([new Date(0)]) }).batches[0];
+    await expect(select([times], columns)).rejects.toThrow(/the column must hold numbers, but its type is (Timestamp|Date)/);
+    const stamps = new Table({ u: vectorFromArray([1], new Int32()), i: vectorFromArray([1], new Int32()), r: vectorFromArray([0], new TimestampMicrosecond()) }).batches[0];
+    await expect(select([stamps], columns)).rejects.toThrow('the column must hold numbers, but its type is Timestamp<MICROSECOND>');
   });
 
   it('names the columns there are when one is missing, and the type of one that cannot serve', async () => {
