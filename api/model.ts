@@ -151,8 +151,8 @@ export class Model {
     return this.#similar('user', this.#factors.users, this.#factors.userFactors, ids, n, options);
   }
 
-  /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`. */
-  async save(directory: string, options: { readonly overwrite?: boolean } & RunOptions = {}): Promise<void> {
+  /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
+  async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
     const { rank, users, items, userFactors, itemFactors } = this.#factors;
     const stored: StoredModel = {
       rank,
@@ -164,7 +164,7 @@ export class Model {
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
     };
-    await saveModel(directory, stored, { overwrite: options.overwrite });
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
   }
 
   #similar(side: 'user' | 'item', keys: KeyColumn, factors: Float32Array, ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions): Dataset {

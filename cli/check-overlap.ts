@@ -23,10 +23,11 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
   }
 }
 
-/** What a pattern stands for now; a path stands for itself. */
+/** What a pattern stands for now; a path stands for itself, when there is something. */
 async function placesOf(input: string): Promise<string[]> {
   const exists = await stat(input).then(() => true, () => false);
-  return exists || !isDynamicPattern(input) ? [input] : glob(input, { onlyFiles: false, expandDirectories: false });
+  if (exists) return [input];
+  return !isDynamicPattern(input) ? [] : glob(input, { onlyFiles: false, expandDirectories: false });
 }
 
 /** The place itself where links lead to it, also when its last parts do not exist yet. */

@@ -1,7 +1,7 @@
 import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { DataError, UsageError } from '../engine/errors.ts';
+import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutputOptions } from './atomic-output.ts';
 import { readFactors, writeFactors } from './factor-table.ts';
@@ -31,6 +31,8 @@ export interface SaveModelOptions {
   readonly timestamp?: number;
   readonly uid?: string;
   readonly codec?: Codec;
+  /** Fires when the user cancels: nothing is written then, and an existing model stays. */
+  readonly signal?: AbortSignal;
 }
 
 /** How often the model may be replaced while it is read. */
@@ -47,13 +49,16 @@ export async function saveModel(directory: string, model: StoredModel, options: 
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
   const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
+  throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
   try {
     const codec = options.codec ?? 'snappy';
     await mkdir(join(output.temporary, 'metadata'));
     await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
     await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
+    throwIfAborted(options.signal, 'save');
     await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    throwIfAborted(options.signal, 'save');
     await output.commit();
   } catch (error) {
     throw await output.fail(fileProblem(error, 'save', directory));

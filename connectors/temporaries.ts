@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
@@ -41,7 +42,13 @@ export function removeTemporaries(): void {
  * "model" -> ".model.tmp-<process>-<number>@<host>".
  */
 export function siblingName(target: string, role: 'tmp' | 'old'): string {
-  return join(dirname(target), `.${basename(target)}.${role}-${process.pid}-${made++}@${hostname()}`);
+  return join(dirname(target), `.${stemOf(target)}.${role}-${process.pid}-${made++}@${hostname()}`);
+}
+
+/** The target's name; for one that leaves no room beside it (names have 255 bytes at most), a digest. */
+function stemOf(target: string): string {
+  const name = basename(target);
+  return Buffer.byteLength(name) <= 150 ? name : createHash('sha256').update(name).digest('hex').slice(0, 40);
 }
 
 /**
@@ -77,7 +84,7 @@ interface Found {
 }
 
 function parse(path: string, target: string): Found[] {
-  const prefix = `.${basename(target)}.`;
+  const prefix = `.${stemOf(target)}.`;
   if (!basename(path).startsWith(prefix)) return [];
   const match = /^(tmp|old)-(\d+)-(\d+)@(.*)$/.exec(basename(path).slice(prefix.length));
   return match !== null && match[4] === hostname() ? [{ path, role: match[1], process: Number(match[2]), number: Number(match[3]) }] : [];

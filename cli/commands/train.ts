@@ -1,4 +1,3 @@
-import { throwIfAborted } from '../../engine/errors.ts';
 import { alsOptions } from '../als-options.ts';
 import { checkWritable } from '../check-output.ts';
 import { refuseOverlap } from '../check-overlap.ts';
@@ -31,8 +30,7 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const model = await als.fit(sets.train, { validation: sets.test, signal, onEvent });
-    throwIfAborted(signal, 'save');
-    await model.save(modelDir, { overwrite: force });
+    await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({
       model,

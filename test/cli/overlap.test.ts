@@ -32,6 +32,10 @@ describe('an output never takes the place of an input, whatever --force says', (
     expect(readdirSync(path('model')).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
   });
 
+  it('an input that does not exist is told as such', async () => {
+    for (const nothing of ['', path('nothing')]) await fails(3, /no such file or folder/, 'train', nothing, '--model-dir', path('new-model'));
+  });
+
   it('a name that readers pass over is free, and so is a neighbour', async () => {
     cpSync(path('data'), path('mine'), { recursive: true });
     await json('train', path('mine'), '--model-dir', path('mine/_model'), ...quick);

@@ -147,3 +147,17 @@ test('a read-only place is a clear error', ({ skip }) => {
   expect(() => execFileSync('touch', [path('readonly/x')], { stdio: 'ignore' })).toThrow();
   return expect(atomicOutput(path('readonly/out'), options)).rejects.toThrow(/permission denied/);
 });
+
+test('a name may have all the 255 bytes that file systems allow', async () => {
+  const before = hidden();
+  for (const name of ['x'.repeat(255), 'ä'.repeat(127)]) {
+    await put(name, 'old');
+    await put(name, 'new');
+    expect(readFileSync(path(`${name}/a.data`), 'utf8')).toBe('new');
+    const output = await atomicOutput(path(name), options);
+    renameSync(output.temporary, output.temporary.replace(`-${process.pid}-`, `-${deadProcess()}-`));
+    expect(hidden()).toHaveLength(before.length + 1);
+    await put(name, 'newer');
+    expect(hidden()).toEqual(before);
+  }
+});

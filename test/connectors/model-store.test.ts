@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { checkModelDirectory, loadModel, saveModel } from '../../connectors/model-store.ts';
 import type { StoredModel } from '../../connectors/model-store.ts';
 import { parquetBackend } from '../../connectors/parquet/backends.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
+import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
 import { duckdb, duckRows, plain, temporaryFolder } from './parquet-testing.ts';
 
 const root = temporaryFolder();
@@ -233,4 +233,19 @@ test('a model that others replace meanwhile is one of theirs, whole; none of the
   };
   await Promise.all([Promise.all([write(1), write(2), write(3)]).finally(() => (state.writing = false)), read(), read()]);
   expect(readdirSync(root).filter((name) => name.startsWith('.busy'))).toEqual([]);
+});
+
+test('a cancelled save leaves the old model, and nothing beside it', async () => {
+  await saveModel(path('kept'), model(users, items));
+  const before = files(path('kept'));
+  for (const ticks of [0, 1, 3, 10, 30, 100]) {
+    const controller = new AbortController();
+    const saving = saveModel(path('kept'), model(users, items, { coldStartStrategy: 'nan' }), { overwrite: true, signal: controller.signal });
+    const outcome = expect(saving).rejects.toBeInstanceOf(CancelledError);
+    for (let i = 0; i < ticks; i++) await Promise.resolve();
+    controller.abort();
+    await outcome;
+    expect(files(path('kept'))).toEqual(before);
+  }
+  expect(readdirSync(root).filter((name) => name.startsWith('.kept'))).toEqual([]);
 });
