@@ -175,7 +175,7 @@ export class Model {
     const model = similarityModel({ ids: keys, factors, rank: this.rank, features, positions, similarity });
     const name = this.columns[side];
     const columns = { user: name, item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`, prediction: 'similarity' };
-    return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves(positions), unit: `${side}s` }));
+    return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` }));
   }
 
   /** Whether the last two features are folded biases. */
@@ -186,7 +186,7 @@ export class Model {
   #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
     checkCount(n);
     const { user, item, prediction } = this.columns;
-    const excluded = exclude && ((ctx: ExecutionContext) => excludeBlock(exclude, { user, item }, factors, ctx));
+    const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => excludeBlock(exclude, { user, item }, model, ctx));
     return this.#session.source(new Recommend(factors, { n, columns: { user, item, prediction }, exclude: excluded }));
   }
 }

@@ -125,7 +125,7 @@ export interface Kernels {
   /** Adds Σ n_u ‖x_u‖² to the float64 at `sum`. */
   addWeightedNorms(factors: number, size: number, offsets: number, rows: number, sum: number): void;
   predictPairs(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, count: number, values: number): void;
-  /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds: 4 bytes a row, likewise. */
+  /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds, rowNorms: 4 bytes a row, likewise. */
   beginTopN(
     rowFactors: number,
     size: number,
@@ -134,10 +134,11 @@ export interface Kernels {
     n: number,
     rowPanels: number,
     thresholds: number,
+    rowNorms: number,
     scores: number,
     items: number,
   ): void;
-  /** Offers columns first .. first + columns - 1 to all rows. mask: 0, or [columns / 8][rows] bytes. work: 32 * rank + 128 bytes. */
+  /** Offers columns first .. first + columns - 1 to all rows. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
   offerColumns(
     rowPanels: number,
     rows: number,
@@ -149,6 +150,8 @@ export interface Kernels {
     mask: number,
     n: number,
     thresholds: number,
+    rowNorms: number,
+    bounds: number,
     scores: number,
     items: number,
     work: number,

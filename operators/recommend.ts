@@ -11,6 +11,7 @@ import { startPhase } from '../engine/phase.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { arrowTypeOf } from './columns.ts';
 import { type FactorModel, uploadFactors } from './factor-model.ts';
+import { itemsByNorm } from './items-by-norm.ts';
 import type { RatingBlock } from './rating-block.ts';
 import type { TopNTask } from './tasks.ts';
 
@@ -21,8 +22,8 @@ const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
   readonly n: number;
-  /** Pairs that must not be recommended: a block over the model's users and items, made when the stream starts. */
-  readonly exclude?: (ctx: ExecutionContext) => Promise<RatingBlock>;
+  /** Pairs that must not be recommended: a block over the users and items of the model it is given, made when the stream starts. */
+  readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
   /** Names of the result's columns. */
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
   /** What progress counts; default 'users'. */
@@ -30,7 +31,7 @@ export interface RecommendOptions {
 }
 
 /**
- * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows
+ * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by longer θ, then lower item id: rows
  * {user, rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer candidates has fewer rows.
  */
 export class Recommend implements Source {
@@ -67,14 +68,18 @@ export class Recommend implements Source {
     const scope = openDeviceScope(ctx);
     try {
       const device = scope.ctx.executor.devices[0];
-      const exclude = await this.#options.exclude?.(scope.ctx);
-      const factors = uploadFactors(this.#model, device);
-      const users = keyCount(this.#model.users);
-      const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, this.#model, this.#options.n, factors, exclude, device, ctx);
+      const { model, bounds } = itemsByNorm(this.#model);
+      const exclude = await this.#options.exclude?.(scope.ctx, model);
+      const { users: rowFactors, items: columnFactors } = uploadFactors(model, device);
+      const boundsRef: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
+      device.put(boundsRef, bounds);
+      const inputs = { rowFactors, columnFactors, bounds: boundsRef, ...(exclude ? { exclude: exclude.ref } : {}) };
+      const users = keyCount(model.users);
+      const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, model.rank, this.#options.n, inputs, device, ctx);
       const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
       for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
         phase.progress(to);
-        const batch = toBatch(schema, this.#model, from, this.#options.n, items, scores);
+        const batch = toBatch(schema, model, from, this.#options.n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
       phase.end(users);
@@ -90,19 +95,18 @@ async function* starts(users: number) {
 
 async function topOf(
   range: { from: number; to: number },
-  model: FactorModel,
+  rank: number,
   n: number,
-  factors: { users: PartitionRef; items: PartitionRef },
-  exclude: RatingBlock | undefined,
+  inputs: TopNTask['inputs'],
   device: Device,
   ctx: ExecutionContext,
 ) {
   const output: PartitionRef = { name: dataSetName('top'), partition: 0, version: 0 };
   const task: TopNTask = {
     kernel: 'top-n',
-    inputs: { rowFactors: factors.users, columnFactors: factors.items, ...(exclude ? { exclude: exclude.ref } : {}) },
+    inputs,
     outputs: { top: output },
-    params: { ...range, rank: model.rank, n },
+    params: { ...range, rank, n },
   };
   const result = await device.run(task, ctx.signal);
   ctx.metrics.add('top-n', result.metrics);

@@ -2,7 +2,7 @@ import { UsageError } from '../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, sharedArray } from '../engine/partition.ts';
-import type { FactorModel } from './factor-model.ts';
+import { type FactorModel, lookupOf } from './factor-model.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 
 /** How alike two vectors a and b are: a·b / (‖a‖ ‖b‖), or a·b. */
@@ -36,15 +36,14 @@ export function similarityModel({ ids, factors, rank, features, positions, simil
   return { rank: features, users: takeKeys(ids, positions), userFactors: asked, items: ids, itemFactors: all };
 }
 
-/** Leaves each row out of its own neighbours: a block whose row i holds positions[i]. */
-export function withoutThemselves(positions: Uint32Array): (ctx: ExecutionContext) => Promise<RatingBlock> {
-  return async (ctx) => {
-    const partition = emptyBlock(new Int32Array(positions.length).fill(1));
-    (partition.columns.indices as Uint32Array).set(positions);
-    const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
-    ctx.executor.devices[0].put(ref, partition);
-    return blockOf(ref, partition);
-  };
+/** Leaves each row out of its own neighbours: a block whose row i holds the position of user i among the items. */
+export async function withoutThemselves(ctx: ExecutionContext, { users, items }: FactorModel): Promise<RatingBlock> {
+  const positions = lookupOf(items).positionsOf(users);
+  const partition = emptyBlock(new Int32Array(positions.length).fill(1));
+  (partition.columns.indices as Uint32Array).set(positions);
+  const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
+  ctx.executor.devices[0].put(ref, partition);
+  return blockOf(ref, partition);
 }
 
 export function checkSimilarity(value: string): Similarity {

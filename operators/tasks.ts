@@ -65,7 +65,9 @@ export type PredictTask = Task<'predict', { readonly rank: number }>;
 
 /**
  * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
- * and optionally `exclude`: a rating-block over the same rows whose columns are left out. Output: `top` (rows to - from).
+ * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+ * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
+ * lets a kernel leave out columns that cannot be among the best. Output: `top` (rows to - from).
  */
 export type TopNTask = Task<'top-n', { readonly from: number; readonly to: number; readonly rank: number; readonly n: number }>;
 

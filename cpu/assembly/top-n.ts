@@ -4,6 +4,9 @@
  *     rowPanels    panels of four rows: [rank][4]; missing rows are zero
  *     columnPanel  eight columns: [rank][8], packed anew for each eight and used by all rows of the group
  *     thresholds   Float32[rows rounded up to 4]: score of the worst entry kept; Infinity for missing rows
+ *     rowNorms     Float32[likewise]: ‖x‖
+ *     bounds       Float32[columns / 8], or 0: no column from that eight on has a longer θ. Since xᵀθ <= ‖x‖ ‖θ‖, a block whose
+ *                  bound is below all four thresholds is not formed; where columns come by falling norm, many are not
  *     scores, items  one heap of n entries a row (heap.ts)
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
  *
@@ -26,13 +29,20 @@ export function beginTopN(
   n: i32,
   rowPanels: usize,
   thresholds: usize,
+  rowNorms: usize,
   scores: usize,
   items: usize,
 ): void {
   for (let row = 0; row < ((rows + 3) & ~3); row++) {
     const source = rowFactors + <usize>row * size;
     const target = rowPanels + (<usize>(row & ~3) * <usize>rank + <usize>(row & 3)) * 4;
-    for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 4), row < rows ? load<f32>(source + (k << 2)) : 0);
+    let squares: f64 = 0;
+    for (let k: usize = 0; k < <usize>rank; k++) {
+      const value: f32 = row < rows ? load<f32>(source + (k << 2)) : 0;
+      store<f32>(target + (k << 4), value);
+      squares += <f64>value * <f64>value;
+    }
+    store<f32>(rowNorms + (<usize>row << 2), <f32>sqrt(squares));
     store<f32>(thresholds + (<usize>row << 2), row < rows ? -Infinity : Infinity);
     const heap = (<usize>row * <usize>n) << 2;
     if (row < rows) clearHeap(scores + heap, items + heap, n);
@@ -112,7 +122,7 @@ function enter(block: usize, left: u32, first: u32, count: i32, threshold: usize
 
 /**
  * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, to all rows.
- * `mask` covers these columns, or is 0. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
+ * `mask` covers these columns, or is 0, and so do `bounds`. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
  */
 export function offerColumns(
   rowPanels: usize,
@@ -125,6 +135,8 @@ export function offerColumns(
   mask: usize,
   n: i32,
   thresholds: usize,
+  rowNorms: usize,
+  bounds: usize,
   scores: usize,
   items: usize,
   work: usize,
@@ -133,8 +145,10 @@ export function offerColumns(
   for (let column = 0; column < columns; column += COLUMNS) {
     const count = min(columns - column, COLUMNS);
     packColumns(columnFactors + <usize>column * size, size, rank, count, work);
+    const bound = bounds ? v128.load32_splat(bounds + (<usize>(column >> 3) << 2)) : f32x4.splat(0);
     for (let row = 0; row < rows; row += 4) {
       const threshold = thresholds + (<usize>row << 2);
+      if (bounds && !v128.any_true(f32x4.gt(f32x4.mul(v128.load(rowNorms + (<usize>row << 2)), bound), v128.load(threshold)))) continue;
       if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, threshold, block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;

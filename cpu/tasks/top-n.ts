@@ -48,9 +48,11 @@ function layout(scope: TaskScope, rank: number, groupRows: number, n: number) {
   const items = scores + 4 * groupRows * n;
   const mask = scope.scratch + LIST_BYTES;
   const thresholds = mask + MASK_BYTES;
-  const work = thresholds + 4 * GROUP_ROWS;
+  const rowNorms = thresholds + 4 * GROUP_ROWS;
+  const bounds = rowNorms + 4 * GROUP_ROWS;
+  const work = bounds + TILE_COLUMNS / 2;
   const rowPanels = work + 32 * rank + 128;
-  return { scores, items, mask, thresholds, work, rowPanels };
+  return { scores, items, mask, thresholds, rowNorms, bounds, work, rowPanels };
 }
 
 /** One group of rows against all columns. */
@@ -68,13 +70,19 @@ function offerAll(
 ): void {
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
-  kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.scores, at.items);
+  const bounds = scope.hasInput('bounds') ? (scope.partition('bounds').columns.values as Float32Array) : undefined;
+  const tileBounds = new Float32Array(scope.memory.buffer, at.bounds, TILE_COLUMNS / 8);
+  kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.rowNorms, at.scores, at.items);
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
     exclusion?.fill(mask, first, first + columns);
     const factors = columnFactors.pointer + first * size;
     const masked = exclusion ? at.mask : 0;
-    kernels.offerColumns(at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.scores, at.items, at.work);
+    if (bounds) tileBounds.set(bounds.subarray(first / 8, (first + TILE_COLUMNS) / 8));
+    const bounded = bounds ? at.bounds : 0;
+    kernels.offerColumns(
+      at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.rowNorms, bounded, at.scores, at.items, at.work,
+    );
   }
   kernels.finishTopN(rows, n, at.scores, at.items);
 }

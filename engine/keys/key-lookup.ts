@@ -1,6 +1,7 @@
 import { type DataType, type RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
 import { hasNulls, isNullAt, keysFromData, keyTypeOf } from './arrow-keys.ts';
+import { DenseInt32Index } from './dense-int32-index.ts';
 import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 import { keyTableOf } from './make-key-table.ts';
@@ -11,7 +12,7 @@ import { keyTableOf } from './make-key-table.ts';
  */
 export class KeyLookup {
   readonly keys: KeyColumn;
-  readonly #tables = new Map<KeyType, KeyTable>();
+  readonly #tables = new Map<KeyType, Pick<KeyTable, 'find'>>();
 
   constructor(keys: KeyColumn) {
     this.keys = keys;
@@ -43,10 +44,11 @@ export class KeyLookup {
     return type === 'int64' || this.keys.type === 'int64' ? 'int64' : type;
   }
 
-  #table(type: KeyType): KeyTable {
+  #table(type: KeyType): Pick<KeyTable, 'find'> {
     let table = this.#tables.get(type);
     if (table === undefined) {
-      table = keyTableOf(type === 'int64' ? widen(this.keys) : this.keys);
+      const keys = type === 'int64' ? widen(this.keys) : this.keys;
+      table = DenseInt32Index.of(keys) ?? keyTableOf(keys);
       this.#tables.set(type, table);
     }
     return table;

@@ -72,6 +72,14 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
   });
 });
 
+describe('a lookup', () => {
+  it.each([[[5, 3, 9, -4]], [[5, 1_000_000_000, -2_000_000_000]]])('finds int32 keys close together and far apart: %j', (keys) => {
+    const asked = [...keys, 4, -5, 10, 2 ** 31 - 1, -(2 ** 31)];
+    const found = new KeyLookup(keysOfIds(keys, 'int32')).positionsOf(keysOfIds(asked, 'int32'));
+    expect([...found]).toEqual(asked.map((key) => (keys.includes(key) ? keys.indexOf(key) : UNKNOWN_KEY)));
+  });
+});
+
 describe('keys of different widths', () => {
   it('match by value', () => {
     const lookup = new KeyLookup(keysOfIds([-7, 0, 5], 'int32'));
