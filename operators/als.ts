@@ -22,7 +22,7 @@ export interface AlsIteration {
   readonly iteration: number;
   /** Both half-iterations, without evaluation. */
   readonly seconds: number;
-  /** J = Σ (r - xᵀθ)² + λ (Σ n_u ‖x_u‖² + Σ n_v ‖θ_v‖²), in float64. */
+  /** J = Σ (r - xᵀθ)² + λ (Σ n_u ‖x_u‖² + Σ n_v ‖θ_v‖²), in float64; with biases r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖². */
   readonly loss: number;
   readonly trainRmse: number;
   readonly testRmse?: number;

@@ -4,22 +4,21 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const folders = ['cli', 'api', 'connectors', 'operators', 'engine', 'gpu', 'cpu'] as const;
+const folders = ['cli', 'api', 'connectors', 'operators', 'engine', 'cpu'] as const;
 
 /** What each folder may import from, itself aside. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
-  cli: ['index.ts', 'api', 'connectors', 'operators', 'engine', 'cpu', 'gpu'],
-  api: ['connectors', 'operators', 'engine', 'cpu', 'gpu'],
+  cli: ['index.ts', 'api', 'connectors', 'operators', 'engine', 'cpu'],
+  api: ['connectors', 'operators', 'engine', 'cpu'],
   connectors: ['engine'],
   operators: ['engine'],
   cpu: ['engine'],
-  gpu: ['engine'],
   engine: [],
 };
 
-/** cpu and gpu know the tasks of factorization by their types only. */
-const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
+/** The devices know the tasks of factorization by their types only. */
+const typeOnly = [{ from: ['cpu'], to: 'operators/tasks.ts' }];
 
 interface Import {
   readonly file: string;
@@ -59,7 +58,7 @@ describe('imports', () => {
 
   it('of operators and kernels name no module of Node', () => {
     const hosts = ['cpu/worker.ts', 'cpu/device.ts'];
-    const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !hosts.includes(file));
+    const wrong = imports.filter(({ file, target }) => ['operators', 'cpu'].includes(folderOf(file)) && target.startsWith('node:') && !hosts.includes(file));
     expect(wrong).toEqual([]);
   });
 
