@@ -187,8 +187,7 @@ describe('after a failure nothing is left', () => {
     const failures = {
       'refused.parquet': () => write('refused.parquet', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
       'refused/part-00000.parquet': () => write('refused', [nan], { codec: 'snappy', backend: 'parquetjs-lite' }),
-      // The name itself would do, its temporary's is too long.
-      [`${'x'.repeat(240)}.parquet`]: () => write(`${'x'.repeat(240)}.parquet`, [nan]),
+      [`${'x'.repeat(300)}.parquet`]: () => write(`${'x'.repeat(300)}.parquet`, [nan]),
     };
     for (const [name, run] of Object.entries(failures)) {
       const error = await outcome(run);
