@@ -1,7 +1,12 @@
 import type { ProbeOutcome } from './probe-webgpu.ts';
 
-/** Why there is no adapter and what to install, in words; undefined when there is one that computes. */
-export function explainProbe({ adapter, failure, ending, messages }: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
+/** Why there is no adapter and what a GPU would need, in words; undefined when there is one that computes. */
+export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
+  const finding = findingOf(outcome, platform);
+  return finding && `nothing to do: this version trains on the CPU; for later GPU use: ${finding}`;
+}
+
+function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   if (adapter !== undefined) {
     return adapter.isFallback ? `This adapter computes on the processor and is slow. ${install(platform, messages)}` : undefined;
   }

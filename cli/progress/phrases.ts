@@ -22,8 +22,9 @@ export function iterationText({ iteration, of, seconds, loss, trainRmse, testRms
   return `iteration ${iteration}/${of}: ${parts.join(', ')}`;
 }
 
+/** "read: started, about 90,012 ratings"; the number only where something is known of it. */
 export function startText({ phase, total, estimated, unit }: PhaseState): string {
-  return `${phase}: started${total === undefined ? '' : `, ${estimated ? 'about ' : ''}${formatCount(total)} ${unit}`}`;
+  return `${phase}: started${total === undefined || (estimated && total === 0) ? '' : `, ${estimated ? 'about ' : ''}${formatCount(total)} ${unit}`}`;
 }
 
 /** "read: finished, 90,012 ratings in 0.21 s (428,629 ratings/s)" */

@@ -6,7 +6,7 @@ import { nearest } from '../../cli/options/nearest.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
 import { lineProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
-import { barText, type PhaseState, seconds3 } from '../../cli/progress/phrases.ts';
+import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
 import { quietProgress } from '../../cli/progress/quiet.ts';
 import { reportError } from '../../cli/report-error.ts';
 import { CapacityError } from '../../engine/errors.ts';
@@ -28,6 +28,16 @@ describe('a bar', () => {
 
   it('tells slow things by the time of one', () => {
     expect(barText({ ...state, phase: 'train', done: 2.5, total: 10, unit: 'iterations', seconds: 10 }, 8)).toBe('train     [==------]  25%  2/10 iterations  4.00 s each  30.0 s left');
+  });
+});
+
+describe('the line of a start', () => {
+  it('has a number only where something is known of it', () => {
+    const started = { ...state, phase: 'evaluate', unit: 'pairs' };
+    expect(startText({ ...started, total: 0, estimated: true })).toBe('evaluate: started');
+    expect(startText({ ...started, total: undefined })).toBe('evaluate: started');
+    expect(startText({ ...started, total: 0 })).toBe('evaluate: started, 0 pairs');
+    expect(startText({ ...started, total: 1200, estimated: true })).toBe('evaluate: started, about 1,200 pairs');
   });
 });
 
@@ -135,6 +145,7 @@ describe('a missing adapter', () => {
     [{ failure: 'error', ending: 'exit code 1', messages: 'Error: libfoo.so: cannot open shared object file' }, /does not load here: Error: libfoo/],
   ] as const)('is explained in words: %j', (outcome, pattern) => {
     expect(explainProbe(outcome, 'linux')).toMatch(pattern);
+    expect(explainProbe(outcome, 'linux')).toMatch(/^nothing to do: this version trains on the CPU; for later GPU use: /);
   });
 
   it('is no matter where there is one that computes', () => {
@@ -151,7 +162,7 @@ describe('help for slips', () => {
   });
 
   it('names the Node that is needed', () => {
-    expect(tooOldNode('20.1.0')).toMatch(/needs Node 22\.12/);
+    expect(tooOldNode('20.1.0')).toMatch(/needs Node 22\.12.*or run npx factorflow inside the project, which brings its own$/);
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
   });
