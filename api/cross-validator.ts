@@ -87,7 +87,7 @@ export class CrossValidator<P extends object> {
   async fit(ratings: Dataset, { signal, onEvent = noEvents }: RunOptions = {}): Promise<CrossValidation<P>> {
     requireReplayable(ratings, 'cross-validation');
     const { user, item } = this.#candidates[0].estimator.columns;
-    const folds = ratings.kFold(this.numFolds, { seed: this.seed, user, item });
+    const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
     const results: CrossValidationResult<P>[] = [];
     for (const [i, { params, estimator }] of this.#candidates.entries()) {

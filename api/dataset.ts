@@ -52,7 +52,8 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /**
    * Cuts the rows into parts of about the given weights by a hash of (user, item, seed), so that the parts don't depend on
-   * the order of rows and repetitions of a pair stay together. Columns default to the first two that can be ids.
+   * the order of rows and repetitions of a pair stay together. `user` and `item` are the columns of the pair unless others
+   * are given; see `userCol`.
    */
   randomSplit(weights: readonly number[], options: Partial<SplitOptions> = {}): Dataset[] {
     const { seed = 0, ...columns } = options;
@@ -91,13 +92,13 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   /**
    * Tests on the last rating of every user and trains on the others. The rating of a user with a single one is trained on;
    * of several at a user's last time a hash of the item picks one. Reads users, items and times once beforehand; keeps one
-   * time a user in memory. Columns of users and items default to the first two that can be ids.
+   * time a user in memory. The columns of users and items are chosen as those of `randomSplit`.
    */
   async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
-    const { timestampCol: timestamp = 'timestamp', user: userCol, item: itemCol, ...run } = options;
+    const { timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run } = options;
     const schema = await this.schema();
     requireTimes(schema, timestamp);
-    const [user, item] = pairColumns(schema, { user: userCol, item: itemCol });
+    const [user, item] = pairColumns(schema, { userCol, itemCol });
     requireReplayable(this, 'leaving the last ratings out');
     const columns = { user, item, timestamp };
     const last = await runInto(this.plan, new FindLastRatings(columns), this.session.context(run));

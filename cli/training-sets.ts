@@ -25,7 +25,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
   }
   if (testFraction !== undefined) {
-    const [train, held] = all.randomSplit([1 - testFraction, testFraction], { seed, user: userCol, item: itemCol });
+    const [train, held] = all.randomSplit([1 - testFraction, testFraction], { seed, userCol, itemCol });
     return { train, test: held };
   }
   if (test === undefined) return { train: all, test: undefined };

@@ -42,9 +42,9 @@ export class RandomSplit implements Operator {
   }
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    const { user, item } = this.#options;
-    if (wanted === undefined || user === undefined || item === undefined) return undefined;
-    return [...new Set([...wanted, user, item])];
+    const { userCol, itemCol } = this.#options;
+    if (wanted === undefined || userCol === undefined || itemCol === undefined) return undefined;
+    return [...new Set([...wanted, userCol, itemCol])];
   }
 
   execute(input: BatchStream): BatchStream {
@@ -82,6 +82,7 @@ export class RandomSplit implements Operator {
 
 /** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
 export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
+  if (!Array.isArray(weights)) throw new UsageError(`split weights must be an array of numbers such as [0.9, 0.1], got ${String(weights)}`);
   const sum = weights.reduce((total, weight) => total + weight, 0);
   if (weights.length === 0 || !weights.every((weight) => weight > 0 && Number.isFinite(weight))) {
     throw new UsageError(`split weights must be positive numbers, got [${weights.join(', ')}]`);

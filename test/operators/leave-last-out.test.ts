@@ -55,7 +55,7 @@ describe('leave-last-out', () => {
     await using session = await Session.create({ workers: 1 });
     const batches = batchesOf(rows);
     await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow('there is no column "when"');
-    await expect(session.from(batches).leaveLastOut({ user: 'who', item: 'item' })).rejects.toThrow('there is no column "who"');
+    await expect(session.from(batches).leaveLastOut({ userCol: 'who', itemCol: 'item' })).rejects.toThrow('there is no column "who"');
     await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow('leaving the last ratings out reads the rows more than once');
     const untimed = batchOf({ timestamp: { type: 'float64', values: [1] }, user: { type: 'int32', values: [1] } });
     await expect(session.from([untimed]).leaveLastOut()).rejects.toThrow('a split needs two id columns; there are: timestamp (Float64), user (Int32)');

@@ -1,6 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { Session } from '../../index.ts';
+import { DataError, Session, UsageError } from '../../index.ts';
+import { pairColumns } from '../../operators/pair-columns.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../support/ratings.ts';
 
 const rows = randomRatings(3, 200, 150, 6000);
@@ -72,4 +73,33 @@ describe('random-split', () => {
     await using session = await Session.create({ workers: 1 });
     return rowsOf(session.from(ratingBatches(rows)));
   }
+});
+
+describe('the columns of a pair', () => {
+  const schemaOf = (...names: string[]) => batchOf(Object.fromEntries(names.map((name) => [name, { type: name === 'rating' ? 'float32' : 'int32', values: [1] }]))).schema;
+
+  it.each([
+    [['timestamp', 'user', 'item', 'rating'], {}, ['user', 'item']],
+    [['item', 'user', 'rating'], {}, ['user', 'item']],
+    [['userId', 'movieId', 'rating', 'timestamp'], {}, ['userId', 'movieId']],
+    [['timestamp', 'name'], {}, ['timestamp', 'name']],
+    [['timestamp', 'who', 'what'], { userCol: 'who', itemCol: 'what' }, ['who', 'what']],
+    [['who', 'what', 'rating'], { userCol: 'what' }, ['what', 'who']],
+    [['who', 'what', 'rating'], { itemCol: 'who' }, ['what', 'who']],
+    [['timestamp', 'who', 'item'], { userCol: 'who' }, ['who', 'item']],
+    [['user', 'item', 'other'], { userCol: 'item' }, ['item', 'user']],
+  ])('of %j with %o are told', (names, options, expected) => {
+    expect(pairColumns(schemaOf(...names), options)).toEqual(expected);
+  });
+
+  it('are asked for where they cannot be told', () => {
+    const question = 'which columns are user and item? There are: timestamp (Int32), who (Int32), what (Int32), rating (Float32); name them: randomSplit(weights, { userCol, itemCol })';
+    const schema = schemaOf('timestamp', 'who', 'what', 'rating');
+    expect(() => pairColumns(schema, {})).toThrow(question);
+    expect(() => pairColumns(schema, { userCol: 'who' })).toThrow(question);
+    expect(() => pairColumns(schema, { userCol: 'nope' })).toThrow('there is no column "nope"; there are: timestamp (Int32), who (Int32), what (Int32), rating (Float32)');
+    expect(() => pairColumns(schema, { itemCol: 'nope' })).toThrow(DataError);
+    expect(() => pairColumns(schema, { userCol: 'who', itemCol: 'who' })).toThrow(UsageError);
+    expect(() => pairColumns(schema, { userCol: 'who', itemCol: 'rating' })).toThrow('ids must be int32, int64 or utf8');
+  });
 });
