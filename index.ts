@@ -12,7 +12,7 @@ export {
   type Estimator,
   type FoldErrors,
 } from './api/cross-validator.ts';
-export { Dataset, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
 export { paramGrid } from './api/param-grid.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';

@@ -18,8 +18,10 @@ import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
 import type { ColdStart } from '../operators/predict.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { Model } from './model.ts';
+import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
 /** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
@@ -72,6 +74,7 @@ export class ALS {
    * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
    */
   async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
+    checkFit('plan', ratings, options);
     const ctx = ratings.session.context(options);
     const summary = await runInto(this.#selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
@@ -85,6 +88,7 @@ export class ALS {
    * Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming iteration, side and row.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
+    checkFit('fit', ratings, options);
     return inDeviceScope(ratings.session.context(options), (ctx) => this.#fit(ratings, options, ctx));
   }
 
@@ -180,6 +184,12 @@ export class ExplainedPlan {
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString();
   }
+}
+
+function checkFit(method: 'fit' | 'plan', ratings: Dataset, options: FitOptions): void {
+  requireDataset(ratings, `ALS.${method}`);
+  checkOptions(`ALS.${method}`, options, ['validation', ...runOptionNames], '{ validation: dataset }');
+  if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ALS.${method}`);
 }
 
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {

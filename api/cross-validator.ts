@@ -2,9 +2,11 @@ import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } f
 import { noEvents, type ProgressEvent } from '../engine/events.ts';
 import { startPhase } from '../engine/phase.ts';
 import type { FitOptions } from './als.ts';
+import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import type { Dataset, TrainTest } from './dataset.ts';
 import type { Model } from './model.ts';
 import { requireReplayable } from './replayable.ts';
+import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
 /** What can be cross-validated: `ALS`, or anything of one's own with a `fit`. */
@@ -67,11 +69,15 @@ export class CrossValidator<P extends object> {
   readonly #candidates: readonly { readonly params: P; readonly estimator: Estimator }[];
 
   /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
-  constructor({ estimator, grid, numFolds = 3, seed = 0, metric = 'rmse', ...unknown }: CrossValidatorOptions<P>) {
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown option ${name} of a cross-validator`);
+  constructor(options: CrossValidatorOptions<P>) {
+    checkOptions('a cross-validator', options, ['estimator', 'grid', 'numFolds', 'seed', 'metric'], '{ estimator, grid }');
+    const { estimator, grid, numFolds = 3, seed = 0, metric = 'rmse' } = options;
+    if (typeof estimator !== 'function') throw new UsageError(`estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`);
+    if (!Array.isArray(grid)) throw new UsageError(`grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`);
     if (grid.length === 0) throw new UsageError('the grid of a cross-validator is empty');
     if (metric !== 'rmse' && metric !== 'mae') throw new UsageError(`metric must be rmse or mae, got ${String(metric)}`);
     if (!Number.isInteger(numFolds) || numFolds < 2) throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
+    checkSeed(seed);
     this.#candidates = grid.map((params) => ({ params, estimator: estimator(params) }));
     this.numFolds = numFolds;
     this.seed = seed;
@@ -84,7 +90,10 @@ export class CrossValidator<P extends object> {
    * diverges or does not fit into memory is recorded and left; any other failure ends the run. Throws that, or the first
    * failure when no combination is left.
    */
-  async fit(ratings: Dataset, { signal, onEvent = noEvents }: RunOptions = {}): Promise<CrossValidation<P>> {
+  async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
+    requireDataset(ratings, 'CrossValidator.fit');
+    checkOptions('CrossValidator.fit', options, runOptionNames);
+    const { signal, onEvent = noEvents } = options;
     requireReplayable(ratings, 'cross-validation');
     const { user, item } = this.#candidates[0].estimator.columns;
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });

@@ -12,6 +12,7 @@ import { pairColumns, type PairOptions } from '../operators/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/random-split.ts';
 import { TimeSplit } from '../operators/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/times.ts';
+import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
 import { timeCuts } from './time-cuts.ts';
@@ -21,6 +22,9 @@ export interface TrainTest {
   readonly train: Dataset;
   readonly test: Dataset;
 }
+
+/** A data set for each weight, or two for { before }. */
+export type SplitParts<C> = C extends readonly number[] ? { -readonly [K in keyof C]: Dataset } : [Dataset, Dataset];
 
 export interface TimeSplitOptions extends RunOptions {
   /** The column of times: numbers of any unit, or Arrow timestamps. Default 'timestamp'. */
@@ -55,9 +59,9 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    * the order of rows and repetitions of a pair stay together. `user` and `item` are the columns of the pair unless others
    * are given; see `userCol`.
    */
-  randomSplit(weights: readonly number[], options: Partial<SplitOptions> = {}): Dataset[] {
-    const { seed = 0, ...columns } = options;
-    return splitBounds(weights).map(([from, to]) => this.pipe(new RandomSplit(from, to, { seed, ...columns })));
+  randomSplit<const W extends readonly number[]>(weights: W, options: Partial<SplitOptions> = {}): SplitParts<W> {
+    const split = splitOptions('randomSplit', options);
+    return splitBounds(weights).map(([from, to]) => this.pipe(new RandomSplit(from, to, split))) as SplitParts<W>;
   }
 
   /**
@@ -67,10 +71,10 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
     if (!Number.isInteger(k) || k < 2 || k > 1000) throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${k}`);
-    const { seed = 0, ...columns } = options;
+    const split = splitOptions('kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
-      train: this.pipe(new RandomSplit(from, to, { seed, ...columns }, 'outside')),
-      test: this.pipe(new RandomSplit(from, to, { seed, ...columns })),
+      train: this.pipe(new RandomSplit(from, to, split, 'outside')),
+      test: this.pipe(new RandomSplit(from, to, split)),
     }));
   }
 
@@ -80,7 +84,13 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    * one time fall into the same part, the later one, so a part can have less than its share. A Date is understood where
    * the column is an Arrow timestamp. Throws DataError for a row without a time, or when a part of a weight would be empty.
    */
-  async timeSplit(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions = {}): Promise<Dataset[]> {
+  async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(cut: C, options: TimeSplitOptions = {}): Promise<SplitParts<C>> {
+    if (!Array.isArray(cut)) checkCut(cut);
+    checkOptions('timeSplit', options, ['timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
+    return (await this.#timeParts(cut, options)) as SplitParts<C>;
+  }
+
+  async #timeParts(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions): Promise<Dataset[]> {
     const { timestampCol = 'timestamp', ...run } = options;
     const schema = await this.schema();
     requireTimes(schema, timestampCol);
@@ -95,6 +105,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
    * time a user in memory. The columns of users and items are chosen as those of `randomSplit`.
    */
   async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
+    checkOptions('leaveLastOut', options, ['userCol', 'itemCol', 'timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
     const { timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run } = options;
     const schema = await this.schema();
     requireTimes(schema, timestamp);
@@ -107,6 +118,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** Runs the plan; `columns` lets sources prune the others. */
   async stream(options: RunOptions & { readonly columns?: readonly string[] } = {}): Promise<BatchStream> {
+    checkOptions('stream', options, ['columns', ...runOptionNames]);
     return executePlan(this.plan, this.session.context(options), options.columns);
   }
 
@@ -116,6 +128,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** Number of rows; from metadata where no operator changes it. */
   async count(options: RunOptions = {}): Promise<number> {
+    checkOptions('count', options, runOptionNames);
     const source = rootSource(this.plan);
     if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
     let rows = 0;
@@ -127,17 +140,20 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   get write() {
     return {
       /** A folder of part files, or one file when the path ends in .parquet. */
-      parquet: (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+      parquet: async (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        checkOptions('write.parquet', options, ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
       },
       /** One file of separated text: commas, tabs for .tsv, "::" for .dat; gzip when the path ends in .gz; "-" is stdout. */
-      csv: (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+      csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        checkOptions('write.csv', options, ['delimiter', 'header', 'gzip', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
-      arrow: (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+      arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        checkOptions('write.arrow', options, ['format', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ArrowSink(path, sink), this.session.context({ signal, onEvent }));
       },
@@ -148,4 +164,17 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     const ends = [undefined, ...cuts, undefined];
     return ends.slice(1).map((to, i) => this.pipe(new TimeSplit(column, { from: ends[i], to })));
   }
+}
+
+/** The options of a split by hash, with the seed filled in. */
+function splitOptions(what: string, options: Partial<SplitOptions>): SplitOptions {
+  checkOptions(what, options, ['seed', 'userCol', 'itemCol'], '{ seed: 42 }');
+  const { seed = 0, userCol, itemCol } = options;
+  checkSeed(seed);
+  return { seed, ...(userCol === undefined ? {} : { userCol }), ...(itemCol === undefined ? {} : { itemCol }) };
+}
+
+function checkCut(cut: unknown): void {
+  if (typeof cut === 'object' && cut !== null && 'before' in cut && Object.keys(cut).length === 1) return;
+  throw new UsageError('timeSplit takes weights such as [0.9, 0.1], or { before: time }');
 }

@@ -20,7 +20,9 @@ import { buildUserBlock } from '../operators/rating-blocks.ts';
 import { Recommend } from '../operators/recommend.ts';
 import { checkSimilarity, type Similarity, similarityModel, withoutThemselves } from '../operators/similar.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { requireDataset } from './require-dataset.ts';
 import { savedTraining } from './saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 
@@ -83,6 +85,7 @@ export class Model {
 
   /** Loads a model folder written by `save` or by Spark ML. Throws DataError naming the file that is missing or wrong. */
   static async load(session: Session, directory: string): Promise<Model> {
+    if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
     const stored = await loadModel(directory);
     return new Model({
       rank: stored.rank,
@@ -116,12 +119,16 @@ export class Model {
 
   /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
   predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
+    requireDataset(pairs, 'predict');
+    checkOptions('predict', options, ['coldStart'], "{ coldStart: 'drop' }");
     const { user, item, prediction } = this.columns;
     return pairs.pipe(new Predict(this.#factors, { user, item, prediction }, options.coldStart ?? this.coldStartStrategy));
   }
 
   /** RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. */
   async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
+    requireDataset(ratings, 'evaluate');
+    checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
     return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors), this.#session.context(options));
@@ -129,11 +136,13 @@ export class Model {
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
+    checkRecommend('recommendForAllUsers', options);
     return this.#recommend(this.#factors, n, options);
   }
 
   /** The same for some users, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
   recommendForUsers(ids: readonly (string | number | bigint)[], n: number, options: RecommendOptions = {}): Dataset {
+    checkRecommend('recommendForUsers', options);
     const { users, userFactors } = this.#factors;
     const chosen = positionsOf(ids, users, 'user');
     const rows = new Float32Array(chosen.length * this.rank);
@@ -143,16 +152,19 @@ export class Model {
 
   /** The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first. */
   similarItems(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    checkOptions('similarItems', options, ['similarity'], "{ similarity: 'dot' }");
     return this.#similar('item', this.#factors.items, this.#factors.itemFactors, ids, n, options);
   }
 
   /** The same for users: rows {user, rank, similarUser, similarity}. */
   similarUsers(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    checkOptions('similarUsers', options, ['similarity'], "{ similarity: 'dot' }");
     return this.#similar('user', this.#factors.users, this.#factors.userFactors, ids, n, options);
   }
 
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
   async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
+    checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     const { rank, users, items, userFactors, itemFactors } = this.#factors;
     const stored: StoredModel = {
       rank,
@@ -189,6 +201,11 @@ export class Model {
     const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => excludeBlock(exclude, { user, item }, model, ctx));
     return this.#session.source(new Recommend(factors, { n, columns: { user, item, prediction }, exclude: excluded }));
   }
+}
+
+function checkRecommend(method: string, options: RecommendOptions): void {
+  checkOptions(method, options, ['exclude'], '{ exclude: dataset }');
+  if (options.exclude !== undefined) requireDataset(options.exclude, `the option exclude of ${method}`);
 }
 
 function checkCount(n: number): void {

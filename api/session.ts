@@ -15,6 +15,7 @@ import { LocalExecutor } from '../engine/local-executor.ts';
 import { fromSource } from '../engine/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import { parseSize } from './sizes.ts';
 
@@ -27,6 +28,8 @@ export interface SessionOptions {
   readonly memoryBudget?: string | number;
   readonly parquetBackend?: ParquetBackendName;
 }
+
+const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'batchSize'] as const;
 
 /** What a single run may bring: a signal that cancels it, and somebody who listens. */
 export interface RunOptions {
@@ -63,17 +66,27 @@ export class Session implements AsyncDisposable {
   get read() {
     return {
       /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
-      parquet: (paths: string | readonly string[], options: { readonly filter?: RowGroupFilter } = {}): Dataset =>
-        this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options })),
+      parquet: (paths: string | readonly string[], options: { readonly filter?: RowGroupFilter } = {}): Dataset => {
+        checkOptions('read.parquet', options, ['filter']);
+        return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options }));
+      },
       /** Comma-separated text, plain or gzip; header and types are found out where they are not given. */
-      csv: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => this.source(new TextSource(paths, { delimiter: ',', ...options })),
+      csv: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => {
+        checkOptions('read.csv', options, textOptionNames, '{ header: true }');
+        return this.source(new TextSource(paths, { delimiter: ',', ...options }));
+      },
       /** Text with any delimiter, which is found out where it is not given: CSV, TSV, "::" and others. */
-      text: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => this.source(new TextSource(paths, options)),
+      text: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => {
+        checkOptions('read.text', options, textOptionNames, '{ header: true }');
+        return this.source(new TextSource(paths, options));
+      },
       /** Arrow IPC, file or stream format; "-" is stdin. */
       arrow: (paths: string | readonly string[]): Dataset => this.source(new ArrowSource(paths)),
       /** Whatever the paths name, by the files' endings and first bytes; looks at the disk at once. */
-      any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> =>
-        this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options })),
+      any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> => {
+        checkOptions('read.any', options, ['format', 'parquetBackend', ...textOptionNames], "{ format: 'csv' }");
+        return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options }));
+      },
     };
   }
 
@@ -82,6 +95,11 @@ export class Session implements AsyncDisposable {
    * pulled only once makes a data set that can be used only once. `schema` is needed only when there may be no batch.
    */
   from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: { readonly replayable?: boolean } = {}): Dataset {
+    checkOptions('session.from', options, ['replayable'], '{ replayable: true }');
+    if (schema !== undefined && !Array.isArray((schema as Partial<Schema> | null)?.fields)) {
+      throw new UsageError(`session.from takes batches, their schema and options, but the schema is ${shown(schema)}`, { advice: 'Without a schema: session.from(batches, undefined, options)' });
+    }
+    if (Array.isArray(batches)) requireBatches(batches);
     return this.source(iterableSource(batches, schema, options));
   }
 
@@ -105,4 +123,11 @@ export class Session implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** Throws UsageError for an array of rows, before anything is read. */
+function requireBatches(batches: readonly unknown[]): void {
+  const first = batches[0];
+  const plain = typeof first !== 'object' || first === null || [Object.prototype, Array.prototype, null].includes(Object.getPrototypeOf(first));
+  if (batches.length > 0 && plain) throw new UsageError('session.from takes Arrow record batches; for plain objects use tableFromJSON(rows).batches of apache-arrow');
 }

@@ -1,0 +1,27 @@
+import { UsageError } from '../engine/errors.ts';
+
+/** The names of RunOptions. */
+export const runOptionNames = ['signal', 'onEvent'] as const;
+
+/** Throws UsageError unless `options` is an object whose names are all known. `what` takes them, such as the example. */
+export function checkOptions<O extends object>(what: string, options: O, known: readonly (keyof O & string)[], example = `{ ${known[0]} }`): void {
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) {
+    throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);
+  }
+  for (const name of Object.keys(options)) {
+    if (!(known as readonly string[]).includes(name)) throw new UsageError(`unknown option ${name} of ${what}`, { advice: `There are: ${known.join(', ')}` });
+  }
+}
+
+/** Throws UsageError unless the seed is a whole number of 32 bits. */
+export function checkSeed(seed: number): void {
+  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32) throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
+}
+
+/** A value in a message: its kind where it has no short text. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'function') return 'a function';
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}
