@@ -1,3 +1,4 @@
+import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import type { Sink } from '../engine/operator.ts';
 import { ArrowSink } from './arrow-sink.ts';
@@ -10,7 +11,7 @@ import { TextSink } from './text-sink.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 
 export interface OpenSinkOptions {
-  /** By the path's ending when it is not given; Parquet for a path without an ending that is known. */
+  /** By the path's ending when it is not given; a path without an ending is a folder of Parquet. */
   readonly format?: FileFormatName;
   readonly overwrite?: boolean;
   /** Of Parquet. */
@@ -26,11 +27,11 @@ export interface CheckedSink extends Sink<WriteSummary> {
   check(): Promise<void>;
 }
 
-/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for options that cannot act. */
+/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for an ending that tells no format and for options that cannot act. */
 export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSink {
   const { overwrite, codec, parquetBackend, delimiter, header } = options;
   if (path === STANDARD_STREAM && options.format === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Name it: csv, tsv, dat or arrow' });
-  const format = options.format ?? formatOfPath(path) ?? 'parquet';
+  const format = options.format ?? formatOfOutput(path);
   const kind = format === 'parquet' || format === 'arrow' ? format : 'text';
   const only = (owner: string, given: Readonly<Record<string, unknown>>) => {
     const idle = kind === owner ? undefined : Object.keys(given).find((name) => given[name] !== undefined);
@@ -42,4 +43,15 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
   if (kind === 'text') return new TextSink(path, { overwrite, header: header ?? (format === 'dat' ? false : undefined), delimiter: delimiter ?? delimiterOf(format) });
   if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or write csv or arrow' });
   return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
+}
+
+/** By the ending; a name without one, or with "/" behind it, is a folder of Parquet. "v1.2" and "2024.06.01" have none. */
+function formatOfOutput(path: string): FileFormatName {
+  const format = formatOfPath(path);
+  const ending = path.endsWith('/') ? '' : extname(basename(path));
+  // Other endings of Parquet are read, but one file is written only as .parquet.
+  const isFolder = !/^\.[a-z]/i.test(ending);
+  if (isFolder || ending === '.parquet') return 'parquet';
+  if (format === 'text' || format === 'arrow') return format;
+  throw new UsageError(`${path}: the ending tells no format`, { phase: 'write', advice: 'Give .parquet, .csv, .tsv, .arrow, or a folder name without an ending' });
 }

@@ -1,6 +1,5 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { checkWritable } from '../check-output.ts';
-import { refuseOverlap } from '../check-overlap.ts';
+import { countColdPairs } from '../cold-pairs.ts';
 import { defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { knownRows } from '../known-rows.ts';
@@ -10,6 +9,7 @@ import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
+import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
@@ -18,7 +18,7 @@ export const predict = defineCommand({
     { name: 'pairs', describe: "rows with the model's user and item columns; others are passed on", required: true, many: true },
   ],
   options: {
-    output: requiredText({ describe: 'folder of part files to write, or one file when it ends in .parquet', group: 'Required:' }),
+    output: requiredText({ describe: outputDescription, group: 'Required:' }),
     format: formatOption,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
     ...machineOptions,
@@ -28,23 +28,24 @@ export const predict = defineCommand({
     ...commonOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are']],
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
-    const { output, force, codec, parquetBackend, coldStart } = values;
-    await refuseOverlap(output, [positionals.model[0], ...positionals.pairs]);
-    await checkWritable(output);
-    const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
-    await new ParquetSink(output, { overwrite: force }).check();
+  run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+    const { output, coldStart } = values;
+    const sink = await openOutput(output, values, given, [positionals.model[0], ...positionals.pairs]);
     await using session = await openSession(values);
     const pairs = await session.read.any(positionals.pairs, { format: values.format });
     expect('write', (await knownRows(pairs)) ?? 0);
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
-    const { rows, bytes, files } = await model.predict(pairs, { coldStart }).write.parquet(output, { overwrite: force, codec, backend: parquetBackend, signal, onEvent });
+    const { predictions, counts } = countColdPairs(pairs, (rows) => model.predict(rows, { coldStart }), model.columns.prediction);
+    const { rows, bytes, files } = await writeOutput(predictions, sink, { signal, onEvent });
+    const { unknown, leftOut } = counts();
+    const coldPairs = unknown + leftOut;
     const seconds = performance.now() / 1000;
     return {
-      json: { command: 'predict', rows, files, bytes, seconds: { total: seconds }, output },
+      json: { command: 'predict', rows, coldPairs, files, bytes, seconds: { total: seconds }, output },
       text: facts([
         ['predictions', formatCount(rows)],
+        ['cold pairs', coldPairs === 0 ? '0' : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`],
         ['time', seconds3(seconds)],
         ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
       ]),

@@ -1,8 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
+import type { CheckedSink } from '../../connectors/open-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { checkWritable } from '../check-output.ts';
-import { refuseOverlap } from '../check-overlap.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 import { facts } from '../facts.ts';
 import { idList } from '../id-list.ts';
@@ -10,17 +9,17 @@ import { openSession } from '../open-session.ts';
 import { formatOption } from '../options/format-options.ts';
 import { text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import type { Values } from '../options/option.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
+import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
 
 /** Users whose recommendations may be printed. */
 const MOST_PRINTED = 100;
 
 const options = {
-  output: text({ describe: 'folder of part files to write, or one file when it ends in .parquet; a table is printed without it', group: 'Output:' }),
-  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', fallback: 'all' }),
+  output: text({ describe: `${outputDescription}; a table is printed without it`, group: 'Output:' }),
+  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
   n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on', group: 'Data:' }),
   format: formatOption,
@@ -44,10 +43,8 @@ export const recommend = defineCommand({
     const users = usersOf(values.users);
     const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    if (output !== undefined) {
-      await refuseOverlap(output, [positionals.model[0], exclude]);
-      await checkRecommendationOutput(output, values.force);
-    } else if (users === 'all' || users.length > MOST_PRINTED) {
+    const sink = output === undefined ? undefined : await openOutput(output, values, given, [positionals.model[0], exclude]);
+    if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
     await using session = await openSession(values);
@@ -58,14 +55,13 @@ export const recommend = defineCommand({
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;
     // Awaited here: the session's threads end when this function does.
-    return output === undefined ? await printed(found, n, count, context) : await written(found, output, values, count, context);
+    return output === undefined || sink === undefined ? await printed(found, n, count, context) : await written(found, { output, sink, n }, count, context);
   },
 });
 
-async function written(found: Dataset, output: string, values: Values<typeof options>, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
-  const { n, force, codec, parquetBackend } = values;
+async function written(found: Dataset, { output, sink, n }: { readonly output: string; readonly sink: CheckedSink; readonly n: number }, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
   expect('write', users * n);
-  const { rows, bytes, files } = await found.write.parquet(output, { overwrite: force, codec, backend: parquetBackend, signal, onEvent });
+  const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent });
   const seconds = performance.now() / 1000;
   return {
     json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
@@ -82,12 +78,6 @@ async function printed(found: Dataset, n: number, users: number, { signal, onEve
   const rows: Recommendation[] = [];
   for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
   return { json: { command: 'recommend', users, n, rows: rows.length, recommendations: rows.map((row) => ({ ...row })) }, text: recommendationTable(rows) };
-}
-
-async function checkRecommendationOutput(output: string, force: boolean): Promise<void> {
-  await checkWritable(output);
-  const { ParquetSink } = await import('../../connectors/parquet-sink.ts');
-  await new ParquetSink(output, { overwrite: force }).check();
 }
 
 function usersOf(given: string): 'all' | string[] {

@@ -5,6 +5,7 @@ interface Spec<F> {
   readonly describe: string;
   readonly group: Group;
   readonly alias?: string;
+  readonly isList?: boolean;
   readonly fallback?: F;
   readonly defaultText?: string;
 }

@@ -12,6 +12,8 @@ export interface Option<T> {
   readonly alias?: string;
   /** Takes no value. */
   readonly isSwitch?: boolean;
+  /** Its text has commas between its parts. */
+  readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;
   /** For --help; the value itself is `fallback`. */

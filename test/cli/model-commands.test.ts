@@ -1,7 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = join(folder, 'model');
@@ -32,13 +32,42 @@ describe.concurrent('predict', () => {
   it('writes rows with predictions, and the model or the flag says what becomes of cold ones', async () => {
     const pairs = await writeParquet(join(folder, 'pairs.parquet'), `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`);
     const all = await json('predict', model, pairs, '--output', join(folder, 'all'));
-    expect(all).toMatchObject({ command: 'predict', rows: 11, files: 1, output: join(folder, 'all') });
+    expect(all).toMatchObject({ command: 'predict', rows: 11, coldPairs: 1, files: 1, output: join(folder, 'all') });
     expect(readdirSync(join(folder, 'all'))).toEqual(['part-00000.parquet']);
     const warm = await json('predict', model, pairs, '--output', join(folder, 'warm.parquet'), '--cold-start', 'drop', '--codec', 'snappy');
-    expect(warm).toMatchObject({ rows: 10 });
+    expect(warm).toMatchObject({ rows: 10, coldPairs: 1 });
     const inspected = await json('inspect', join(folder, 'warm.parquet'), '--rating-col', 'prediction');
     expect(inspected).toMatchObject({ rows: 10, ratings: 10 });
     expect((inspected.columns as { name: string; codecs: string[] }[]).map(({ name, codecs }) => [name, codecs])).toEqual(['user', 'item', 'note', 'prediction'].map((name) => [name, ['snappy']]));
+  });
+});
+
+describe.concurrent('outputs of predict and recommend', () => {
+  it('have the format that the ending says', async () => {
+    const pairs = await writeParquet(join(folder, 'some-pairs.parquet'), `(SELECT "user", item FROM '${ratings}' LIMIT 3) UNION ALL SELECT -1, 1 UNION ALL SELECT -2, 1`);
+    const text = await factorflow('predict', model, pairs, '--output', join(folder, 'p.csv'), '--quiet');
+    expect(text.stdout).toMatch(/predictions +5\n +cold pairs +2 with an unknown user or item \(NaN\)/);
+    expect(readFileSync(join(folder, 'p.csv'), 'utf8')).toMatch(/^user,item,prediction\n/);
+    const dropped = await factorflow('predict', model, pairs, '--output', join(folder, 'p.tsv'), '--cold-start', 'drop', '--quiet');
+    expect(dropped.stdout).toMatch(/predictions +3\n +cold pairs +2 with an unknown user or item \(left out\)/);
+    expect(readFileSync(join(folder, 'p.tsv'), 'utf8').split('\n')).toHaveLength(5);
+    await json('recommend', model, '--output', join(folder, 'r.csv'), '--users', '1,2', '--n', '3');
+    expect(readFileSync(join(folder, 'r.csv'), 'utf8').split('\n').map((line) => line.split(',')[1])).toEqual(['rank', '1', '2', '3', '1', '2', '3', undefined]);
+    await json('recommend', model, '--output', join(folder, 'r.arrow'), '--users', '1,2', '--n', '3');
+    expect(await json('inspect', join(folder, 'r.arrow'))).toMatchObject({ rows: 6 });
+    await json('recommend', model, '--output', join(folder, 'v1.2'), '--users', '1,2', '--n', '3');
+    expect(readdirSync(join(folder, 'v1.2'))).toEqual(['part-00000.parquet']);
+  });
+
+  it('are refused where the ending says none, and where a flag cannot act', async () => {
+    for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
+      for (const command of [['predict', model, ratings, '--output'], ['recommend', model, '--output'], ['convert', ratings]]) {
+        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
+      }
+    }
+    await fails(2, /codec acts only on parquet, and the output is text/, 'predict', model, ratings, '--output', join(folder, 'c.csv'), '--codec', 'zstd');
+    await fails(2, /codec acts only on parquet, and the output is arrow/, 'recommend', model, '--output', join(folder, 'c.arrow'), '--codec', 'zstd');
+    await fails(2, /--output takes a file or a folder, not stdout/, 'recommend', model, '--output', '-');
   });
 });
 
