@@ -107,6 +107,17 @@ function unknownCommand(name: string): UsageError {
   return new UsageError(`unknown command "${name}"`, { advice: guess ? `Did you mean ${guess}?` : 'See factorflow --help' });
 }
 
+/** Advice where a stray word stands behind a flag that takes a list: "--users 1 2". */
+function spacedList(argv: readonly string[], stray: string, { options }: Command): string | undefined {
+  const end = argv.lastIndexOf(stray);
+  const start = argv.slice(0, Math.max(0, end)).findLastIndex((word) => word.startsWith('--'));
+  if (start < 0) return undefined;
+  const [flag, ...joined] = argv[start].split('=');
+  const key = Object.keys(options).find((candidate) => `--${flagName(candidate)}` === flag);
+  if (key === undefined || !options[key].isList) return undefined;
+  return `${flag} takes one text with commas between its parts: ${flag} ${[...joined, ...argv.slice(start + 1, end + 1)].join(',')}`;
+}
+
 /** What yargs says, in our words. */
 function usageError(error: unknown, argv: readonly string[], { name, words }: CommandEntry, command: Command): Error {
   const message = error instanceof Error ? error.message : String(error);
@@ -114,6 +125,8 @@ function usageError(error: unknown, argv: readonly string[], { name, words }: Co
   if (unknown) {
     const flags = Object.keys(command.options).map(flagName);
     const [first] = unknown[1].split(', ');
+    const spaced = spacedList(argv, first, command);
+    if (spaced !== undefined) return new UsageError(`unknown argument "${first}" of ${name}`, { advice: spaced });
     const guess = nearest(first, flags);
     const dashed = argv.find((word) => word.replace(/^--?/, '').split('=')[0] === first);
     const what = dashed?.startsWith('-') ? `unknown flag ${dashed.split('=')[0]}` : `unknown argument "${first}"`;

@@ -19,7 +19,7 @@ const options = {
   from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
   to: choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" }),
   delimiter: text({ describe: 'between the fields of a text input, such as ";" or "::"', group: 'Data:', defaultText: 'by the first line' }),
-  columns: text({ describe: 'names of the columns of a text without a header, with commas between them', group: 'Data:' }),
+  columns: text({ describe: 'names of the columns of a text without a header, with commas between them', group: 'Data:', isList: true }),
   noHeader: toggle({ describe: 'the first row of the text input is data', group: 'Data:' }),
   types: columnTypesOption,
   codec: choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' }),

@@ -10,8 +10,8 @@ import { commonOptions } from '../options/output-options.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
 
 const options = {
-  item: text({ describe: 'ids of items, with commas between them', group: 'Data:' }),
-  user: text({ describe: 'ids of users, with commas between them', group: 'Data:' }),
+  item: text({ describe: 'ids of items, with commas between them', group: 'Data:', isList: true }),
+  user: text({ describe: 'ids of users, with commas between them', group: 'Data:', isList: true }),
   n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   similarity: choice({ describe: 'cosine of the angle between two vectors, or their product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
   ...machineOptions,

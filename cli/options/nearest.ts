@@ -1,5 +1,19 @@
-/** The candidate that a person most likely meant; undefined when none is near. */
+import { flagName } from './option.ts';
+
+/** What other programs call our flags. */
+const synonyms: Readonly<Record<string, string>> = {
+  model: 'model-dir',
+  lambda: 'reg-param',
+  regularization: 'reg-param',
+  iterations: 'max-iter',
+  epochs: 'max-iter',
+  factors: 'rank',
+};
+
+/** The candidate that a person most likely meant, by another name for it or by its letters; undefined when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const meant = Object.hasOwn(synonyms, word.toLowerCase()) ? candidates.find((candidate) => flagName(candidate) === synonyms[word.toLowerCase()]) : undefined;
+  if (meant !== undefined) return meant;
   const scored = candidates.map((candidate) => ({ candidate, distance: editDistance(word, candidate) }));
   const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), { candidate: '', distance: Number.POSITIVE_INFINITY });
   const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));

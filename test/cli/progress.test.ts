@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { explainProbe } from '../../cli/doctor/explain-probe.ts';
 import { tooOldNode } from '../../cli/node-version.ts';
 import { nearest } from '../../cli/options/nearest.ts';
+import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
 import { lineProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
@@ -159,6 +160,12 @@ describe('help for slips', () => {
   it('finds near words only', () => {
     expect(nearest('rnak', ['rank', 'seed'])).toBe('rank');
     expect(nearest('biases', ['rank', 'seed'])).toBeUndefined();
+  });
+
+  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows what others call a flag: %s', (word, key) => {
+    const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank'];
+    expect(nearest(word, keys)).toBe(key);
+    expect(nearest(word, keys.map(flagName))).toBe(flagName(key));
   });
 
   it('names the Node that is needed', () => {

@@ -46,9 +46,17 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'], /--analyze acts only with paths/],
     [['recommend', 'model'], /--output is needed/],
     [['recommend', 'model', '--users', '1,,2'], /empty id/],
+    [['recommend', 'model', '--users', '1', '2'], /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/],
+    [['similar', 'model', '--item=7', '8'], /commas between its parts: --item 7,8/],
+    [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
+    [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
   ])('%j', async (args, pattern) => {
     await fails(2, pattern, ...args);
+  });
+
+  it('a memory budget that the process itself does not fit into', async () => {
+    await fails(4, /--memory-budget "1MiB" is below what the process itself needs, about 300\.0 MiB\. Give at least 400MiB/, ...train, '--memory-budget', '1MiB');
   });
 
   it.each<[string, RegExp]>([
