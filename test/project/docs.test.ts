@@ -10,9 +10,6 @@ const root = resolve(import.meta.dirname, '../..');
 const pages = globSync(['*.md', 'docs/**/*.md', 'bench/**/*.md', 'examples/**/*.md'], { cwd: root }).sort();
 const textOf = (page: string) => readFileSync(join(root, page), 'utf8');
 
-/** Written where the benches run; a checkout may lack it. */
-const results = 'bench/RESULTS.md';
-
 describe('the generated pages', async () => {
   const generated = Object.entries(await generatedPages(root));
 
@@ -33,7 +30,6 @@ describe('links', () => {
     const broken = links.filter((link) => {
       const [path, anchor] = link.split('#');
       const target = path === '' ? page : relative(root, resolve(root, dirname(page), path));
-      if (target === results && !existsSync(join(root, target))) return false;
       if (target.startsWith('..') || !existsSync(join(root, target))) return true;
       return anchor !== undefined && !headings(textOf(target)).includes(anchor);
     });
