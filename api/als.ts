@@ -1,7 +1,6 @@
 import { DataType } from 'apache-arrow';
-import { CapacityError, DataError, UsageError } from '../engine/errors.ts';
+import { DataError, UsageError } from '../engine/errors.ts';
 import { inDeviceScope } from '../engine/device-scope.ts';
-import { formatBytes } from '../engine/format.ts';
 import { explain } from '../engine/explain.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
@@ -12,7 +11,6 @@ import { type AlsParams, checkAlsParams } from '../operators/als-params.ts';
 import { devicePlan, planAls, type RatingsProfile } from '../operators/als-plan.ts';
 import { IndexIds } from '../operators/index-ids.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';
-import { loadingBytes } from '../operators/partition.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
@@ -20,6 +18,7 @@ import type { ColdStart } from '../operators/predict.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { requireBudget, rowsWithin } from './memory-budget.ts';
 import { Model } from './model.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -44,9 +43,6 @@ export interface FitOptions extends RunOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
 }
-
-/** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */
-const BASE_BYTES = 300 * 2 ** 20;
 
 /** Alternating least squares on explicit ratings with weighted-λ regularization. Immutable; `fit` may run many times. */
 export class ALS {
@@ -195,24 +191,6 @@ function checkFit(method: 'fit' | 'plan', ratings: Dataset, options: FitOptions)
 function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
   if (allowed.includes(value)) return value;
   throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
-}
-
-/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-export function requireBudget({ memory }: PhysicalPlan, budget: number): void {
-  const need = BASE_BYTES + memory.hostBytes + memory.deviceBytes;
-  if (need <= budget) return;
-  throw new CapacityError(
-    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(memory.deviceBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
-    { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
-  );
-}
-
-/** How many ratings the budget holds while they are loaded. */
-function rowsWithin(budget: number): number {
-  if (budget <= BASE_BYTES) {
-    throw new CapacityError(`the memory budget of ${formatBytes(budget)} is below what the process itself needs, about ${formatBytes(BASE_BYTES)}`, { phase: 'plan' });
-  }
-  return Math.max(1, Math.floor((budget - BASE_BYTES) / loadingBytes(1)));
 }
 
 async function expectedRows(plan: LogicalPlan): Promise<number | undefined> {

@@ -64,7 +64,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   }
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
-  const { requireBudget } = await import('../../api/als.ts');
+  const { requireBudget } = await import('../../api/memory-budget.ts');
   const { devicePlan, planAls } = await import('../../operators/als-plan.ts');
   const { checkAlsParams } = await import('../../operators/als-params.ts');
   const { rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse } = values;

@@ -1,7 +1,7 @@
+import { requireBase } from '../../api/memory-budget.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import { CapacityError, UsageError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { choice, list, shown, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
@@ -29,9 +29,6 @@ export const machineOptions = {
   workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
 
-/** What the process needs before it has read a rating. */
-const LEAST_MEMORY = 300 * 2 ** 20;
-
 /** In bytes. */
 export const memoryBudgetOption: Option<number | undefined> = {
   describe: 'resident memory of the whole process, such as 4GiB',
@@ -40,8 +37,8 @@ export const memoryBudgetOption: Option<number | undefined> = {
   fallback: undefined,
   read: (given, flag) => {
     const bytes = parseSize(typeof given === 'number' ? given : textOf(given, flag), flag);
-    if (bytes > LEAST_MEMORY) return bytes;
-    throw new CapacityError(`${flag} ${shown(given)} is below what the process itself needs, about ${formatBytes(LEAST_MEMORY)}`, { advice: 'Give at least 400MiB' });
+    requireBase(bytes, `${flag} ${shown(given)}`);
+    return bytes;
   },
 };
 

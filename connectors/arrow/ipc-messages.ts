@@ -1,5 +1,6 @@
 import { Message, MessageHeader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { joinBytes } from '../join-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
 /** A message as it stands in the stream, whole and checked for its own bounds. */
@@ -66,7 +67,7 @@ async function nextMessage(cursor: ByteCursor, file: string, isFile: boolean, fi
   if (!first && kind === 'schema') throw broken('a second schema follows');
   const body = await cursor.take(bodyLength);
   if (body.length < bodyLength) throw cutOff();
-  return { kind, head: joined([prefix, metadata]), body };
+  return { kind, head: joinBytes([prefix, metadata]), body };
 }
 
 function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number } {
@@ -84,7 +85,7 @@ function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: str
 /** A file goes on with its footer and ends with its mark. */
 async function requireEndMark(cursor: ByteCursor, file: string, batches: number): Promise<void> {
   let tail = new Uint8Array(0);
-  for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16)) tail = joined([tail, next]).slice(-FILE_MAGIC.length);
+  for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16)) tail = joinBytes([tail, next]).slice(-FILE_MAGIC.length);
   if (latin1(tail) !== FILE_MAGIC) throw fileWithoutEnd(file, batches);
 }
 
@@ -117,24 +118,14 @@ class ByteCursor {
       this.rest = this.rest.subarray(part.length);
       missing -= part.length;
     }
-    return joined(parts);
+    return joinBytes(parts);
   }
 
   async peek(length: number): Promise<Uint8Array> {
     const bytes = await this.take(length);
-    this.rest = joined([bytes, this.rest]);
+    this.rest = joinBytes([bytes, this.rest]);
     return bytes;
   }
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 function latin1(bytes: Uint8Array): string {

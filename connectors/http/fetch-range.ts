@@ -1,3 +1,4 @@
+import { joinBytes } from '../join-bytes.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError } from '../../engine/errors.ts';
 
@@ -109,13 +110,7 @@ async function readBody({ body }: Response, expected: number, onChunk: () => voi
     if (length > expected) throw new Passing(`the server sends more than the ${expected} bytes that it announced`);
   }
   if (length < expected) throw new Passing(`the connection broke off after ${length} of ${expected} bytes`);
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
+  return joinBytes(parts);
 }
 
 function reason(error: unknown): string {
