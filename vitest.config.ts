@@ -1,8 +1,13 @@
 import { defineConfig } from 'vitest/config';
+import { prepareSwiftShader } from './test/support/swiftshader.ts';
+
+// The tests' own processes start with this environment; tests that need a GPU say why where there is none.
+process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: ['default', ['json', { outputFile: 'build/test-report.json' }]],

@@ -53,6 +53,11 @@ export class DivergedError extends FactorFlowError {
   override readonly exitCode = 5;
 }
 
+/** A GPU went away in the middle of a run (exit 5). */
+export class DeviceLostError extends FactorFlowError {
+  override readonly exitCode = 5;
+}
+
 /** The caller's AbortSignal fired (exit 130). */
 export class CancelledError extends FactorFlowError {
   override readonly exitCode = 130;
@@ -61,7 +66,7 @@ export class CancelledError extends FactorFlowError {
   }
 }
 
-const classes = { UsageError, DataError, CapacityError, DivergedError } as const;
+const classes = { UsageError, DataError, CapacityError, DivergedError, DeviceLostError } as const;
 
 /** An error as plain data: what crosses a thread or a process. */
 export interface SerializedError {

@@ -20,11 +20,12 @@ describe('package.json', () => {
       'cli-progress', // progress bars
       'cli-table3', // tables on the terminal
       'hyparquet', // Parquet footers, decoded
+      'liquidjs', // WGSL kernels as templates of their rank and variant
       'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
       'piscina', // worker-thread pools
       'tinyglobby', // globs
-      'webgpu', // the adapter that doctor looks for
+      'webgpu', // Dawn: kernels on GPUs
       'yargs', // the command line
     ]);
   });

@@ -1,0 +1,135 @@
+import type { CompiledKernel, Gpu } from './gpu.ts';
+
+/** A buffer, or a part of one. */
+export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
+
+/** Milliseconds on the GPU by kernel name, added up; only where the adapter has timestamps and they were asked for. */
+export type KernelTimes = Readonly<Record<string, number>>;
+
+interface Dispatch {
+  readonly compiled: CompiledKernel;
+  readonly bindings: Readonly<Record<string, Binding>>;
+  readonly uniforms: ArrayBuffer;
+  readonly workgroups: number;
+}
+
+/** Offsets of uniform bindings are multiples of this. */
+const UNIFORM_STEP = 256;
+
+/**
+ * A sequence of kernels, submitted together: each sees what the ones before it wrote. `submit` resolves when the GPU is
+ * done and throws the validation errors of the whole sequence with the kernels' labels.
+ */
+export class Pass {
+  readonly #gpu: Gpu;
+  readonly #label: string;
+  readonly #dispatches: Dispatch[] = [];
+
+  constructor(gpu: Gpu, label: string) {
+    this.#gpu = gpu;
+    this.#label = label;
+  }
+
+  /**
+   * Adds a kernel. Workgroups beyond what one dimension takes go to the second: a kernel's number is
+   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and it does nothing where that is too large.
+   */
+  dispatch(compiled: CompiledKernel, bindings: Readonly<Record<string, Binding>>, uniforms: Readonly<Record<string, number>>, workgroups: number): this {
+    if (workgroups > 0) this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });
+    return this;
+  }
+
+  /** Runs the sequence. `read`: a buffer whose first bytes are wanted, without another round trip. */
+  async submit(options: { readonly timed?: boolean; readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number } } = {}): Promise<{ readonly times: KernelTimes; readonly bytes: ArrayBuffer }> {
+    const { device, info } = this.#gpu;
+    const { read } = options;
+    const count = this.#dispatches.length;
+    const timed = options.timed === true && info.timestamps && count > 0 && count <= 2048;
+    device.pushErrorScope('validation');
+    const uniforms = this.#uniformBuffer();
+    const querySet = timed ? device.createQuerySet({ type: 'timestamp', count: 2 * count }) : undefined;
+    const encoder = device.createCommandEncoder({ label: this.#label });
+    const timeBytes = timed ? 16 * count : 0;
+    const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
+    const result = device.createBuffer({ label: `${this.#label} result`, size: Math.max(16, timeBytes + readBytes), usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    const resolved = timed ? device.createBuffer({ size: timeBytes, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC }) : undefined;
+    let shared: GPUComputePassEncoder | undefined;
+    this.#dispatches.forEach((dispatch, at) => {
+      const timestampWrites = querySet && { querySet, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
+      const pass = timestampWrites ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites }) : (shared ??= encoder.beginComputePass({ label: this.#label }));
+      pass.setPipeline(dispatch.compiled.pipeline);
+      pass.setBindGroup(0, this.#bindGroup(dispatch, { buffer: uniforms, offset: at * UNIFORM_STEP, size: Math.max(16, dispatch.uniforms.byteLength) }));
+      const wide = Math.min(dispatch.workgroups, info.limits.workgroupsPerDimension, 32768);
+      pass.dispatchWorkgroups(wide, Math.ceil(dispatch.workgroups / wide));
+      if (timestampWrites) pass.end();
+    });
+    shared?.end();
+    if (querySet && resolved) {
+      encoder.resolveQuerySet(querySet, 0, 2 * count, resolved, 0);
+      encoder.copyBufferToBuffer(resolved, 0, result, 0, timeBytes);
+    }
+    if (read && readBytes > 0) encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
+    device.queue.submit([encoder.finish()]);
+    const scope = device.popErrorScope();
+    let content: ArrayBuffer;
+    try {
+      await result.mapAsync(GPUMapMode.READ);
+      content = result.getMappedRange().slice(0);
+      result.unmap();
+    } catch (error) {
+      const invalid = await scope.catch(() => null);
+      this.#gpu.requireDevice(this.#label);
+      throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
+    } finally {
+      for (const buffer of [uniforms, result, resolved]) buffer?.destroy();
+      querySet?.destroy();
+    }
+    const invalid = await scope;
+    this.#gpu.requireDevice(this.#label);
+    if (invalid !== null) throw new Error(`gpu pass ${this.#label}: ${invalid.message}`);
+    if (readBytes > 0) this.#gpu.counters.down(readBytes);
+    return { times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {}, bytes: content.slice(timeBytes, timeBytes + readBytes) };
+  }
+
+  #uniformBuffer(): GPUBuffer {
+    const { device } = this.#gpu;
+    const size = Math.max(1, this.#dispatches.length) * UNIFORM_STEP;
+    const buffer = device.createBuffer({ label: `${this.#label} uniforms`, size, usage: GPUBufferUsage.UNIFORM, mappedAtCreation: true });
+    const bytes = new Uint8Array(buffer.getMappedRange());
+    this.#dispatches.forEach(({ uniforms }, at) => bytes.set(new Uint8Array(uniforms), at * UNIFORM_STEP));
+    buffer.unmap();
+    return buffer;
+  }
+
+  #bindGroup({ compiled, bindings }: Dispatch, uniforms: GPUBufferBinding): GPUBindGroup {
+    const entries: GPUBindGroupEntry[] = [{ binding: 0, resource: uniforms }];
+    compiled.kernel.bindings.forEach(({ name }, at) => {
+      const binding = bindings[name];
+      if (binding === undefined) throw new Error(`kernel ${compiled.label}: no buffer for ${name}`);
+      entries.push({ binding: at + 1, resource: 'buffer' in binding ? binding : { buffer: binding } });
+    });
+    return this.#gpu.device.createBindGroup({ label: compiled.label, layout: compiled.pipeline.getBindGroupLayout(0), entries });
+  }
+
+  #times(stamps: BigUint64Array): KernelTimes {
+    const times: Record<string, number> = {};
+    this.#dispatches.forEach(({ compiled }, at) => {
+      const { name } = compiled.kernel;
+      times[name] = (times[name] ?? 0) + Number(stamps[2 * at + 1] - stamps[2 * at]) / 1e6;
+    });
+    return times;
+  }
+}
+
+function uniformBytes({ kernel, label }: CompiledKernel, values: Readonly<Record<string, number>>): ArrayBuffer {
+  const bytes = new ArrayBuffer(Math.max(16, Math.ceil(kernel.uniforms.length / 4) * 16));
+  const view = new DataView(bytes);
+  kernel.uniforms.forEach(({ name, type }, at) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`kernel ${label}: no value for the uniform ${name}`);
+    if (type === 'f32') view.setFloat32(4 * at, value, true);
+    else if (type === 'i32') view.setInt32(4 * at, value, true);
+    else view.setUint32(4 * at, value, true);
+  });
+  return bytes;
+}

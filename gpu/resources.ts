@@ -1,0 +1,41 @@
+/** What a GPU holds of partitions: buffers and what is needed to use them. */
+
+/** Features beyond the rank are 0, up to a multiple of the 16 columns of a tensor-core tile. */
+export const STRIDE_STEP = 16;
+
+export function strideOf(columns: number): number {
+  return Math.ceil(columns / STRIDE_STEP) * STRIDE_STEP;
+}
+
+/** A row-major matrix: `values` float32[rows * stride], padding 0. */
+export interface DeviceMatrix {
+  readonly rows: number;
+  readonly columns: number;
+  readonly stride: number;
+  readonly values: GPUBuffer;
+  /**
+   * The same in float16, where a kernel gathers it: (rows + 1) * stride halves, two in each u32, lower address in the lower
+   * bits. The last row is 0: what lies behind a row's end gathers it.
+   */
+  readonly half?: GPUBuffer;
+}
+
+/** A block of ratings (layout rating-block), its row pointers on both sides. */
+export interface DeviceBlock {
+  readonly rows: number;
+  readonly ratings: number;
+  /** Int32[rows + 1] on the host. */
+  readonly offsets: Int32Array;
+  /** The same: i32[rows + 1]. */
+  readonly rowPointers: GPUBuffer;
+  /** u32[ratings] */
+  readonly indices: GPUBuffer;
+  /** f32[ratings] */
+  readonly values: GPUBuffer;
+  /** What a kernel's preparation keeps with the block: lists of its rows in the order in which they are solved. */
+  readonly prepared: Map<string, unknown>;
+}
+
+export function matrixBytes(rows: number, columns: number, half: boolean): number {
+  return rows * strideOf(columns) * 4 + (half ? (rows + 1) * strideOf(columns) * 2 : 0);
+}

@@ -1,0 +1,46 @@
+/**
+ * Which rows are solved in which order and by which kernel: lists of four numbers an entry, as the kernels read them.
+ *
+ *   a part:  row, first rating, ratings, slot           ratings to be summed into normal equations
+ *   a row:   row, first slot, ratings n_u, slots        slots to be added up and solved
+ */
+export interface Parts {
+  readonly entries: Uint32Array;
+  readonly count: number;
+}
+
+/** Rows by falling number of ratings, ties by row: neighbours then take equally long, and the longest begin first. */
+export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
+  const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
+  let longest = 0;
+  for (let row = from; row < to; row++) longest = Math.max(longest, lengthOf(row));
+  const starts = new Uint32Array(longest + 2);
+  for (let row = from; row < to; row++) starts[longest - lengthOf(row) + 1]++;
+  for (let i = 1; i < starts.length; i++) starts[i] += starts[i - 1];
+  const order = new Uint32Array(to - from);
+  for (let row = from; row < to; row++) order[starts[longest - lengthOf(row)]++] = row;
+  return order;
+}
+
+/** Entries of four numbers, growing. */
+export class EntryList {
+  #entries = new Uint32Array(1024);
+  #count = 0;
+
+  add(a: number, b: number, c: number, d: number): void {
+    if (4 * this.#count === this.#entries.length) {
+      const larger = new Uint32Array(2 * this.#entries.length);
+      larger.set(this.#entries);
+      this.#entries = larger;
+    }
+    this.#entries.set([a, b, c, d], 4 * this.#count++);
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get list(): Parts {
+    return { entries: this.#entries.slice(0, 4 * this.#count), count: this.#count };
+  }
+}

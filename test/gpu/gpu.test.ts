@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { NORM_ROWS, weightedNormKernel } from '../../gpu/descriptors/weighted-norm.ts';
+import type { Gpu } from '../../gpu/gpu.ts';
+import { noGpu, openTestGpu } from '../support/open-gpu.ts';
+
+describe.skipIf(noGpu)('a GPU', () => {
+  let gpu: Gpu;
+  beforeAll(async () => {
+    gpu = await openTestGpu();
+  });
+  afterAll(() => gpu?.close());
+
+  it('computes', async () => {
+    const rows = 100;
+    const stride = 16;
+    const offsets = Int32Array.from({ length: rows + 1 }, (_, i) => 2 * i);
+    const factors = Float32Array.from({ length: rows * stride }, (_, i) => Math.sin(i));
+    const groups = Math.ceil(rows / NORM_ROWS);
+    const sums = await gpu.buffer(4 * groups, 'sums');
+    const kernel = await gpu.compile(weightedNormKernel, {});
+    const bindings = { offsets: await gpu.bufferOf(offsets, 'offsets'), factors: await gpu.bufferOf(factors, 'factors'), sums };
+    const { bytes } = await gpu.pass('norm').dispatch(kernel, bindings, { from_row: 0, to_row: rows, stride }, groups).submit({ read: { buffer: sums, bytes: 4 * groups } });
+    const sum = new Float32Array(bytes).reduce((a, b) => a + b);
+    expect(sum).toBeCloseTo(2 * factors.reduce((a, b) => a + b * b), 2);
+  });
+});
