@@ -1,0 +1,25 @@
+import type { JsonObject } from '../engine/json.ts';
+import type { Partition } from '../engine/partition.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import type { Gpu } from './gpu.ts';
+import type { DeviceBlock, DeviceMatrix } from './resources.ts';
+
+/** What a handler gets to do one task with, in the thread that owns the GPU. What it allocates it destroys. */
+export interface GpuTaskScope {
+  readonly gpu: Gpu;
+  readonly params: JsonObject;
+  /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
+  matrix(name: string): DeviceMatrix;
+  /** A rating block among the inputs. */
+  block(name: string): DeviceBlock;
+  /** f32 buffer of a partition's column `values`, such as a bias or column bounds. */
+  vector(name: string): GPUBuffer;
+  /** The host form of an input, such as pairs. */
+  partition(name: string): Partition;
+  /** Whether the task names this input. */
+  has(name: string): boolean;
+  /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
+  cancelled(): boolean;
+}
+
+export type GpuTaskHandler = (scope: GpuTaskScope) => Promise<TaskOutcome>;
