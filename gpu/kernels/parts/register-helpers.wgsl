@@ -1,0 +1,31 @@
+// What conjugate gradients share: the vector that A is multiplied with, twice in turn, and the subgroups' parts of sums.
+var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
+var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
+
+{% if HALF_A -%}
+// A / n in float16, two numbers a register.
+fn keep(value: vec4f, inverse: f32) -> vec2<u32> {
+  let scaled = value * inverse;
+  return vec2<u32>(pack2x16float(scaled.xy), pack2x16float(scaled.zw));
+}
+fn use_a(kept: vec2<u32>) -> vec4f {
+  return vec4f(unpack2x16float(kept.x), unpack2x16float(kept.y));
+}
+{%- else -%}
+fn keep(value: vec4f, inverse: f32) -> vec4f {
+  return value;
+}
+fn use_a(kept: vec4f) -> vec4f {
+  return kept;
+}
+{%- endif %}
+
+fn put_vector(which: u32, row: u32, value: f32) {
+  if (row < TILES * 16u) {
+    vectors[which * TILES * 4u + row / 4u][row & 3u] = value;
+  }
+}
+
+fn not_finite(value: f32) -> bool {
+  return (bitcast<u32>(value) & 0x7f800000u) == 0x7f800000u;
+}

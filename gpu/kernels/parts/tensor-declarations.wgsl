@@ -1,0 +1,19 @@
+// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes each and one chunk more, an odd stride that spreads the banks.
+// Afterwards the tiles of A pass through the same memory on their way to the threads' registers.
+var<workgroup> staged: array<vec4<u32>, STAGED>;
+// A ring of four bins of (column, rating): two are in use, one is ready, one is on its way.
+var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
+
+// Column and scaled float16 rating number `at`, or the row of zeros behind the end.
+fn rating_at(at: u32, end: u32) -> vec2<u32> {
+  var result = vec2<u32>(params.zero_row, 0u);
+  if (at < end) {
+    let column = indices[at];
+    var value = values[at];
+{%- if BIASES %}
+    value -= params.mean + fixed_bias[column];
+{%- endif %}
+    result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, 0.0)));
+  }
+  return result;
+}

@@ -1,0 +1,46 @@
+{%- comment -%} Accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b. {%- endcomment %}
+{%- for phase in phases %}
+{%- unless forloop.first %}
+    workgroupBarrier();
+{%- endunless %}
+{%- for store in phase.stores %}
+    {% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
+{%- for tile in store.tiles %}
+      subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
+{%- endfor %}
+    }
+{%- endfor %}
+    workgroupBarrier();
+{%- for line in phase.rows %}
+{%- if line.row == tile_count %}
+    b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + own_line / 4u][own_line & 3u]);
+{%- else %}
+{%- assign last = tile_count | minus: 1 %}
+{%- if line.row == last and RATING_ROW == false %}
+    b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 40u + own_line / 4u][own_line & 3u]);
+{%- endif %}
+    if (tile_row == {{ line.row }}u) {
+      let origin = {{ line.place }}u * 80u + quad_row * 20u + quad_lane;
+{%- for m in (0..line.row) %}
+{%- for q in (0..3) %}
+      a_{{ m }}_{{ q }} = keep(bitcast<vec4f>(staged[origin + {{ m }}u * 80u + {{ q }}u * 5u]), inverse);
+{%- endfor %}
+{%- endfor %}
+    }
+{%- if line.row > 0 %}
+    else if (tile_row < {{ line.row }}u) {
+      // The upper triangle is the lower one's transpose.
+      let origin = ({{ line.place }}u + tile_row) * 80u + quad_lane * 20u + quad_row;
+      let e0 = bitcast<vec4f>(staged[origin]);
+      let e1 = bitcast<vec4f>(staged[origin + 5u]);
+      let e2 = bitcast<vec4f>(staged[origin + 10u]);
+      let e3 = bitcast<vec4f>(staged[origin + 15u]);
+      a_{{ line.row }}_0 = keep(vec4f(e0.x, e1.x, e2.x, e3.x), inverse);
+      a_{{ line.row }}_1 = keep(vec4f(e0.y, e1.y, e2.y, e3.y), inverse);
+      a_{{ line.row }}_2 = keep(vec4f(e0.z, e1.z, e2.z, e3.z), inverse);
+      a_{{ line.row }}_3 = keep(vec4f(e0.w, e1.w, e2.w, e3.w), inverse);
+    }
+{%- endif %}
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
