@@ -1,0 +1,11 @@
+import type { Gpu } from '../gpu.ts';
+
+/** One variant of a kernel against its float64 twin on small data, on whatever GPU there is. */
+export interface KernelCheck {
+  /** The kernel's name. */
+  readonly name: string;
+  /** What distinguishes this check from the others of the kernel: "rank 100, biases". */
+  readonly variant: string;
+  /** `error` is the largest deviation from the twin, in the measure of the check; more than `limit` is a failure, and so is NaN. */
+  run(gpu: Gpu): Promise<{ readonly error: number; readonly limit: number }>;
+}
