@@ -1,0 +1,30 @@
+/** Loads a data set that `factorflow generate` wrote, as training does: blocks by user and by item, and the test pairs. */
+import { join } from 'node:path';
+import { Session } from '../../api/session.ts';
+import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
+import { IndexIds } from '../../operators/index-ids.ts';
+import { collectKnownPairs } from '../../operators/known-pairs.ts';
+import type { RatingBlock } from '../../operators/rating-block.ts';
+import { buildRatingBlocks, buildUserBlock } from '../../operators/rating-blocks.ts';
+import { SelectRatings } from '../../operators/select-ratings.ts';
+
+export interface LoadedBlocks {
+  readonly byUser: RatingBlock;
+  readonly byItem: RatingBlock;
+  readonly test: RatingBlock;
+  readonly seconds: number;
+}
+
+export async function loadBlocks(folder: string): Promise<LoadedBlocks> {
+  const start = performance.now();
+  await using session = await Session.create({ device: 'cpu' });
+  const ctx = session.context();
+  const select = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' });
+  const indexed = await runInto(andThen(session.read.parquet(join(folder, 'train')).plan, select), new IndexIds(), ctx);
+  const { users, items } = indexed;
+  const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
+  const seconds = (performance.now() - start) / 1000;
+  const known = await collectKnownPairs(await executePlan(andThen(session.read.parquet(join(folder, 'test')).plan, select), ctx), users, items, ctx);
+  const test = (await buildUserBlock(known.indexed, 'keep', ctx)).byUser;
+  return { byUser, byItem, test, seconds };
+}
