@@ -56,8 +56,9 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
     previous: previous.values,
     previous_bias: inputs.previousBias ?? nothing,
     factors: factors.values,
-    half: half ? required(factors.half, 'half mirror of the factors') : nothing,
-    bias: inputs.bias ?? nothing,
+    // A buffer that is written may be bound once only.
+    half: half ? required(factors.half, 'half mirror of the factors') : await gpu.scratch('no half', 16),
+    bias: inputs.bias ?? (await gpu.scratch('no bias', 16)),
     status,
   };
   const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
