@@ -27,6 +27,7 @@ export class CpuDevice implements Device {
   readonly kind = 'cpu';
   readonly parallelism: number;
   readonly capacityBytes: number;
+  readonly strideStep = 8;
   readonly description: string;
   readonly #arena: Arena;
   readonly #pool: ThreadPool;
@@ -69,7 +70,7 @@ export class CpuDevice implements Device {
   #upload(ref: PartitionRef, { rows, columns }: Partition): void {
     const values = columns.values as Float32Array;
     const rank = rows === 0 ? 0 : values.length / rows;
-    const stride = Math.ceil(rank / 8) * 8;
+    const stride = Math.ceil(rank / this.strideStep) * this.strideStep;
     const { pointer } = this.allocate(ref, { rows, columns: rank, stride });
     const target = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     if (stride === rank) target.set(values);

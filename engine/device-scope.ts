@@ -32,8 +32,20 @@ class DeviceScope implements Device {
     return this.#device.capacityBytes;
   }
 
+  get bindingBytes() {
+    return this.#device.bindingBytes;
+  }
+
+  get strideStep() {
+    return this.#device.strideStep;
+  }
+
   get description() {
     return this.#device.description;
+  }
+
+  get choose() {
+    return this.#device.choose?.bind(this.#device);
   }
 
   put(ref: PartitionRef, partition: Partition): void {

@@ -1,5 +1,15 @@
+import type { JsonObject } from './json.ts';
 import type { MatrixShape, Partition, PartitionRef } from './partition.ts';
 import type { Task, TaskResult } from './task.ts';
+
+/** The variant of a kernel that a device takes for a problem, and why. Part of the plan: a run that is repeated takes it again. */
+export type KernelChoice = {
+  readonly variant: string;
+  readonly precision: 'f32' | 'f16';
+  readonly reason: string;
+  /** What the variant takes of the device's memory beside its inputs and outputs: work lists, partial sums, copies of half the width. */
+  readonly deviceBytes: number;
+};
 
 /**
  * A place where tasks run: all CPU threads together, or one GPU.
@@ -12,8 +22,12 @@ export interface Device {
   readonly kind: 'cpu' | 'gpu';
   /** Tasks that run at the same time. */
   readonly parallelism: number;
-  /** Bytes of its own memory for factors and scratch. */
+  /** Bytes of its own memory for factors and scratch; Infinity where nobody tells how many there are. */
   readonly capacityBytes: number;
+  /** Bytes that one matrix, or one column of a partition, may have. */
+  readonly bindingBytes?: number;
+  /** A row of a matrix takes a multiple of so many elements. */
+  readonly strideStep: number;
   /** For people: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
   /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
@@ -25,6 +39,8 @@ export interface Device {
   /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
   fetch(ref: PartitionRef): Promise<Partition>;
   release(ref: PartitionRef): void;
+  /** Chooses among the variants of the task `update`; only devices that have several. Throws UsageError for one that cannot run. */
+  choose?(problem: JsonObject): Promise<KernelChoice>;
   /** Gives memory that was released back to the system, as far as that is in its power; costs a few milliseconds. */
   trim(): Promise<void>;
   close(): Promise<void>;

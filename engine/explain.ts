@@ -9,7 +9,8 @@ export function explain(plan: PhysicalPlan): string {
   const lines = [`Physical plan: ${plan.algorithm}${analyzed ? ', with what a run measured' : ''}`];
   for (const [name, value] of Object.entries(plan.problem)) lines.push(`  ${name.padEnd(10)} ${text(value)}`);
   for (const device of plan.devices) {
-    lines.push(`  ${'device'.padEnd(10)} ${device.name}: ${device.description}; ${formatBytes(device.capacityBytes)} for factors and scratch`);
+    const capacity = device.capacityBytes === null ? 'its memory is not known' : `${formatBytes(device.capacityBytes)} for factors and scratch`;
+    lines.push(`  ${'device'.padEnd(10)} ${device.name}: ${device.description}; ${capacity}`);
   }
   lines.push(`  ${'memory'.padEnd(10)} host ${formatBytes(plan.memory.hostBytes)}, device ${formatBytes(plan.memory.deviceBytes)}`, '');
   lines.push(stageTable(plan.stages, analyzed), '');

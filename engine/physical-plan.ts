@@ -21,8 +21,12 @@ export interface DevicePlan {
   readonly name: string;
   readonly kind: 'cpu' | 'gpu';
   readonly parallelism: number;
-  readonly capacityBytes: number;
+  /** Null where nobody tells. */
+  readonly capacityBytes: number | null;
   readonly description: string;
+  /** See Device; absent where there is no such bound, or where it is 8. */
+  readonly bindingBytes?: number;
+  readonly strideStep?: number;
 }
 
 export interface StagePlan {

@@ -7,6 +7,16 @@ export type WorkerReply =
   | { readonly outcome: TaskOutcome; readonly milliseconds: number }
   | { readonly error: SerializedError };
 
+export interface ThreadPoolOptions {
+  /**
+   * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as those of a GPU,
+   * need that; the others answer a little faster without.
+   */
+  readonly atomics?: 'sync' | 'disabled';
+  /** Called when a thread ends by itself, whether it had a request or not; gives the error that its request throws. */
+  readonly crashed?: (cause: unknown) => Error;
+}
+
 /**
  * A fixed number of worker threads behind piscina, each running one request at a time.
  *
@@ -20,10 +30,11 @@ export class ThreadPool {
   readonly #flags: Int32Array;
   readonly #free: number[];
   readonly #waiting: ((slot: number) => void)[] = [];
+  readonly #crashed: (cause: unknown) => Error;
   readonly #running = new Set<Promise<WorkerReply>>();
   #closed = false;
 
-  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>) {
+  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>, { atomics = 'sync', crashed }: ThreadPoolOptions = {}) {
     this.threads = threads;
     this.#flags = new Int32Array(new SharedArrayBuffer(4 * threads));
     this.#free = Array.from({ length: threads }, (_, slot) => threads - 1 - slot);
@@ -32,8 +43,12 @@ export class ThreadPool {
       minThreads: threads,
       maxThreads: threads,
       idleTimeout: Number.POSITIVE_INFINITY,
+      atomics,
       workerData: { ...workerData, flags: this.#flags },
     });
+    this.#crashed = crashed ?? ((cause) => cause as Error);
+    // Without a listener, the end of an idle thread would be the end of the process.
+    if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
   }
 
   async run(makeRequest: (slot: number) => unknown, signal?: AbortSignal): Promise<{ outcome: TaskOutcome; milliseconds: number }> {
@@ -45,7 +60,9 @@ export class ThreadPool {
       if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
-      const running = this.#piscina.run({ slot, request: makeRequest(slot) });
+      const running = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {
+        throw this.#crashed(cause);
+      });
       this.#running.add(running);
       const reply = await running.finally(() => this.#running.delete(running));
       if (signal?.aborted) throw new CancelledError();

@@ -1,5 +1,6 @@
-import { DivergedError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
+import { computeDevice, hostDevice } from '../engine/devices.ts';
+import { DeviceLostError, DivergedError } from '../engine/errors.ts';
+import type { Device, KernelChoice } from '../engine/executor.ts';
 import { type KeyColumn, keyText } from '../engine/keys/key-column.ts';
 import { keyHashes } from '../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -9,9 +10,12 @@ import { runStage } from '../engine/run-stage.ts';
 import type { AlsParams } from './als-params.ts';
 import { type FactorVersion, FactorVersions } from './factor-versions.ts';
 import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
+import { HostCopy } from './host-copy.ts';
+import { placeBlock } from './place-block.ts';
 import type { RatingBlock } from './rating-block.ts';
 import type { RatingBlocks } from './rating-blocks.ts';
 import { ratingErrors, weightedNorm } from './rating-errors.ts';
+import { factorStride } from './partition.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import { chooseSolver } from './solver-choice.ts';
 import { StoppingRule } from './stopping-rule.ts';
@@ -36,6 +40,16 @@ export interface AlsInput {
   readonly items: KeyColumn;
   /** Known pairs of the validation set by user, over the same positions. */
   readonly test?: RatingBlock;
+  /** The kernels that a GPU uses for each side. */
+  readonly choices?: AlsChoices;
+  /** Seconds between two copies of a GPU's factors to the host, at least; see HostCopy. */
+  readonly copySeconds?: number;
+}
+
+/** By the side whose rows are solved. */
+export interface AlsChoices {
+  readonly users: KernelChoice;
+  readonly items: KernelChoice;
 }
 
 export interface AlsResult {
@@ -45,7 +59,11 @@ export interface AlsResult {
   readonly iterations: readonly AlsIteration[];
   /** The iteration whose factors these are. */
   readonly bestIteration: number;
+  /** Set when the device was lost: these are the factors that had reached the host by then. */
+  readonly lost?: DeviceLostError;
 }
+
+type Factors = Pick<AlsResult, 'userFactors' | 'itemFactors'>;
 
 /** One side of the factorization: whose rows are solved, and from which block. */
 interface Side {
@@ -57,7 +75,8 @@ interface Side {
 
 /**
  * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2): each iteration solves all items from the users,
- * then all users from the items. One half-iteration routine serves both sides.
+ * then all users from the items. One half-iteration routine serves both sides. Throws DivergedError, and DeviceLostError
+ * when a device is lost before any factors were copied from it.
  */
 export async function trainAls(input: AlsInput, params: AlsParams, ctx: ExecutionContext): Promise<AlsResult> {
   const run = new AlsRun(input, params, ctx);
@@ -81,6 +100,7 @@ class AlsRun {
   readonly #features: number;
   /** μ; 0 without biases. */
   readonly #mean: number;
+  readonly #copy: HostCopy<Factors>;
   #iterations: AlsIteration[] = [];
   #phase: Phase | undefined;
 
@@ -88,9 +108,10 @@ class AlsRun {
     this.#input = input;
     this.#params = params;
     this.#ctx = ctx;
-    this.#device = ctx.executor.devices[0];
+    this.#device = computeDevice(ctx.executor);
+    this.#copy = new HostCopy(input.copySeconds);
     this.#features = params.rank + (params.biases ? 1 : 0);
-    const { cgBelow, cgSteps } = chooseSolver({ ...params, rank: this.#features });
+    const { cgBelow, cgSteps } = chooseSolver({ ...params, rank: this.#features }, this.#device.kind);
     this.#solver = { cgBelow, cgSteps };
     this.#mean = params.biases ? meanRating(input.blocks.byUser) : 0;
     this.#versions = new FactorVersions(this.#device, this.#features, params.biases);
@@ -99,10 +120,24 @@ class AlsRun {
     this.#items = { name: 'items', ids: input.items, block: byItem, factors: this.#versions.create('items', 0, byItem.rows) };
   }
 
+  /** Ends with what was copied to the host when the device is lost. */
   async train(): Promise<AlsResult> {
+    try {
+      return await this.#iterate();
+    } catch (error) {
+      if (!(error instanceof DeviceLostError)) throw error;
+      const { last } = this.#copy;
+      if (last === undefined) throw new DeviceLostError(`${error.summary}; no iteration's factors had been copied to the host by then`, { ...error.details, phase: 'train' });
+      return { ...last.factors, iterations: this.#iterations.filter(({ iteration }) => iteration <= last.iteration), bestIteration: last.iteration, lost: error };
+    }
+  }
+
+  async #iterate(): Promise<AlsResult> {
     const { maxIter } = this.#params;
     const keepBest = this.#params.earlyStop !== undefined;
     const rule = new StoppingRule(this.#params, this.#input.test);
+    const { byUser, byItem } = this.#input.blocks;
+    for (const block of [byUser, byItem, this.#input.test]) if (block) placeBlock(block, this.#ctx.executor);
     await this.#initialize(this.#users);
     let best = { iteration: 0, users: this.#users.factors, items: this.#items.factors };
     this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
@@ -123,17 +158,25 @@ class AlsRun {
         this.#ctx.events({ type: 'note', text: verdict.stop });
         break;
       }
+      if (this.#device.kind === 'gpu' && iteration < maxIter) await this.#copy.offer(best.iteration, () => this.#factorsOf(best));
     }
     this.#phase.end(this.#iterations.length);
-    const [userFactors, itemFactors] = await Promise.all([this.#fetch(best.users), this.#fetch(best.items)]);
-    const { biases, rank } = this.#params;
-    const factors = biases ? foldBiases(userFactors, itemFactors, this.#mean, rank) : { userFactors: userFactors.values, itemFactors: itemFactors.values };
-    return { ...factors, iterations: this.#iterations, bestIteration: best.iteration };
+    return { ...(await this.#factorsOf(best)), iterations: this.#iterations, bestIteration: best.iteration };
   }
 
   /** Frees whatever the run still holds on the device. */
   release(): void {
     this.#versions.releaseAll();
+    if (this.#device === hostDevice(this.#ctx.executor)) return;
+    const { byUser, byItem } = this.#input.blocks;
+    for (const block of [byUser, byItem, this.#input.test]) if (block) this.#device.release(block.ref);
+  }
+
+  /** The factors of both sides as a model has them. */
+  async #factorsOf(versions: { readonly users: FactorVersion; readonly items: FactorVersion }): Promise<Factors> {
+    const [users, items] = await Promise.all([this.#fetch(versions.users), this.#fetch(versions.items)]);
+    const { biases, rank } = this.#params;
+    return biases ? foldBiases(users, items, this.#mean, rank) : { userFactors: users.values, itemFactors: items.values };
   }
 
   async #fetch({ matrix, bias }: FactorVersion) {
@@ -150,8 +193,10 @@ class AlsRun {
     if (fixed.factors.bias) inputs.fixedBias = fixed.factors.bias;
     if (previous.bias) inputs.previousBias = previous.bias;
     const outputs: Record<string, PartitionRef> = next.bias ? { factors: next.matrix, bias: next.bias } : { factors: next.matrix };
-    const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean, nonnegative };
-    const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
+    const choice = this.#input.choices?.[side.name];
+    const kernel = choice && { variant: choice.variant, precision: choice.precision };
+    const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean, nonnegative, ...kernel };
+    const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings, this.#device.kind)).map(
       (range): UpdateTask => ({ kernel: 'update', inputs, outputs, params: { ...range, ...params } }),
     );
     const base = iteration - 1 + (side.name === 'users' ? 0.5 : 0);
@@ -167,16 +212,23 @@ class AlsRun {
     );
   }
 
+  /** The start is drawn on the CPU whatever the device, so that it is the same in every bit. */
   async #initialize(side: Side): Promise<void> {
     const { low, high } = keyHashes(side.ids);
     const keys: PartitionRef = { name: dataSetName('keys'), partition: 0, version: 0 };
-    this.#device.put(keys, { layout: 'key-hashes', rows: low.length, columns: { low, high } });
+    const host = hostDevice(this.#ctx.executor);
+    host.put(keys, { layout: 'key-hashes', rows: low.length, columns: { low, high } });
     const { rank, seed, biases, nonnegative } = this.#params;
+    const { matrix } = side.factors;
+    if (host !== this.#device) host.allocate(matrix, { rows: side.block.rows, columns: this.#features, stride: factorStride(this.#features, host.strideStep) });
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings)).map(
-      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: side.factors.matrix }, params: { ...range, rank, seed, one: biases, nonnegative } }),
+      (range): InitializeTask => ({ kernel: 'initialize', inputs: { keys }, outputs: { factors: matrix }, params: { ...range, rank, seed, one: biases, nonnegative } }),
     );
-    await runStage(this.#ctx, 'initialize', this.#device, tasks);
-    this.#device.release(keys);
+    await runStage(this.#ctx, 'initialize', host, tasks);
+    host.release(keys);
+    if (host === this.#device) return;
+    this.#device.put(matrix, await host.fetch(matrix));
+    host.release(matrix);
   }
 
   async #evaluate(iteration: number): Promise<Pick<AlsIteration, 'loss' | 'trainRmse' | 'testRmse' | 'testMae'>> {

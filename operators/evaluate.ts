@@ -1,3 +1,4 @@
+import { computeDevice } from '../engine/devices.ts';
 import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { mapOrdered } from '../engine/map-ordered.ts';
@@ -35,7 +36,7 @@ export class Evaluate implements Sink<Evaluation> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
-    const device = ctx.executor.devices[0];
+    const device = computeDevice(ctx.executor);
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
     let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];

@@ -27,7 +27,7 @@ export class FactorVersions {
   /** A zeroed version. Throws CapacityError when it doesn't fit. */
   create(side: string, version: number, rows: number): FactorVersion {
     const matrix: PartitionRef = { name: `${this.#name}/${side}`, partition: 0, version };
-    this.#device.allocate(matrix, { rows, columns: this.#features, stride: factorStride(this.#features) });
+    this.#device.allocate(matrix, { rows, columns: this.#features, stride: factorStride(this.#features, this.#device.strideStep) });
     this.#live.set(partitionKey(matrix), matrix);
     if (!this.#biases) return { matrix };
     const bias: PartitionRef = { name: `${this.#name}/${side}-bias`, partition: 0, version };

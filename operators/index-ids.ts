@@ -1,4 +1,5 @@
 import type { Data } from 'apache-arrow';
+import { hostDevice } from '../engine/devices.ts';
 import { CapacityError, DataError, throwIfAborted } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -62,7 +63,7 @@ export class IndexIds implements Sink<IndexedRatings> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const device = ctx.executor.devices[0];
+    const device = hostDevice(ctx.executor);
     const [userType, itemType] = ['user', 'item'].map((name) => keyTypeOf(typeOf(input, name), name));
     const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
     const started = performance.now();

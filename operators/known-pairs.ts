@@ -1,3 +1,4 @@
+import { hostDevice } from '../engine/devices.ts';
 import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -18,7 +19,7 @@ export interface KnownPairs {
  * model's). Cold pairs are counted and left out. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
  */
 export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
-  const device = ctx.executor.devices[0];
+  const device = hostDevice(ctx.executor);
   const name = dataSetName('pairs');
   const [userLookup, itemLookup] = [lookupOf(users), lookupOf(items)];
   const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');

@@ -1,4 +1,5 @@
 import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { computeDevice } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
@@ -60,7 +61,7 @@ export class Predict implements Operator {
   }
 
   async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
-    const device = ctx.executor.devices[0];
+    const device = computeDevice(ctx.executor);
     const factors = uploadFactors(this.#model, device);
     try {
       for await (const { batch, predictions, warm } of mapOrdered(input, 2 * device.parallelism, (batch) => this.#score(batch, factors, ctx))) {
@@ -88,7 +89,7 @@ export async function scorePairs(
   factors: { readonly users: PartitionRef; readonly items: PartitionRef },
   ctx: ExecutionContext,
 ): Promise<{ predictions: Float32Array; warm: Uint32Array }> {
-  const device = ctx.executor.devices[0];
+  const device = computeDevice(ctx.executor);
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
   const known = new Uint32Array(batch.numRows);

@@ -1,3 +1,4 @@
+import { hostDevice } from '../engine/devices.ts';
 import type { Device } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -43,7 +44,7 @@ export async function buildUserBlock(
   ctx: ExecutionContext,
   rowNumbers = rowNumbersFor(indexed.rows),
 ): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
-  const device = ctx.executor.devices[0];
+  const device = hostDevice(ctx.executor);
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const rowData = duplicates === 'last' ? await numberRows(indexed.chunks, device, ref('row-data')) : undefined;
@@ -78,7 +79,7 @@ async function sortChunks(
   ref: PartitionRef,
   ctx: ExecutionContext,
 ): Promise<RatingBlock> {
-  const device = ctx.executor.devices[0];
+  const device = hostDevice(ctx.executor);
   const groupSize = Math.max(1, Math.ceil(chunks.length / device.parallelism));
   const groups = Array.from({ length: Math.ceil(chunks.length / groupSize) }, (_, g) => chunks.slice(g * groupSize, (g + 1) * groupSize));
   const params = (group: readonly CodedChunk[], bands: number) => ({ chunks: group.length, bands, by: 'users' as const });
@@ -115,7 +116,7 @@ function inputsOf(group: readonly CodedChunk[], names: readonly ('codes' | 'valu
 }
 
 async function transposeBlock(block: RatingBlock, counts: Int32Array | undefined, columns: number, rowNumbers: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
-  const groups = balancedRanges(block.offsets, ctx.executor.devices[0].parallelism);
+  const groups = balancedRanges(block.offsets, hostDevice(ctx.executor).parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
   const lengths = counts ?? countsOf(block.indices, columns);
   return sortIntoRows(groups, { lengths, columns: block.rows, ordered: true, numbered: false }, rowNumbers, ref, ctx, {

@@ -22,7 +22,7 @@ export async function ratingErrors(
   device: Device,
   ctx: ExecutionContext,
 ): Promise<ErrorSums> {
-  const tasks = balancedRanges(block.offsets, taskCount(block.ratings)).map(
+  const tasks = balancedRanges(block.offsets, taskCount(block.ratings, device.kind)).map(
     (range): SquaredErrorTask => ({ kernel: 'squared-error', inputs: { block: block.ref, ...factors }, outputs: {}, params: { ...range, ...params } }),
   );
   const sums = { squared: 0, absolute: 0, count: 0 };
@@ -43,7 +43,7 @@ export async function weightedNorm(
   device: Device,
   ctx: ExecutionContext,
 ): Promise<number> {
-  const tasks = balancedRanges(block.offsets, taskCount(block.ratings)).map(
+  const tasks = balancedRanges(block.offsets, taskCount(block.ratings, device.kind)).map(
     (range): WeightedNormTask => ({ kernel: 'weighted-norm', inputs: { block: block.ref, factors }, outputs: {}, params: { ...range, rank } }),
   );
   let sum = 0;

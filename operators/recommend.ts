@@ -1,5 +1,6 @@
 import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { openDeviceScope } from '../engine/device-scope.ts';
+import { computeDevice } from '../engine/devices.ts';
 import type { Device } from '../engine/executor.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysToVector } from '../engine/keys/arrow-keys.ts';
@@ -12,11 +13,14 @@ import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { arrowTypeOf } from './columns.ts';
 import { type FactorModel, uploadFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
+import { placeBlock } from './place-block.ts';
 import type { RatingBlock } from './rating-block.ts';
 import type { TopNTask } from './tasks.ts';
 
-/** Users of one task, hence rows of one batch divided by n. */
-const USERS_PER_TASK = 1024;
+/** Users of one task, hence rows of one batch divided by n. A GPU is busy only with many, but their lists have bounds. */
+function usersPerTask(kind: 'cpu' | 'gpu', n: number): number {
+  return kind === 'cpu' ? 1024 : Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n)));
+}
 
 const NO_ITEM = 0xffff_ffff;
 
@@ -67,17 +71,19 @@ export class Recommend implements Source {
   async *#recommend(schema: Schema, ctx: ExecutionContext) {
     const scope = openDeviceScope(ctx);
     try {
-      const device = scope.ctx.executor.devices[0];
+      const device = computeDevice(scope.ctx.executor);
       const { model, bounds } = itemsByNorm(this.#model);
       const exclude = await this.#options.exclude?.(scope.ctx, model);
+      if (exclude) placeBlock(exclude, scope.ctx.executor, 'pattern');
       const { users: rowFactors, items: columnFactors } = uploadFactors(model, device);
       const boundsRef: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
       device.put(boundsRef, bounds);
       const inputs = { rowFactors, columnFactors, bounds: boundsRef, ...(exclude ? { exclude: exclude.ref } : {}) };
       const users = keyCount(model.users);
-      const top = (from: number) => topOf({ from, to: Math.min(users, from + USERS_PER_TASK) }, model.rank, this.#options.n, inputs, device, ctx);
+      const step = usersPerTask(device.kind, this.#options.n);
+      const top = (from: number) => topOf({ from, to: Math.min(users, from + step) }, model.rank, this.#options.n, inputs, device, ctx);
       const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
-      for await (const { from, to, items, scores } of mapOrdered(starts(users), 2 * device.parallelism, top)) {
+      for await (const { from, to, items, scores } of mapOrdered(starts(users, step), 2 * device.parallelism, top)) {
         phase.progress(to);
         const batch = toBatch(schema, model, from, this.#options.n, items, scores);
         if (batch.numRows > 0) yield batch;
@@ -89,8 +95,8 @@ export class Recommend implements Source {
   }
 }
 
-async function* starts(users: number) {
-  for (let from = 0; from < users; from += USERS_PER_TASK) yield from;
+async function* starts(users: number, step: number) {
+  for (let from = 0; from < users; from += step) yield from;
 }
 
 async function topOf(

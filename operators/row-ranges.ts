@@ -24,7 +24,10 @@ export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16)
   return ranges;
 }
 
-/** How many tasks a pass over a block is cut into: enough for many threads, few enough that their overhead is nothing. */
-export function taskCount(ratings: number): number {
-  return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
+/**
+ * How many tasks a pass over a block is cut into: for the CPU enough for many threads, few enough that their overhead is
+ * nothing; a GPU, which shares the rows out itself, gets them all at once.
+ */
+export function taskCount(ratings: number, kind: 'cpu' | 'gpu' = 'cpu'): number {
+  return kind === 'gpu' ? 1 : Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
 }

@@ -1,3 +1,4 @@
+import { hostDevice } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -42,7 +43,7 @@ export async function withoutThemselves(ctx: ExecutionContext, { users, items }:
   const partition = emptyBlock(new Int32Array(positions.length).fill(1));
   (partition.columns.indices as Uint32Array).set(positions);
   const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
-  ctx.executor.devices[0].put(ref, partition);
+  hostDevice(ctx.executor).put(ref, partition);
   return blockOf(ref, partition);
 }
 

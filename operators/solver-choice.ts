@@ -13,9 +13,9 @@ const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
  * Which rows are solved how. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
  * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
  * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
- * any row. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model.
+ * any row; a GPU has other rates, and solves all rows one way. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model.
  */
-export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>): SolverChoice & { readonly kernel: string; readonly reason: string } {
+export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>, kind: 'cpu' | 'gpu' = 'cpu'): SolverChoice & { readonly kernel: string; readonly reason: string } {
   const { rank: f, solver, cgSteps, nonnegative } = params;
   if (nonnegative) {
     const reason = 'nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting in float64 on its formed A; CG cannot keep x >= 0';
@@ -23,6 +23,7 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
   }
   if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };
   if (solver === 'cg') return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver cg, ${cgSteps} steps, as asked` };
+  if (kind === 'gpu') return gpuSolver(f, cgSteps);
   const padded = Math.ceil(f / 8) * 8;
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
   const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
@@ -38,4 +39,12 @@ export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgStep
     kernel: `cg(${cgSteps}) below ${cgBelow}, else cholesky`,
     reason: `solver auto: CG for rows under ${cgBelow} ratings, Cholesky for the others; ${costs}`,
   };
+}
+
+/** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */
+const EXACT_ON_GPU = 32;
+
+function gpuSolver(f: number, cgSteps: number): SolverChoice & { readonly kernel: string; readonly reason: string } {
+  if (f > EXACT_ON_GPU) return { cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${cgSteps})`, reason: `solver auto on a GPU: ${cgSteps} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and Cholesky costs f³/3 a row` };
+  return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}` };
 }

@@ -1,3 +1,4 @@
+import { hostDevice } from '../engine/devices.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { runStage } from '../engine/run-stage.ts';
@@ -52,7 +53,7 @@ export async function sortIntoRows<Group>(
   ctx: ExecutionContext,
   tasks: ScatterTasks<Group>,
 ): Promise<RatingBlock> {
-  const device = ctx.executor.devices[0];
+  const device = hostDevice(ctx.executor);
   const part = (name: string, partition = 0): PartitionRef => ({ name: `${ref.name}/${name}`, partition, version: 0 });
   const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32');
   const offsets = block.columns.offsets as Int32Array;

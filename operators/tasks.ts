@@ -8,14 +8,16 @@
  *                  Uint32[Nz] (ascending inside a row; positions in the other side's factors), `values` Float32[Nz].
  *                  As Arrow: List<Struct<item: uint32, rating: float32>>, the same three buffers.
  *   rows 0..2 :    offsets 0 2 3 3   indices 4 9 | 0 |    values 3.5 1 | 5 |      (row 2 has no ratings)
- *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of 8,
- *                  padding columns 0. Fetched: `values` Float32[rows * f].
+ *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of
+ *                  `Device.strideStep`, padding columns 0. Fetched: `values` Float32[rows * f].
  *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
  */
 import type { Task } from '../engine/task.ts';
+
+export type * from './sgd-tasks.ts';
 
 export type SolverChoice = {
   /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
@@ -37,6 +39,7 @@ export type SolverChoice = {
  *
  * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly whatever the solver choice says, and
  * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
+ * A GPU does not have it.
  */
 export type UpdateTask = Task<
   'update',
@@ -47,6 +50,9 @@ export type UpdateTask = Task<
     readonly lambda: number;
     readonly mean?: number;
     readonly nonnegative?: boolean;
+    /** What the device chose among its kernels (see `Device.choose`); absent on a CPU, which has one. */
+    readonly variant?: string;
+    readonly precision?: 'f32' | 'f16';
   }
 >;
 
@@ -75,11 +81,23 @@ export type TopNTask = Task<'top-n', { readonly from: number; readonly to: numbe
  * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
  * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
  * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
- * absolute values.
+ * absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
+ * (default 0), and `oneAt` one before it that becomes 1.
  */
 export type InitializeTask = Task<
   'initialize',
-  { readonly from: number; readonly to: number; readonly rank: number; readonly seed: number; readonly one?: boolean; readonly nonnegative?: boolean }
+  {
+    readonly from: number;
+    readonly to: number;
+    readonly rank: number;
+    readonly seed: number;
+    readonly one?: boolean;
+    readonly nonnegative?: boolean;
+    readonly norm?: number;
+    readonly shift?: number;
+    readonly first?: number;
+    readonly oneAt?: number;
+  }
 >;
 
 /**

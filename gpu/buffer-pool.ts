@@ -1,0 +1,53 @@
+import { CapacityError } from '../engine/errors.ts';
+import type { Gpu } from './gpu.ts';
+
+/**
+ * Buffers that were given back, kept for whoever wants the same number of bytes next: each half-iteration makes a version of
+ * a side's factors and frees one. What is taken is zeroed.
+ */
+export class BufferPool {
+  readonly #gpu: Gpu;
+  readonly #free = new Map<number, GPUBuffer[]>();
+
+  constructor(gpu: Gpu) {
+    this.#gpu = gpu;
+  }
+
+  /** Throws CapacityError when the memory does not suffice even without what is kept here. */
+  async take(bytes: number, label: string): Promise<GPUBuffer> {
+    const buffer = this.#free.get(sizeOf(bytes))?.pop();
+    if (buffer === undefined) return this.#create(bytes, label);
+    const encoder = this.#gpu.device.createCommandEncoder({ label: `clear ${label}` });
+    encoder.clearBuffer(buffer);
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    buffer.label = label;
+    return buffer;
+  }
+
+  give(buffer: GPUBuffer): void {
+    const kept = this.#free.get(buffer.size);
+    if (kept === undefined) this.#free.set(buffer.size, [buffer]);
+    else kept.push(buffer);
+  }
+
+  /** Frees what nobody uses. */
+  trim(): void {
+    for (const buffers of this.#free.values()) for (const buffer of buffers) buffer.destroy();
+    this.#free.clear();
+  }
+
+  async #create(bytes: number, label: string): Promise<GPUBuffer> {
+    try {
+      return await this.#gpu.buffer(bytes, label);
+    } catch (error) {
+      if (!(error instanceof CapacityError) || this.#free.size === 0) throw error;
+      this.trim();
+      return this.#gpu.buffer(bytes, label);
+    }
+  }
+}
+
+/** As `Gpu.buffer` rounds it. */
+function sizeOf(bytes: number): number {
+  return Math.max(16, Math.ceil(bytes / 16) * 16);
+}

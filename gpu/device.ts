@@ -1,0 +1,239 @@
+import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
+import type { Device } from '../engine/executor.ts';
+import { formatBytes } from '../engine/format.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, type SharedColumn } from '../engine/partition.ts';
+import type { Task, TaskResult } from '../engine/task.ts';
+import { ThreadPool } from '../engine/thread-pool.ts';
+import { workerFile } from '../engine/worker-file.ts';
+import type { AcquireOptions, GpuInfo } from './acquire.ts';
+import { strideOf, STRIDE_STEP } from './resources.ts';
+import { vectorLayouts } from './store.ts';
+import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
+
+export interface GpuDeviceOptions extends AcquireOptions {
+  /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
+  readonly memoryBytes?: number;
+}
+
+interface Stored {
+  /** Of a partition that was put, or that a task gave. */
+  readonly host?: Partition;
+  /** A task may have written it on the device since. */
+  changed: boolean;
+  /** Bytes of the device's memory. */
+  readonly bytes: number;
+}
+
+/**
+ * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first names it;
+ * puts, allocations and releases reach the thread with the next request, in order.
+ */
+export class GpuDevice implements Device {
+  readonly name = 'gpu';
+  readonly kind = 'gpu';
+  readonly parallelism = 1;
+  readonly strideStep = STRIDE_STEP;
+  readonly capacityBytes: number;
+  readonly bindingBytes: number;
+  readonly description: string;
+  readonly info: GpuInfo;
+  readonly #pool: ThreadPool;
+  readonly #store = new Map<string, Stored>();
+  /** What the thread has yet to be told; its first element is number `#told` of all there ever were. */
+  readonly #changes: (StoreChange | undefined)[] = [];
+  readonly #untold = new Map<string, number>();
+  #told = 0;
+  #usedBytes = 0;
+  #lost: DeviceLostError | undefined;
+  #closing = false;
+
+  private constructor(pool: ThreadPool, info: GpuInfo, memoryBytes: number) {
+    this.#pool = pool;
+    this.info = info;
+    this.capacityBytes = memoryBytes;
+    this.bindingBytes = Math.min(info.limits.bindingBytes, info.limits.bufferBytes);
+    this.description = describe(info);
+  }
+
+  /** Throws UsageError with the reason when there is no adapter. */
+  static async open({ memoryBytes = Number.POSITIVE_INFINITY, ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+    let device: GpuDevice | undefined;
+    const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
+    const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { atomics: 'disabled', crashed });
+    try {
+      const request: GpuRequest = { changes: [], command: { type: 'open', options } };
+      const { outcome } = await pool.run(() => request);
+      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, memoryBytes);
+      return device;
+    } catch (cause) {
+      await pool.close();
+      throw cause instanceof FactorFlowError ? cause : cannotOpen(cause);
+    }
+  }
+
+  put(ref: PartitionRef, partition: Partition): void {
+    const key = partitionKey(ref);
+    const bytes = deviceBytes(partition);
+    this.#require(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
+    // Another thread would get a copy of an array that is not shared, and of all that lies in the same memory.
+    const host = { ...partition, columns: Object.fromEntries(Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)])) };
+    this.#hold(key, { host, changed: false, bytes }, { put: key, partition: host });
+  }
+
+  allocate(ref: PartitionRef, { rows, columns }: MatrixShape): void {
+    const key = partitionKey(ref);
+    const bytes = rows * strideOf(columns) * 4;
+    this.#require(key, bytes, bytes, true);
+    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns } });
+  }
+
+  async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    const { kernel, params } = task;
+    const keys = (refs: Readonly<Record<string, PartitionRef>>) => Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
+    const [inputs, outputs] = [keys(task.inputs), keys(task.outputs)];
+    for (const [name, key] of Object.entries(inputs)) {
+      if (!this.#store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.name}`);
+    }
+    for (const key of Object.values(outputs)) {
+      const stored = this.#store.get(key);
+      if (stored !== undefined) stored.changed = true;
+    }
+    const { outcome, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
+    for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
+      const ref = task.outputs[name];
+      if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
+      this.put(ref, partition);
+    }
+    const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
+    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
+  }
+
+  async fetch(ref: PartitionRef): Promise<Partition> {
+    const key = partitionKey(ref);
+    const stored = this.#store.get(key);
+    if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.name}`);
+    if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
+    const { outcome } = await this.#request({ type: 'fetch', key });
+    const fetched = outcome.partitions?.fetched;
+    if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.name}`);
+    return fetched;
+  }
+
+  release(ref: PartitionRef): void {
+    const key = partitionKey(ref);
+    const stored = this.#store.get(key);
+    if (stored === undefined) return;
+    this.#forget(key, stored);
+    this.#note(key, { release: key });
+  }
+
+  async trim(): Promise<void> {
+    if (this.#lost === undefined && !this.#closing) await this.#request({ type: 'trim' });
+  }
+
+  /** Ends the GPU as a driver's crash would: what a test needs to see what becomes of a run. */
+  async lose(): Promise<void> {
+    await this.#request({ type: 'lose' });
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closing && this.#lost === undefined) {
+      this.#closing = true;
+      // A thread that ended by itself has closed already.
+      await this.#request({ type: 'close' }).catch(() => undefined);
+    }
+    await this.#pool.close();
+    this.#store.clear();
+  }
+
+  async #request(command: GpuCommand, signal?: AbortSignal) {
+    const until = this.#told + this.#changes.length;
+    try {
+      if (this.#lost !== undefined) throw this.#lost;
+      return await this.#pool.run((): GpuRequest => ({ changes: this.#tell(until), command }), signal);
+    } catch (error) {
+      if (error instanceof DeviceLostError) this.#lost ??= error;
+      throw error;
+    }
+  }
+
+  /** The changes before number `until` that the thread has not been told. */
+  #tell(until: number): StoreChange[] {
+    const changes = this.#changes.splice(0, Math.max(0, until - this.#told));
+    for (const [i, change] of changes.entries()) {
+      if (change !== undefined && this.#untold.get(keyOf(change)) === this.#told + i) this.#untold.delete(keyOf(change));
+    }
+    this.#told += changes.length;
+    return changes.filter((change) => change !== undefined);
+  }
+
+  /** What is released before the thread ever heard of it need not cross. */
+  #note(key: string, change: StoreChange): void {
+    const earlier = this.#untold.get(key);
+    if (earlier !== undefined) this.#changes[earlier - this.#told] = undefined;
+    this.#untold.set(key, this.#told + this.#changes.length);
+    this.#changes.push(change);
+  }
+
+  #hold(key: string, stored: Stored, change: StoreChange): void {
+    const old = this.#store.get(key);
+    if (old !== undefined) this.#forget(key, old);
+    this.#store.set(key, stored);
+    this.#usedBytes += stored.bytes;
+    this.#note(key, change);
+  }
+
+  #forget(key: string, stored: Stored): void {
+    this.#usedBytes -= stored.bytes;
+    this.#store.delete(key);
+  }
+
+  /** Throws CapacityError before anything is sent. */
+  #require(key: string, bytes: number, largest: number, onDevice: boolean): void {
+    if (onDevice && largest > this.bindingBytes) {
+      throw new CapacityError(`${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(this.bindingBytes)} (${this.bindingBytes} bytes)`, {
+        phase: 'gpu',
+        advice: 'Use a smaller rank, fewer ratings, or device cpu',
+      });
+    }
+    const have = this.capacityBytes - this.#usedBytes;
+    if (bytes <= have) return;
+    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', advice: 'Use a smaller rank, give it more, or use device cpu' });
+  }
+
+  #lose(cause: unknown): DeviceLostError {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.info.name} ended (${reason})`, { phase: 'gpu', cause });
+    return this.#lost;
+  }
+}
+
+function cannotOpen(cause: unknown): UsageError {
+  const reason = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
+  return new UsageError(`no GPU: it could not be opened (${reason})`, { advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu", cause });
+}
+
+/** "NVIDIA H200; f16, subgroups, tensor" */
+export function describe({ name, features, software }: GpuInfo): string {
+  const marks = [...features, ...(software ? ['computes on the processor'] : [])];
+  return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;
+}
+
+function keyOf(change: StoreChange): string {
+  if ('put' in change) return change.put;
+  return 'allocate' in change ? change.allocate : change.release;
+}
+
+/** Bytes that a partition takes on the device once a task names it; others stay on the host. */
+function deviceBytes(partition: Partition): number {
+  const { layout, rows, columns } = partition;
+  if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(columns.values.length / rows) * 4;
+  return layout === 'rating-block' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
+}
+
+function sharedCopy<Column extends SharedColumn>(column: Column): Column {
+  if (column.buffer instanceof SharedArrayBuffer) return column;
+  const memory = new SharedArrayBuffer(column.byteLength);
+  new Uint8Array(memory).set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
+  return new (column.constructor as new (buffer: SharedArrayBuffer) => Column)(memory);
+}

@@ -1,0 +1,127 @@
+import type { MatrixShape, Partition } from '../engine/partition.ts';
+import { BufferPool } from './buffer-pool.ts';
+import type { Gpu } from './gpu.ts';
+import { downloadRows, uploadRows } from './matrix-rows.ts';
+import { type DeviceBlock, type DeviceMatrix, strideOf } from './resources.ts';
+
+/** Layouts whose column `values` is one float32 buffer on the device. */
+export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
+
+/** What the store knows of one partition; the buffers are made when a task first names it. */
+interface Entry {
+  /** The host form; gone once a matrix is on the device. */
+  partition?: Partition;
+  /** Of a matrix that was allocated, not put. */
+  readonly shape?: Pick<MatrixShape, 'rows' | 'columns'>;
+  matrix?: DeviceMatrix;
+  block?: DeviceBlock;
+  vector?: GPUBuffer;
+}
+
+/** The partitions of one GPU, by key. Lives in the thread that owns the GPU. */
+export class GpuStore {
+  readonly #gpu: Gpu;
+  readonly #pool: BufferPool;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(gpu: Gpu) {
+    this.#gpu = gpu;
+    this.#pool = new BufferPool(gpu);
+  }
+
+  put(key: string, partition: Partition): void {
+    this.release(key);
+    this.#entries.set(key, { partition });
+  }
+
+  allocate(key: string, shape: Pick<MatrixShape, 'rows' | 'columns'>): void {
+    this.release(key);
+    this.#entries.set(key, { shape });
+  }
+
+  has(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  get(key: string): Entry {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) throw new Error(`partition ${key} is not on this GPU`);
+    return entry;
+  }
+
+  /** Makes the buffers of a partition, and fills them. Throws CapacityError. */
+  async prepare(key: string): Promise<Entry> {
+    const entry = this.get(key);
+    const { partition, shape } = entry;
+    if (shape !== undefined) entry.matrix ??= await this.#matrix(key, shape);
+    else if (partition?.layout === 'factors') {
+      entry.matrix ??= await this.#uploadMatrix(key, partition);
+      entry.partition = undefined;
+    } else if (partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, partition);
+    else if (partition !== undefined && vectorLayouts.includes(partition.layout)) entry.vector ??= await this.#uploadVector(key, partition);
+    return entry;
+  }
+
+  /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. */
+  async fetch(key: string): Promise<Partition> {
+    const { matrix, vector, partition } = await this.prepare(key);
+    if (matrix !== undefined) return { layout: 'factors', rows: matrix.rows, columns: { values: await downloadRows(this.#gpu, matrix) } };
+    if (partition === undefined) throw new Error(`partition ${key} has no host form`);
+    if (vector !== undefined && partition.columns.values.length > 0) await this.#gpu.download(vector, partition.columns.values);
+    return partition;
+  }
+
+  release(key: string): void {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return;
+    this.#entries.delete(key);
+    const { matrix, block, vector } = entry;
+    for (const buffer of [matrix?.values, matrix?.half, vector]) if (buffer !== undefined) this.#pool.give(buffer);
+    if (block === undefined) return;
+    for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
+    for (const prepared of block.prepared.values()) destroyBuffers(prepared);
+  }
+
+  /** Frees what was released and kept. */
+  trim(): void {
+    this.#pool.trim();
+  }
+
+  async #matrix(key: string, { rows, columns }: Pick<MatrixShape, 'rows' | 'columns'>): Promise<DeviceMatrix> {
+    const stride = strideOf(columns);
+    return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key) };
+  }
+
+  async #uploadMatrix(key: string, { rows, columns }: Partition): Promise<DeviceMatrix> {
+    const values = columns.values as Float32Array;
+    const matrix = await this.#matrix(key, { rows, columns: rows === 0 ? 0 : values.length / rows });
+    await uploadRows(this.#gpu, matrix, values);
+    return matrix;
+  }
+
+  async #uploadBlock(key: string, { rows, columns }: Partition): Promise<DeviceBlock> {
+    const offsets = columns.offsets as Int32Array;
+    return {
+      rows,
+      ratings: columns.indices.length,
+      offsets,
+      rowPointers: await this.#gpu.bufferOf(offsets, `${key} offsets`),
+      indices: await this.#gpu.bufferOf(columns.indices, `${key} indices`),
+      values: await this.#gpu.bufferOf(columns.values, `${key} values`),
+      prepared: new Map(),
+    };
+  }
+
+  async #uploadVector(key: string, { columns: { values } }: Partition): Promise<GPUBuffer> {
+    const buffer = await this.#pool.take(values.byteLength, key);
+    await this.#gpu.upload(buffer, values);
+    return buffer;
+  }
+}
+
+/** What a kernel's preparation keeps with a block goes with it: buffers, or lists and objects of them. */
+function destroyBuffers(value: unknown): void {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
+  if ('destroy' in value && typeof value.destroy === 'function') value.destroy();
+  else for (const part of Object.values(value)) destroyBuffers(part);
+}

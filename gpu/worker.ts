@@ -1,0 +1,130 @@
+/** Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task to task. */
+import { workerData } from 'node:worker_threads';
+import { collectGarbage } from '../engine/collect-garbage.ts';
+import { DeviceLostError, serializeError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { MatrixShape, Partition } from '../engine/partition.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import type { WorkerReply } from '../engine/thread-pool.ts';
+import type { AcquireOptions } from './acquire.ts';
+import { Gpu } from './gpu.ts';
+import type { GpuTaskScope } from './handler.ts';
+import { handlers } from './registry.ts';
+import { GpuStore } from './store.ts';
+
+/** What becomes of a partition between two requests, in order. */
+export type StoreChange =
+  | { readonly put: string; readonly partition: Partition }
+  | { readonly allocate: string; readonly shape: Pick<MatrixShape, 'rows' | 'columns'> }
+  | { readonly release: string };
+
+export type GpuCommand =
+  | { readonly type: 'open'; readonly options: AcquireOptions }
+  /** Inputs and outputs by the task's names for them: keys of partitions. */
+  | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
+  /** Gives the partition as `fetched`. */
+  | { readonly type: 'fetch'; readonly key: string }
+  | { readonly type: 'trim' }
+  /** Ends the device as a driver's crash would: for tests. */
+  | { readonly type: 'lose' }
+  | { readonly type: 'close' };
+
+export interface GpuRequest {
+  readonly changes: readonly StoreChange[];
+  readonly command: GpuCommand;
+}
+
+type TaskCommand = Extract<GpuCommand, { readonly type: 'task' }>;
+
+/** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
+const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as { readonly flags: Int32Array };
+
+let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
+
+export default async function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
+  const start = performance.now();
+  try {
+    const outcome = await execute(request, slot);
+    return { outcome, milliseconds: performance.now() - start };
+  } catch (error) {
+    return { error: serializeError(await causeOf(error)) };
+  }
+}
+
+async function execute({ changes, command }: GpuRequest, slot: number): Promise<TaskOutcome> {
+  if (command.type === 'open') {
+    const gpu = await Gpu.open(command.options);
+    opened = { gpu, store: new GpuStore(gpu) };
+    return { rows: 0, values: { ...gpu.info } as unknown as JsonObject };
+  }
+  if (opened === undefined) throw new DeviceLostError('the thread of the GPU ended, and what it held is gone', { phase: 'gpu' });
+  const { gpu, store } = opened;
+  for (const change of changes) {
+    if ('put' in change) store.put(change.put, change.partition);
+    else if ('allocate' in change) store.allocate(change.allocate, change.shape);
+    else store.release(change.release);
+  }
+  const before = gpu.counters.counts;
+  const outcome = await obey(command, gpu, store, slot);
+  const after = gpu.counters.counts;
+  return { ...outcome, bytesUp: after.bytesUp - before.bytesUp, bytesDown: after.bytesDown - before.bytesDown };
+}
+
+async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number): Promise<TaskOutcome> {
+  switch (command.type) {
+    case 'task':
+      return runTask(command, gpu, store, slot);
+    case 'fetch':
+      return { rows: 0, partitions: { fetched: await store.fetch(command.key) } };
+    case 'trim':
+      store.trim();
+      collectGarbage();
+      return { rows: 0 };
+    case 'lose':
+      gpu.device.destroy();
+      await gpu.device.lost;
+      return { rows: 0 };
+    case 'close':
+      store.trim();
+      await gpu.close();
+      return { rows: 0 };
+  }
+}
+
+async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number): Promise<TaskOutcome> {
+  const handler = handlers[kernel];
+  if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
+  const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
+  for (const [name, key] of Object.entries(inputs)) {
+    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device gpu`);
+  }
+  for (const key of Object.values(keys)) if (store.has(key)) await store.prepare(key);
+  const named = <T>(kind: string, name: string, found: T | undefined): T => {
+    if (found === undefined) throw new Error(`task ${kernel}: no ${kind} named ${name}`);
+    return found;
+  };
+  const entry = (name: string) => (name in keys && store.has(keys[name]) ? store.get(keys[name]) : undefined);
+  const scope: GpuTaskScope = {
+    gpu,
+    params,
+    matrix: (name) => named('matrix', name, entry(name)?.matrix),
+    block: (name) => named('block', name, entry(name)?.block),
+    vector: (name) => named('vector', name, entry(name)?.vector),
+    partition: (name) => named('partition', name, entry(name)?.partition),
+    has: (name) => name in inputs,
+    cancelled: () => Atomics.load(flags, slot) !== 0,
+  };
+  return handler(scope);
+}
+
+/** When the device is lost, whatever failed did so because of it. */
+async function causeOf(error: unknown): Promise<unknown> {
+  if (opened === undefined || error instanceof DeviceLostError) return error;
+  await new Promise((resolve) => setImmediate(resolve));
+  try {
+    opened.gpu.requireDevice('a task');
+    return error;
+  } catch (lost) {
+    return lost;
+  }
+}
