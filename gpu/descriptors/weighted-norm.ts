@@ -1,11 +1,11 @@
 import type { KernelDescriptor } from '../kernel.ts';
 
-const THREADS = 64;
+const THREADS = 128;
 
 /** Rows that one workgroup sums. */
 export const NORM_ROWS = 64;
 
-/** Σ n_u ‖x_u‖² over rows [from_row, to_row), one float32 sum for each NORM_ROWS rows. */
+/** Σ n_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32 sum for each NORM_ROWS rows. */
 export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'weighted-norm',
   bindings: [

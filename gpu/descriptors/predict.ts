@@ -1,0 +1,25 @@
+import type { KernelDescriptor } from '../kernel.ts';
+
+/** Also the pairs of a workgroup. */
+export const PREDICT_THREADS = 64;
+
+export type PredictParams = {
+  /** Elements of a row of factors. */
+  readonly stride: number;
+};
+
+/** x_uᵀθ_v for `pairs` pairs of positions. */
+export const predictKernel: KernelDescriptor<PredictParams> = {
+  name: 'predict',
+  bindings: [
+    { name: 'rows', access: 'read' },
+    { name: 'columns', access: 'read' },
+    { name: 'row_factors', access: 'read' },
+    { name: 'column_factors', access: 'read' },
+    { name: 'predictions', access: 'read_write' },
+  ],
+  uniforms: [{ name: 'pairs', type: 'u32' }],
+  needs: () => [],
+  values: ({ stride }) => ({ THREADS: PREDICT_THREADS, QUADS: stride / 4, parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part) }),
+  workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
+};

@@ -1,0 +1,43 @@
+import type { SquaredErrorTask } from '../../operators/tasks.ts';
+import { ERROR_RATINGS, squaredErrorKernel } from '../descriptors/squared-error.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+
+/** See SquaredErrorTask. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */
+export const squaredError: GpuTaskHandler = async (scope) => {
+  const { from, to, mean = 0 } = scope.params as SquaredErrorTask['params'];
+  const { gpu } = scope;
+  const block = scope.block('block');
+  const rowFactors = scope.matrix('rowFactors');
+  const columnFactors = scope.matrix('columnFactors');
+  const [first, last] = [block.offsets[from], block.offsets[to]];
+  const values = { squared: 0, absolute: 0, count: last - first };
+  if (first === last || scope.cancelled()) return { rows: to - from, values };
+  const biased = scope.has('rowBias') && scope.has('columnBias');
+  const [rowBias, columnBias] = biased ? [scope.vector('rowBias'), scope.vector('columnBias')] : [block.values, block.values];
+  const kernel = await gpu.compile(squaredErrorKernel, { stride: rowFactors.stride, biased });
+  const origin = first - (first % 4);
+  const groups = Math.ceil((last - origin) / ERROR_RATINGS);
+  const sums = await gpu.buffer(8 * groups, 'error sums');
+  try {
+    const bindings = {
+      row_pointers: block.rowPointers,
+      indices: block.indices,
+      values: block.values,
+      row_factors: rowFactors.values,
+      column_factors: columnFactors.values,
+      row_bias: rowBias,
+      column_bias: columnBias,
+      sums,
+    };
+    const uniforms = { from_row: from, to_row: to, first, last, origin, base: biased ? mean - 1 : 0 };
+    const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups } });
+    const pairs = new Float32Array(bytes);
+    for (let k = 0; k < pairs.length; k += 2) {
+      values.squared += pairs[k];
+      values.absolute += pairs[k + 1];
+    }
+  } finally {
+    sums.destroy();
+  }
+  return { rows: to - from, bytesDown: 8 * groups, values };
+};

@@ -1,0 +1,62 @@
+import { CapacityError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { TopNTask } from '../../operators/tasks.ts';
+import { TOP_N_ROWS, topNKernel } from '../descriptors/top-n.ts';
+import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
+
+/** Lists on the device at a time, where its limits allow as much. */
+const LIST_BYTES = 1 << 30;
+/** Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is heard between two. */
+const SUBMISSION_WORK = 5e11;
+
+/** See TopNTask. Rows are cut by the memory of their lists, and these parts by their work. */
+export const topN: GpuTaskHandler = async (scope) => {
+  const { from, to, n } = scope.params as TopNTask['params'];
+  const { gpu } = scope;
+  const count = to - from;
+  const { bufferBytes, bindingBytes } = gpu.info.limits;
+  const partRows = Math.min(count, Math.floor(Math.min(LIST_BYTES, bufferBytes, bindingBytes) / (8 * n)));
+  if (partRows === 0 && count > 0) throw new CapacityError(`a list of ${n} columns does not fit ${formatBytes(Math.min(LIST_BYTES, bufferBytes, bindingBytes))}`, { phase: 'top-n' });
+  const both = new SharedArrayBuffer(8 * count * n);
+  const items = new Uint32Array(both, 0, count * n);
+  const scores = new Float32Array(both, 4 * count * n, count * n);
+  const lists = await gpu.buffer(8 * partRows * n, 'top-n lists');
+  try {
+    for (let part = 0; part < count && !scope.cancelled(); part += partRows) {
+      const rows = Math.min(partRows, count - part);
+      await fillLists(scope, lists, from + part, rows);
+      if (rows === count) await gpu.download(lists, new Uint8Array(both));
+      else {
+        await gpu.download(lists, items.subarray(part * n, (part + rows) * n));
+        await gpu.download(lists, scores.subarray(part * n, (part + rows) * n), 4 * rows * n);
+      }
+    }
+  } finally {
+    lists.destroy();
+  }
+  return { rows: count, bytesDown: 8 * count * n, partitions: { top: { layout: 'top-n', rows: count, columns: { items, scores } } } };
+};
+
+/** The lists of `rows` rows from `from` on: items, then scores. */
+async function fillLists(scope: GpuTaskScope, lists: GPUBuffer, from: number, rows: number): Promise<void> {
+  const { rank, n } = scope.params as TopNTask['params'];
+  const { gpu } = scope;
+  const [rowFactors, columnFactors] = [scope.matrix('rowFactors'), scope.matrix('columnFactors')];
+  const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
+  const bounds = scope.has('bounds') ? scope.vector('bounds') : undefined;
+  const kernel = await gpu.compile(topNKernel, { excluding: exclude !== undefined, bounded: bounds !== undefined });
+  const bindings = {
+    row_factors: rowFactors.values,
+    column_factors: columnFactors.values,
+    exclude_offsets: exclude?.rowPointers ?? rowFactors.values,
+    exclude_indices: exclude?.indices ?? rowFactors.values,
+    bounds: bounds ?? rowFactors.values,
+    lists,
+  };
+  const uniforms = { columns: columnFactors.rows, quads: rowFactors.stride / 4, slabs: Math.ceil(rank / 8), n, scores_at: rows * n };
+  const groups = Math.max(1, Math.floor(SUBMISSION_WORK / (TOP_N_ROWS * 2 * Math.max(1, rank * columnFactors.rows))));
+  for (let first = 0; first < rows && !scope.cancelled(); first += groups * TOP_N_ROWS) {
+    const some = Math.min(groups * TOP_N_ROWS, rows - first);
+    await gpu.pass('top-n').dispatch(kernel, bindings, { ...uniforms, from_row: from + first, rows: some, list_row: first }, Math.ceil(some / TOP_N_ROWS)).submit();
+  }
+}
