@@ -1,0 +1,118 @@
+import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../descriptors/solve-cg.ts';
+import { solveCholeskyKernel, type SolveCholeskyParams } from '../descriptors/solve-cholesky.ts';
+import type { Gpu } from '../gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../kernel.ts';
+import type { KernelCheck } from './check.ts';
+import { roundToHalf } from './float16.ts';
+import { deviation } from './normal-equations.ts';
+import { equationsOf, otherRowsKept, relativeResidual, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows } from './solved-rows.ts';
+
+const NO_ROW = 0xffff_ffff;
+/** Of the residual in the exact equations, over ‖b‖. */
+const RESIDUAL_LIMIT = 1e-4;
+/** Of the largest element of x after as many steps in float64. */
+const CG_LIMIT = 1e-4;
+/** The same where A is rounded to float16: an adapter's rounding may go the other way in its last bit. */
+const CG_HALF_LIMIT = 4e-3;
+
+const ranks = [1, 7, 10, 32, 63, 64, 100, 128, 200];
+
+/** Exact solves by their residual, in workgroup memory and in place; and that a singular A is reported. */
+export function solveCholeskyChecks(gpu: Gpu): KernelCheck[] {
+  const cases: readonly SolveCholeskyParams[] = [
+    ...ranks.flatMap((rank) => (['workgroup', 'global'] as const).map((where) => ({ rank, where, biases: false, half: false }))),
+    ...(['workgroup', 'global'] as const).flatMap((where) => [7, 48].map((rank) => ({ rank, where, biases: true, half: true }))),
+    { rank: 512, where: 'global', biases: true, half: false },
+  ];
+  const solves = cases
+    .filter((params) => gpu.admits(solveCholeskyKernel, params))
+    .map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkExact(gpu, params) }));
+  const singular = { rank: 20, where: 'workgroup', biases: false, half: false } as const;
+  return [...solves, { name: solveCholeskyKernel.name, variant: 'a singular A', run: (gpu: Gpu) => checkSingular(gpu, solveCholeskyKernel, singular) }];
+}
+
+/** The same steps in float64 from the same start. */
+export function solveCgChecks(gpu: Gpu): KernelCheck[] {
+  const common = { steps: 6, a: 'f32', biases: false, half: false } as const;
+  const cases: readonly SolveCgParams[] = [
+    ...ranks.map((rank) => ({ ...common, rank })),
+    { ...common, rank: 512 },
+    ...[7, 64, 100, 200].map((rank) => ({ ...common, rank, a: 'f16' as const })),
+    ...[10, 100, 140].map((rank) => ({ ...common, rank, biases: true, half: true })),
+    { ...common, rank: 24, a: 'f16', biases: true, half: true },
+    { ...common, rank: 10, steps: 1 },
+    { ...common, rank: 10, steps: 40 },
+  ];
+  return cases
+    .filter((params) => gpu.admits(solveCgKernel, params))
+    .map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, params) }));
+}
+
+function variantOf(params: KernelParams): string {
+  return Object.entries(params)
+    .filter(([, value]) => value !== false)
+    .map(([name, value]) => (value === true ? name : `${name} ${value}`))
+    .join(', ');
+}
+
+function lengthsFor(rank: number): number[] {
+  return [rank > 256 ? 90 : 400, 33, 32, 31, 2, 1, 0];
+}
+
+async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
+  const rows = rowsToSolve(params.rank, params.biases, lengthsFor(params.rank));
+  const solved = await solve(gpu, solveCholeskyKernel, params, rows, rows.count);
+  const errors = solved.map(({ x, wrong }, entry) => {
+    if (wrong !== 0) return wrong;
+    return rows.work[4 * entry + 2] === 0 ? Math.hypot(...x) : relativeResidual(equationsOf(rows, entry), x);
+  });
+  return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
+}
+
+async function checkSteps(gpu: Gpu, params: SolveCgParams) {
+  const { rank, steps, biases } = params;
+  const rows = rowsToSolve(rank, biases, lengthsFor(rank));
+  const solved = await solve(gpu, solveCgKernel, params, rows, solveCgWorkgroups(params, rows.count));
+  const errors = solved.map(({ x, wrong }, entry) => {
+    const [row, , ratings] = rows.work.subarray(4 * entry, 4 * entry + 3);
+    if (wrong !== 0) return wrong;
+    if (ratings === 0) return Math.hypot(...x);
+    const start = Float64Array.from(rows.previous.subarray(row * rows.stride, row * rows.stride + rank));
+    if (biases) start[rank - 1] = rows.previousBias[row];
+    const { matrix, bias } = equationsOf(rows, entry, params.a === 'f16' ? roundToHalf : undefined);
+    return deviation(x, conjugateGradient(matrix, bias, start, steps));
+  });
+  return { error: Math.max(...errors), limit: params.a === 'f16' ? CG_HALF_LIMIT : CG_LIMIT };
+}
+
+/** Two of the rows hold an A that is all 0 with λ = 0: the lower one must be named. */
+async function checkSingular(gpu: Gpu, kernel: KernelDescriptor<SolveCholeskyParams>, params: SolveCholeskyParams) {
+  const rows = { ...rowsToSolve(params.rank, false, [40, 1, 50, 1, 0]), lambda: 0 };
+  const { status } = await run(gpu, kernel, params, rows, rows.count);
+  // Row numbers descend: the second and the fourth row have a single rating.
+  return { error: status === 1 ? 0 : Infinity, limit: 0 };
+}
+
+async function solve<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params & { readonly biases: boolean; readonly half: boolean }, rows: SolvedRows, workgroups: number): Promise<SolvedRow[]> {
+  const { status, factors, half, bias } = await run(gpu, kernel, params, rows, workgroups);
+  if (status !== NO_ROW || !otherRowsKept(rows, factors)) return [{ x: new Float64Array(rows.rank), wrong: Infinity }];
+  return Array.from({ length: rows.count }, (_, entry) => solvedRow(rows, rows.work[4 * entry], { factors, half: params.half ? half : undefined, bias: params.biases ? bias : undefined }));
+}
+
+async function run<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: SolvedRows, workgroups: number) {
+  const { count, lambda } = rows;
+  const buffers: Record<string, GPUBuffer> = { status: await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status') };
+  const contents = { work: rows.work, slots: rows.slots, previous: rows.previous, previous_bias: rows.previousBias, factors: rows.factors, half: rows.half, bias: rows.bias };
+  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
+  const compiled = await gpu.compile(kernel, params);
+  const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, lambda }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
+  const factors = new Float32Array(rows.factors.length);
+  const half = new Uint32Array(rows.half.length);
+  const bias = new Float32Array(rows.bias.length);
+  await gpu.download(buffers.factors, factors);
+  await gpu.download(buffers.half, half);
+  await gpu.download(buffers.bias, bias);
+  for (const buffer of Object.values(buffers)) buffer.destroy();
+  return { status: new Uint32Array(bytes)[0], factors, half, bias };
+}

@@ -1,0 +1,24 @@
+import type { KernelDescriptor } from '../kernel.ts';
+
+const THREADS = 256;
+
+/** Workgroups that round `rows` rows of `quads` fours of features. */
+export function toHalfWorkgroups(rows: number, quads: number): number {
+  return Math.ceil(((rows + 1) * quads) / THREADS);
+}
+
+/** The float16 mirror (resources.ts: DeviceMatrix.half) of `rows` rows of 4 `quads` features: rows + 1 rows, the last one 0. */
+export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'to-half',
+  bindings: [
+    { name: 'factors', access: 'read' },
+    { name: 'half', access: 'read_write' },
+  ],
+  uniforms: [
+    { name: 'rows', type: 'u32' },
+    { name: 'quads', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

@@ -1,0 +1,8 @@
+// By the bits, since compilers may take it that there are no NaN and no infinities.
+fn is_finite(x: f32) -> bool {
+  return (bitcast<u32>(x) & 0x7f800000u) != 0x7f800000u;
+}
+
+fn is_positive(x: f32) -> bool {
+  return bitcast<u32>(x) - 1u < 0x7f7fffffu;
+}
