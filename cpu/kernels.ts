@@ -158,6 +158,36 @@ export interface Kernels {
   ): void;
   /** Orders the lists, best first. */
   finishTopN(rows: number, n: number, scores: number, items: number): void;
+  /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd.ts. */
+  stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
+  /** SGD over `count` ratings as they come. rows, columns: Uint32[count]. */
+  stepRatings(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, values: number, count: number, steps: number): void;
+  /** stepRows with AdaGrad. Sums: one float32 a row and a column. steps: 6 vectors, see cpu/assembly/sgd-adaptive.ts. */
+  adaptRows(
+    rowFactors: number,
+    columnFactors: number,
+    size: number,
+    rowSums: number,
+    columnSums: number,
+    offsets: number,
+    indices: number,
+    values: number,
+    rows: number,
+    steps: number,
+  ): void;
+  /** stepRatings with AdaGrad. */
+  adaptRatings(
+    rowFactors: number,
+    columnFactors: number,
+    size: number,
+    rowSums: number,
+    columnSums: number,
+    rows: number,
+    columns: number,
+    values: number,
+    count: number,
+    steps: number,
+  ): void;
 }
 
 /** (module (func (param v128) (result v128) local.get 0 local.get 0 local.get 0 <op>)): 0xfd 0x85 0x02 is f32x4.relaxed_madd, 0xe4 0x01 f32x4.add. */

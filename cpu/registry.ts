@@ -1,10 +1,14 @@
 import type { TaskHandler } from './handler.ts';
+import { copyRows } from './tasks/copy-rows.ts';
+import { cutBlock } from './tasks/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/duplicates.ts';
 import { initialize } from './tasks/initialize.ts';
 import { numberKeys } from './tasks/number-keys.ts';
 import { predict } from './tasks/predict.ts';
 import { countColumns, scatterColumns } from './tasks/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/scatter-pairs.ts';
+import { sgdBlock } from './tasks/sgd-block.ts';
+import { dealRatings, shuffleRatings } from './tasks/shuffle-ratings.ts';
 import { sortBands } from './tasks/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
@@ -29,4 +33,9 @@ export const handlers: Readonly<Record<string, TaskHandler>> = {
   'sort-bands': sortBands,
   'find-duplicates': findDuplicates,
   'combine-duplicates': combineDuplicates,
+  'cut-block': cutBlock,
+  'deal-ratings': dealRatings,
+  'shuffle-ratings': shuffleRatings,
+  'copy-rows': copyRows,
+  'sgd-block': sgdBlock,
 };

@@ -9,3 +9,5 @@ export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-non
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
+export { stepRatings, stepRows } from './sgd';
+export { adaptRatings, adaptRows } from './sgd-adaptive';

@@ -7,7 +7,7 @@ const CHUNK_ROWS = 4_096;
 
 /** See InitializeTask. Element k of a row is a function of (seed, the row's key hash, k). */
 export const initialize: TaskHandler = (scope) => {
-  const { from, to, rank, seed, one, nonnegative } = scope.params as InitializeTask['params'];
+  const { from, to, rank, seed, one, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params as InitializeTask['params'];
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   const { pointer, stride } = scope.matrix('factors');
   const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
@@ -21,11 +21,13 @@ export const initialize: TaskHandler = (scope) => {
       gaussianPair(randomU32(keyLow, keyHigh, k), randomU32(keyLow, keyHigh, k + 1), row, k);
       squares += row[k] ** 2 + (k + 1 < rank ? row[k + 1] ** 2 : 0);
     }
-    const scale = 1 / Math.sqrt(squares);
+    const scale = norm / Math.sqrt(squares);
     const at = u * stride;
-    for (let k = 0; k < rank; k++) factors[at + k] = (nonnegative ? Math.abs(row[k]) : row[k]) * scale;
-    factors.fill(0, at + rank, at + stride);
-    if (one) factors[at + rank] = 1;
+    const start = at + first;
+    factors.fill(0, at, at + stride);
+    for (let k = 0; k < rank; k++) factors[start + k] = (nonnegative ? Math.abs(row[k]) : row[k]) * scale + shift;
+    if (one) factors[start + rank] = 1;
+    if (oneAt !== undefined) factors[at + oneAt] = 1;
   }
   return { rows: to - from };
 };

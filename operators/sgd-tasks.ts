@@ -1,0 +1,65 @@
+/**
+ * The tasks of SGD beside those of tasks.ts: part of the same contract between the operators and the devices.
+ *
+ * One side of R is called the rows and the other the columns; which of them is the users is the plan's choice. Ids are
+ * relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like any others.
+ *
+ * Further partition layouts
+ *
+ *   rating-list    ratings in the order in which they are visited: `rows`, `columns` Uint32[k], `values` Float32[k].
+ *   batch-order    `order` Uint32[b]: a permutation of the batches of a rating-list, each of so many ratings but the last.
+ *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
+ */
+import type { Task } from '../engine/task.ts';
+
+/**
+ * One step of SGD on each rating of a block (cuMF_SGD, section 2.2), with the old p in the step of q:
+ *
+ *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)
+ *
+ * `block` of layout rating-block: its rows are the factor rows `rowStart`.., its indices are factor columns, and ratings are
+ * visited row by row. Of layout rating-list: the batches order[from] .. order[to - 1] (input `order`) of `batch`
+ * ratings are visited, each in its own order. Outputs `rows`, `columns`, matrices that are there already and are stepped in place: an epoch as a whole
+ * makes one version of them from a copy of the one before, which is what makes running it again safe. Tasks that run at
+ * once share no row and no column, or do so knowingly (Hogwild!).
+ *
+ * `biases`: see the layout features; the 1s stay, and λ holds for β and γ too. `adaptive`: AdaGrad as in libmf, with outputs
+ * `rowSums`, `columnSums` (matrices of one column, there already): γ_p = γ / √(1 + G_p), then G_p grows by the mean square of
+ * the step's gradient over the features.
+ */
+export type SgdBlockTask = Task<
+  'sgd-block',
+  {
+    readonly rank: number;
+    readonly biases: boolean;
+    /** γ of this epoch. */
+    readonly rate: number;
+    readonly rowLambda: number;
+    readonly columnLambda: number;
+    readonly adaptive: boolean;
+    readonly rowStart?: number;
+    readonly from?: number;
+    readonly to?: number;
+    readonly batch?: number;
+  }
+>;
+
+/**
+ * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings whose column is in
+ * [columnStarts[c], columnStarts[c + 1]), columns unchanged. Outputs `part.0`, `part.1`, ...: rating-blocks of to - from rows.
+ */
+export type CutBlockTask = Task<'cut-block', { readonly from: number; readonly to: number; readonly columnStarts: readonly number[] }>;
+
+/**
+ * Shuffling ratings in two steps that stay within the caches. Ratings are dealt in groups of as many as there are buckets,
+ * one to each bucket, by a permutation of the group's own; then each bucket is shuffled by itself. With Nz = G buckets + r
+ * ratings bucket b begins at b G + min(b, r); the last r ratings go to the buckets 0 .. r - 1.
+ *
+ * `deal-ratings`: the groups [from, to). Input `block`; output `list`, there already.
+ * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
+ */
+export type DealRatingsTask = Task<'deal-ratings', { readonly from: number; readonly to: number; readonly buckets: number; readonly seed: number }>;
+export type ShuffleRatingsTask = Task<'shuffle-ratings', { readonly from: number; readonly to: number; readonly buckets: number; readonly seed: number }>;
+
+/** Copies the rows [from, to) of a matrix. Input `source`, output `target` of the same shape. */
+export type CopyRowsTask = Task<'copy-rows', { readonly from: number; readonly to: number }>;
