@@ -34,6 +34,7 @@ const items = await deviceBlock(byItem);
 await gpu.pass('wait').submit();
 console.log(`uploaded in ${((performance.now() - start) / 1000).toFixed(2)} s`);
 
+console.log(`an empty pass takes ${(await roundTrip()).toFixed(3)} ms`);
 for (const setting of settings) {
   try {
     await bench(setting);
@@ -54,31 +55,47 @@ async function bench({ rank, steps = 6, lambda = 0.05, iterations = Number(count
   let [x, nextX, theta, nextTheta] = [await matrix(byUser.rows), await matrix(byUser.rows), await matrix(byItem.rows), await matrix(byItem.rows)];
   await randomRows(x);
   const settings = { variant, from: 0, rank, lambda, mean: 0, solver: { steps }, scale: 1 };
-  const compileStart = performance.now();
-  const walls: number[] = [];
   const kernels: Record<string, number[]> = {};
-  for (let iteration = 0; iteration < iterations; iteration++) {
+  const iterate = async (timed: boolean) => {
     const begin = performance.now();
-    const one = await updateRows(gpu, { block: items, fixed: x, previous: theta, factors: nextTheta }, { ...settings, to: items.rows }, true);
+    const one = await updateRows(gpu, { block: items, fixed: x, previous: theta, factors: nextTheta }, { ...settings, to: items.rows }, timed);
     [theta, nextTheta] = [nextTheta, theta];
-    const two = await updateRows(gpu, { block: users, fixed: theta, previous: x, factors: nextX }, { ...settings, to: users.rows }, true);
+    const two = await updateRows(gpu, { block: users, fixed: theta, previous: x, factors: nextX }, { ...settings, to: users.rows }, timed);
     [x, nextX] = [nextX, x];
-    walls.push(performance.now() - begin);
+    const wall = performance.now() - begin;
     for (const [side, { badRow, times }] of [['items', one], ['users', two]] as const) {
       if (badRow >= 0) console.log(`  bad row ${badRow} of ${side}`);
       for (const [name, ms] of Object.entries(times)) (kernels[`${side} ${name}`] ??= []).push(ms);
     }
-  }
-  const first = walls[0];
-  const later = walls.slice(1).sort((a, b) => a - b);
+    return wall;
+  };
+  const first = await iterate(false);
+  for (let iteration = 1; iteration < iterations; iteration++) await iterate(false);
   const rmse = await testRmse(x, theta);
-  const detail = Object.entries(kernels).map(([name, ms]) => `${name} ${median(ms.slice(1)).toFixed(2)}`).join(', ');
-  console.log(`rank ${rank} cg ${steps} ${JSON.stringify(described)}: median ${median(later).toFixed(2)} ms (${later[0].toFixed(2)}-${later[later.length - 1].toFixed(2)}), first ${first.toFixed(0)} | ${detail} | test RMSE ${rmse.toFixed(4)} after ${iterations}; ${((performance.now() - compileStart) / 1000).toFixed(1)} s`);
+  // An idle card clocks low: some hundred milliseconds of work first.
+  for (const warm = performance.now(); performance.now() - warm < 400; ) await iterate(false);
+  const later: number[] = [];
+  for (let iteration = 0; iteration < 9; iteration++) later.push(await iterate(false));
+  for (let iteration = 0; iteration < 5; iteration++) await iterate(true);
+  later.sort((a, b) => a - b);
+  const detail = Object.entries(kernels).map(([name, ms]) => `${name} ${median(ms).toFixed(2)}`).join(', ');
+  console.log(`rank ${rank} cg ${steps} ${JSON.stringify(described)}: median ${median(later).toFixed(2)} ms (${later[0].toFixed(2)}-${later[later.length - 1].toFixed(2)}), first ${first.toFixed(0)} | ${detail} | test RMSE ${rmse.toFixed(4)} after ${iterations}`);
   for (const { values, half } of matrices) {
     values.destroy();
     half?.destroy();
   }
   await sleep(0);
+}
+
+async function roundTrip(): Promise<number> {
+  const status = await gpu.scratch('status', 16);
+  const times: number[] = [];
+  for (let i = 0; i < 50; i++) {
+    const begin = performance.now();
+    await gpu.pass('empty').submit({ read: { buffer: status, bytes: 4 } });
+    times.push(performance.now() - begin);
+  }
+  return median(times);
 }
 
 async function deviceBlock({ rows, ratings, offsets, indices, values }: RatingBlock): Promise<DeviceBlock> {

@@ -19,11 +19,13 @@ export type TensorParams = {
   readonly rank: number;
   /** Ratings staged at a time: a multiple of 16, at most the threads. */
   readonly bin: number;
+  /** Bins whose θ rows are on their way in registers while one is multiplied: 1 or 2. */
+  readonly depth: number;
   readonly biases: boolean;
 };
 
 /** What both kernels with tensor cores see. */
-function accumulateValues({ rank, bin, biases }: TensorParams) {
+function accumulateValues({ rank, bin, depth, biases }: TensorParams) {
   const plan = planOf(rank);
   const chunks = plan.tiles * 2;
   const threads = plan.subgroups * 32;
@@ -37,6 +39,7 @@ function accumulateValues({ rank, bin, biases }: TensorParams) {
     THREADS: threads,
     SUBGROUPS: plan.subgroups,
     BIN: bin,
+    DEPTH: depth,
     CHUNKS: chunks,
     /** Chunks that come from θ; the one behind them holds the rating. */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
@@ -48,6 +51,8 @@ function accumulateValues({ rank, bin, biases }: TensorParams) {
     /** Line of the last tile row that holds b. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
+    sets: range(depth),
+    slots_ahead: range(depth + 1),
     passes: range(Math.max(1, bin / gatherRows)),
     steps: range(bin / 16),
     accumulators: range(plan.accumulators),
@@ -60,9 +65,8 @@ function accumulateValues({ rank, bin, biases }: TensorParams) {
 
 const tensorNeeds: readonly GpuFeature[] = ['f16', 'subgroups', 'tensor'];
 
-function accumulateBytes({ rank, bin }: TensorParams): number {
-  const { STAGED } = accumulateValues({ rank, bin, biases: false });
-  return STAGED * 16 + 4 * bin * 8;
+function accumulateBytes(params: TensorParams): number {
+  return accumulateValues(params).STAGED * 16 + 4 * params.bin * 8;
 }
 
 function solverBytes(rank: number): number {

@@ -34,21 +34,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let end = part.y + part.z;
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
+{%- for set in sets %}
 {%- for pass in passes %}
-  var next_{{ pass }} = vec4<u32>();
+  var next_{{ set }}_{{ pass }} = vec4<u32>();
+{%- endfor %}
 {%- endfor %}
   var coming = vec2<u32>();
   if (thread < BIN) {
-    ring[thread] = rating_at(first + thread, end);
-    ring[BIN + thread] = rating_at(first + BIN + thread, end);
-    coming = rating_at(first + 2u * BIN + thread, end);
+{%- for slot in slots_ahead %}
+    ring[{{ slot }}u * BIN + thread] = rating_at(first + {{ slot }}u * BIN + thread, end);
+{%- endfor %}
+    coming = rating_at(first + (DEPTH + 1u) * BIN + thread, end);
   }
   workgroupBarrier();
-  {
-    let slot = 0u;
-    {% render 'parts/tensor-gather', slot: 'slot', passes: passes, RATING_ROW: RATING_ROW %}
-  }
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+  {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
+  {% render 'parts/tensor-accumulate', sets: sets, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

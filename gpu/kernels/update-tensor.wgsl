@@ -50,8 +50,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_tile = tile_row;
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
+{%- for set in sets %}
 {%- for pass in passes %}
-  var next_{{ pass }} = vec4<u32>();
+  var next_{{ set }}_{{ pass }} = vec4<u32>();
+{%- endfor %}
 {%- endfor %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
@@ -62,17 +64,15 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    ring[thread] = rating_at(row.y + thread, end);
-    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
-    coming = rating_at(row.y + 2u * BIN + thread, end);
+{%- for slot in slots_ahead %}
+    ring[{{ slot }}u * BIN + thread] = rating_at(row.y + {{ slot }}u * BIN + thread, end);
+{%- endfor %}
+    coming = rating_at(row.y + (DEPTH + 1u) * BIN + thread, end);
   }
   var next_x = start_of(row.x, thread);
   workgroupBarrier();
 {%- if PREFETCH %}
-  {
-    let slot = 0u;
-    {% render 'parts/tensor-gather', slot: 'slot', passes: passes, RATING_ROW: RATING_ROW %}
-  }
+  {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
 {%- endif %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -84,12 +84,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var x = next_x;
     var b = 0.0;
 {%- unless PREFETCH %}
-    {
-      let slot = 0u;
-      {% render 'parts/tensor-gather', slot: 'slot', passes: passes, RATING_ROW: RATING_ROW %}
-    }
+    {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
 {%- endunless %}
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+    {% render 'parts/tensor-accumulate', sets: sets, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -100,12 +97,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = b * params.unscale{% if HALF_A %} * inverse{% endif %};
     // The next row's ratings and start.
     next_x = start_of(following.x, thread);
-    var ahead_0 = vec2<u32>();
-    var ahead_1 = vec2<u32>();
+{%- for slot in slots_ahead %}
+    var ahead_{{ slot }} = vec2<u32>();
+{%- endfor %}
     if (thread < BIN) {
-      ahead_0 = rating_at(following.y + thread, following_end);
-      ahead_1 = rating_at(following.y + BIN + thread, following_end);
-      coming = rating_at(following.y + 2u * BIN + thread, following_end);
+{%- for slot in slots_ahead %}
+      ahead_{{ slot }} = rating_at(following.y + {{ slot }}u * BIN + thread, following_end);
+{%- endfor %}
+      coming = rating_at(following.y + (DEPTH + 1u) * BIN + thread, following_end);
     }
     if (!is_feature) {
       b = 0.0;
@@ -113,15 +112,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-      ring[thread] = ahead_0;
-      ring[BIN + thread] = ahead_1;
+{%- for slot in slots_ahead %}
+      ring[{{ slot }}u * BIN + thread] = ahead_{{ slot }};
+{%- endfor %}
     }
 {%- if PREFETCH %}
     workgroupBarrier();
-    {
-      let slot = 0u;
-      {% render 'parts/tensor-gather', slot: 'slot', passes: passes, RATING_ROW: RATING_ROW %}
-    }
+    {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
 {%- endif %}
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}

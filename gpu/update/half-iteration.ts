@@ -81,7 +81,7 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
     }
     if (rows.fused !== undefined && variant.fused !== undefined) {
       const steps = solver === 'cholesky' ? 0 : solver.steps;
-      const compiled = await gpu.compile(updateTensorKernel, { rank, bin: variant.bin, biases, steps, halfA: variant.halfA, prefetch: variant.fused.prefetch });
+      const compiled = await gpu.compile(updateTensorKernel, { rank, bin: variant.bin, depth: variant.depth, biases, steps, halfA: variant.halfA, prefetch: variant.fused.prefetch });
       pass.dispatch(compiled, { ...shared, work: rows.fused.entries }, { ...uniforms, count: rows.fused.count }, Math.min(variant.fused.workgroups, rows.fused.count));
     }
   }
@@ -93,7 +93,7 @@ interface CompiledSum {
 }
 
 async function compileSum(gpu: Gpu, { variant, rank }: UpdateSettings, biases: boolean): Promise<CompiledSum> {
-  const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.bin, biases });
+  const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.bin, depth: variant.depth, biases });
   return { compiled, workgroups: (parts) => parts };
 }
 

@@ -5,6 +5,8 @@ export interface UpdateVariant {
   readonly precision: 'f32' | 'f16';
   /** Ratings staged at a time. */
   readonly bin: number;
+  /** Bins gathered ahead. */
+  readonly depth: number;
   /** A/n as float16 while it is solved. */
   readonly halfA: boolean;
   /** Rows of up to `longest` ratings are solved in the kernel that sums them; `workgroups` walk the list. */
