@@ -13,7 +13,9 @@ export {
   type FoldErrors,
 } from './api/cross-validator.ts';
 export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export { LostTrainingError } from './api/lost-training.ts';
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
+export type { DeviceName, SessionDevice } from './api/open-devices.ts';
 export { paramGrid } from './api/param-grid.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow-sink.ts';
@@ -23,7 +25,7 @@ export { ParquetSink, type ParquetSinkOptions, type WriteSummary } from './conne
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet-source.ts';
 export { TextSink, type TextSinkOptions } from './connectors/text-sink.ts';
 export { TextSource, type TextSourceOptions } from './connectors/text-source.ts';
-export { CancelledError, CapacityError, DataError, DivergedError, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
+export { CancelledError, CapacityError, DataError, DeviceLostError, DivergedError, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
 export { explain } from './engine/explain.ts';
 export type { ExecutionContext, Operator, Sink, Source, SourceStatistics } from './engine/operator.ts';

@@ -1,5 +1,6 @@
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
+import { computeDevice } from '../engine/devices.ts';
 import { inDeviceScope } from '../engine/device-scope.ts';
 import { explain } from '../engine/explain.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -8,7 +9,8 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import { type PhysicalPlan, withMeasures } from '../engine/physical-plan.ts';
 import { type AlsInput, trainAls } from '../operators/als.ts';
 import { type AlsParams, checkAlsParams } from '../operators/als-params.ts';
-import { devicePlan, planAls, type RatingsProfile } from '../operators/als-plan.ts';
+import { planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
+import { type AlsChoices, chooseKernels, profileOfBlocks } from '../operators/kernel-choices.ts';
 import { IndexIds } from '../operators/index-ids.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
@@ -19,9 +21,11 @@ import type { DuplicatePolicy } from '../operators/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireBudget, rowsWithin } from './memory-budget.ts';
+import { LostTrainingError } from './lost-training.ts';
 import { Model } from './model.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
+import { trainingDevice } from './training-device.ts';
 
 /** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
 export interface AlsOptions extends Partial<AlsParams> {
@@ -55,9 +59,9 @@ export class ALS {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, earlyStop, targetRmse, ...unknown } = rest;
+    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse, ...unknown } = rest;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
-    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, earlyStop, targetRmse });
+    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
     this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
@@ -71,26 +75,34 @@ export class ALS {
    */
   async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
     checkFit('plan', ratings, options);
-    const ctx = ratings.session.context(options);
+    const { executor } = trainingDevice(ratings.session, this.params);
+    const ctx = { ...ratings.session.context(options), executor };
     const summary = await runInto(this.#selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
-    const plan = planAls({ ...summary, testRatings, input: describeInput(ratings.plan) }, this.params, devicePlan(ctx.executor.devices[0]));
+    const { users, items, ratings: count, userDegrees, itemDegrees, rating } = summary;
+    const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
+    const known = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating };
+    const choices = await chooseKernels(computeDevice(ctx.executor), known, this.params);
+    const plan = this.#plan({ ...known, testRatings, input: describeInput(ratings.plan) }, ctx, choices);
     requireBudget(plan, ratings.session.memoryBudget);
     return new ExplainedPlan(plan);
   }
 
   /**
    * Trains a model. Events tell of every phase and iteration; `signal` cancels.
-   * Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming iteration, side and row.
+   * Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming iteration, side and row,
+   * DeviceLostError when a GPU went away: LostTrainingError, with a model, where an iteration's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('fit', ratings, options);
-    return inDeviceScope(ratings.session.context(options), (ctx) => this.#fit(ratings, options, ctx));
+    const { executor, text } = trainingDevice(ratings.session, this.params);
+    const context = { ...ratings.session.context(options), executor };
+    context.events({ type: 'note', text });
+    return inDeviceScope(context, (ctx) => this.#fit(ratings, options, ctx));
   }
 
   async #fit(ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
     const { session } = ratings;
-    const device = ctx.executor.devices[0];
     const started = performance.now();
     const maximumRows = rowsWithin(session.memoryBudget);
     if (options.validation) await this.#checkIdTypes(ratings, options.validation);
@@ -98,16 +110,19 @@ export class ALS {
     const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
     const { users, items } = indexed;
     const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-    requireBudget(planAls(profile, this.params, devicePlan(device)), session.memoryBudget);
+    requireBudget(this.#plan(profile, ctx), session.memoryBudget);
     const { byUser, byItem, duplicates } = await buildRatingBlocks(indexed, this.onDuplicates, ctx);
     if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
     const input: AlsInput = { blocks: { byUser, byItem, duplicates }, users, items };
     const test = options.validation && (await this.#validation(options.validation, input, ctx));
-    const plan = planAls({ ...profile, ratings: byUser.ratings, testRatings: test?.block.ratings }, this.params, devicePlan(device));
+    const device = computeDevice(ctx.executor);
+    const known = device.choose === undefined ? profile : { ...profile, ...profileOfBlocks(input.blocks) };
+    const choices = await chooseKernels(device, known, this.params);
+    const plan = this.#plan({ ...known, ratings: byUser.ratings, testRatings: test?.block.ratings }, ctx, choices);
     const loaded = performance.now();
-    const result = await trainAls({ ...input, test: test?.block }, this.params, ctx);
+    const result = await trainAls({ ...input, test: test?.block, choices }, this.params, ctx);
     const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
-    return new Model({
+    const model = new Model({
       rank: this.params.rank + (this.params.biases ? 2 : 0),
       users,
       items,
@@ -129,6 +144,13 @@ export class ALS {
         plan: withMeasures(plan, ctx.metrics),
       },
     });
+    if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
+    return model;
+  }
+
+  #plan(profile: RatingsProfile, { executor }: ExecutionContext, choices?: AlsChoices): PhysicalPlan {
+    const { device, host } = planDevices(executor);
+    return planAls(profile, this.params, device, { host, choices });
   }
 
   #selected(plan: LogicalPlan): LogicalPlan {

@@ -19,11 +19,13 @@ export function rowsWithin(budget: number): number {
 }
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-export function requireBudget({ memory }: PhysicalPlan, budget: number): void {
-  const need = BASE_BYTES + memory.hostBytes + memory.deviceBytes;
+export function requireBudget({ memory, devices }: PhysicalPlan, budget: number): void {
+  // A GPU has memory of its own.
+  const factorBytes = devices[0]?.kind === 'gpu' ? 0 : memory.deviceBytes;
+  const need = BASE_BYTES + memory.hostBytes + factorBytes;
   if (need <= budget) return;
   throw new CapacityError(
-    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(memory.deviceBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
+    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
     { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
   );
 }

@@ -24,7 +24,7 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     plan: {
       planVersion: plan.planVersion,
       devices: plan.devices.map(({ name, kind }) => ({ name, kind })),
-      stages: plan.stages.map(({ name, kernel, partitions }) => ({ name, kernel, partitions })),
+      stages: plan.stages.map(({ name, kernel, variant, precision, partitions }) => ({ name, kernel, ...(variant === undefined ? {} : { variant, precision }), partitions })),
     },
   };
 }

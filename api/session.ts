@@ -7,7 +7,6 @@ import { ArrowSource } from '../connectors/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { ParquetSource } from '../connectors/parquet-source.ts';
 import { TextSource, type TextSourceOptions } from '../connectors/text-source.ts';
-import { CpuDevice } from '../cpu/device.ts';
 import { UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/executor.ts';
@@ -17,15 +16,18 @@ import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
+import { type DeviceName, deviceNames, type OpenedDevices, openDevices, type SessionDevice } from './open-devices.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
-  /** Where kernels run. `auto` takes the best device there is; this version trains on the CPU. */
-  readonly device?: 'auto' | 'cpu';
+  /** Where factors live and kernels run: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one. */
+  readonly device?: DeviceName;
   /** CPU threads; by default as many as the machine has cores. */
   readonly workers?: number;
   /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: what the machine has. */
   readonly memoryBudget?: string | number;
+  /** Bound on the GPU's memory that is used; WebGPU does not tell how much there is. Default: none, until the GPU refuses. */
+  readonly deviceMemory?: string | number;
   readonly parquetBackend?: ParquetBackendName;
 }
 
@@ -43,23 +45,31 @@ export interface RunOptions {
  */
 export class Session implements AsyncDisposable {
   readonly executor: Executor;
+  /** Where it computes, and why. */
+  readonly device: SessionDevice;
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #parquetBackend: ParquetBackendName | undefined;
   #closed = false;
+  #warning: string | undefined;
 
-  private constructor(executor: Executor, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
-    this.executor = executor;
+  private constructor({ devices, device }: OpenedDevices, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
+    this.executor = new LocalExecutor(devices);
+    this.device = device;
+    this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#parquetBackend = parquetBackend;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range. */
+  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install. */
   static async create(options: SessionOptions = {}): Promise<Session> {
-    const { device = 'auto', workers, memoryBudget = totalmem(), parquetBackend, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, parquetBackend' });
-    if (device !== 'auto' && device !== 'cpu') throw new UsageError(`device must be auto or cpu, got ${String(device)}`, { advice: 'This version trains on the CPU' });
-    return new Session(new LocalExecutor([new CpuDevice({ threads: workers })]), parseSize(memoryBudget, 'memoryBudget'), parquetBackend);
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend' });
+    if (!deviceNames.includes(device)) throw new UsageError(`device must be auto, cpu or gpu, got ${String(device)}`);
+    if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
+    const budget = parseSize(memoryBudget, 'memoryBudget');
+    const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
+    return new Session(await openDevices({ device, workers, memoryBytes }), budget, parquetBackend);
   }
 
   /** Readers of what lies on disk. Nothing is opened before the rows or their schema are asked for. */
@@ -111,6 +121,10 @@ export class Session implements AsyncDisposable {
   /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+    if (onEvent && this.#warning !== undefined) {
+      onEvent({ type: 'warning', text: this.#warning });
+      this.#warning = undefined;
+    }
     return { signal: signal ?? new AbortController().signal, executor: this.executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 

@@ -1,15 +1,17 @@
+import type { DeviceName } from '../api/open-devices.ts';
 import type { Session } from '../api/session.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 
 interface MachineValues {
-  readonly device: 'auto' | 'cpu';
+  readonly device: DeviceName;
+  readonly deviceMemory?: number | undefined;
   readonly workers: number | undefined;
   readonly memoryBudget?: number | undefined;
   readonly parquetBackend?: ParquetBackendName | undefined;
 }
 
 /** A session as the machine flags describe it. The engine is loaded here, when the flags and the output are known to be good. */
-export async function openSession({ device, workers, memoryBudget, parquetBackend }: MachineValues): Promise<Session> {
+export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues): Promise<Session> {
   const { Session } = await import('../api/session.ts');
-  return Session.create({ device, workers, memoryBudget, parquetBackend });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend });
 }

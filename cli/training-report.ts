@@ -8,7 +8,8 @@ import { seconds3 } from './progress/phrases.ts';
 export interface TrainedRun {
   readonly model: Model;
   readonly training: TrainingReport;
-  readonly device: 'cpu' | 'gpu';
+  /** Name of the session's GPU, if it has one. */
+  readonly adapter: string | null;
   readonly modelDir: string;
   readonly totalSeconds: number;
   readonly peakRssBytes: number;
@@ -19,13 +20,14 @@ export function trainingResult(run: TrainedRun): CommandResult {
   return { json: trainingJson(run), text: trainingText(run) };
 }
 
-function trainingJson({ model, training, device, modelDir, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+function trainingJson({ model, training, adapter, modelDir, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+  const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
     command: 'train',
     algorithm: training.algorithm,
-    device,
-    adapter: null,
+    device: kind,
+    adapter: kind === 'gpu' ? adapter : null,
     users: model.userCount,
     items: model.itemCount,
     ratings: training.ratings,

@@ -38,6 +38,9 @@ export interface StagePlan {
   /** Device name, or 'host' for the calling thread. */
   readonly device: string;
   readonly kernel?: string;
+  /** Which of a GPU's kernels, and what it gathers factors as. */
+  readonly variant?: string;
+  readonly precision?: 'f32' | 'f16';
   /** The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section 4). */
   readonly partitions?: { readonly p: number; readonly q: number };
   readonly tasks?: number;

@@ -89,6 +89,11 @@ function requiredLimits(limits: GPUSupportedLimits): Record<string, number> {
   return Object.fromEntries(limitNames.map((name) => [name, limits[name]]));
 }
 
+/** Whether the adapter computes on the processor. */
+export function isSoftware({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean {
+  return isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${device} ${description}`);
+}
+
 interface ExtendedInfo extends GPUAdapterInfo {
   readonly subgroupMatrixConfigs?: readonly { readonly componentType: string; readonly resultComponentType: string; readonly M: number; readonly N: number; readonly K: number }[];
 }
@@ -102,12 +107,12 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
   const f16 = has('shader-f16');
   const subgroups = has('subgroups');
   const found: Record<GpuFeature, boolean> = { f16, subgroups, tensor: f16 && subgroups && subgroupSize === 32 && tensor && has('chromium-experimental-subgroup-matrix') };
-  const described = [info.device, info.description].filter((part) => part !== '');
+  const name = [info.device, info.description].find((part) => part !== '');
   return {
-    name: described[0] ?? 'unnamed adapter',
+    name: name ?? 'unnamed adapter',
     vendor: info.vendor,
     architecture: info.architecture,
-    software: info.isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(described.join(' ')),
+    software: isSoftware(info),
     features: (Object.keys(found) as GpuFeature[]).filter((feature) => found[feature] && !without.includes(feature)),
     subgroupSize,
     timestamps: has('timestamp-query'),

@@ -6,8 +6,8 @@ import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
 import type { AcquireOptions, GpuInfo } from './acquire.ts';
+import { vectorLayouts } from './layouts.ts';
 import { strideOf, STRIDE_STEP } from './resources.ts';
-import { vectorLayouts } from './store.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 
 export interface GpuDeviceOptions extends AcquireOptions {

@@ -1,4 +1,13 @@
 import type { GpuTaskHandler } from './handler.ts';
+import { predict } from './tasks/predict.ts';
+import { squaredError } from './tasks/squared-error.ts';
+import { topN } from './tasks/top-n.ts';
+import { weightedNorm } from './tasks/weighted-norm.ts';
 
 /** What a GPU device can run, by the names of operators/tasks.ts. */
-export const handlers: Readonly<Record<string, GpuTaskHandler>> = {};
+export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
+  'squared-error': squaredError,
+  'weighted-norm': weightedNorm,
+  predict,
+  'top-n': topN,
+};

@@ -1,11 +1,9 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './buffer-pool.ts';
 import type { Gpu } from './gpu.ts';
+import { vectorLayouts } from './layouts.ts';
 import { downloadRows, uploadRows } from './matrix-rows.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from './resources.ts';
-
-/** Layouts whose column `values` is one float32 buffer on the device. */
-export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
 
 /** What the store knows of one partition; the buffers are made when a task first names it. */
 interface Entry {

@@ -16,13 +16,17 @@ export interface AlsParams {
   readonly biases: boolean;
   /** Whether all factors are kept >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
+  /** What a GPU gathers factors as: float32, float16 with sums in float32, or whichever suits. A CPU computes in float32 and refuses `f16`. */
+  readonly precision: 'auto' | 'f32' | 'f16';
+  /** Name of the GPU kernel that solves the rows; without it the device chooses. */
+  readonly kernel?: string;
   /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
   readonly earlyStop?: number;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
 
-export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6, biases: false, nonnegative: false };
+export const alsDefaults: AlsParams = { rank: 10, maxIter: 10, regParam: 0.1, seed: 0, solver: 'auto', cgSteps: 6, biases: false, nonnegative: false, precision: 'auto' };
 
 export const MAXIMUM_RANK = 512;
 
@@ -36,6 +40,8 @@ export function checkAlsParams(given: Partial<AlsParams>): AlsParams {
   wholeNumber('cgSteps', params.cgSteps, 1, 1000);
   if (!(Number.isFinite(params.regParam) && params.regParam >= 0)) throw new UsageError(`regParam (λ) must be a number >= 0, got ${params.regParam}`);
   if (!['auto', 'cholesky', 'cg'].includes(params.solver)) throw new UsageError(`solver must be auto, cholesky or cg, got ${params.solver}`);
+  if (!['auto', 'f32', 'f16'].includes(params.precision)) throw new UsageError(`precision must be auto, f32 or f16, got ${String(params.precision)}`);
+  if (params.kernel !== undefined && (typeof params.kernel !== 'string' || params.kernel === '')) throw new UsageError(`kernel must be the name of a GPU kernel, got ${String(params.kernel)}`);
   for (const name of ['biases', 'nonnegative'] as const) {
     if (typeof params[name] !== 'boolean') throw new UsageError(`${name} must be true or false, got ${String(params[name])}`);
   }

@@ -1,96 +1,138 @@
 import type { JsonObject } from '../engine/json.ts';
-import type { Device } from '../engine/executor.ts';
+import { computeDevice, hostDevice } from '../engine/devices.ts';
+import type { Device, Executor, KernelChoice } from '../engine/executor.ts';
 import { formatBytes, formatCount } from '../engine/format.ts';
-import type { DevicePlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
+import type { DevicePlan, MemoryPlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
 import type { AlsParams } from './als-params.ts';
-import { alsDeviceBytes, blockBytes, factorBytes, factorStride, loadingBytes, requireDeviceFit } from './partition.ts';
+import type { AlsChoices, ChoiceProfile } from './kernel-choices.ts';
+import { alsDeviceBytes, blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
 import { taskCount } from './row-ranges.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** What the planner knows of the data. */
-export interface RatingsProfile {
-  /** m */
-  readonly users: number;
-  /** n */
-  readonly items: number;
-  /** Nz */
-  readonly ratings: number;
+export interface RatingsProfile extends ChoiceProfile {
   /** Pairs of the validation set, when there is one. */
   readonly testRatings?: number;
   /** The logical plan's steps, for the first stage: "parquet(ratings/) -> select-ratings". */
   readonly input?: string;
 }
 
-export function devicePlan(device: Device): DevicePlan {
-  const { name, kind, parallelism, capacityBytes, description } = device;
-  return { name, kind, parallelism, capacityBytes, description };
+export function devicePlan({ name, kind, parallelism, capacityBytes, description, bindingBytes, strideStep }: Device): DevicePlan {
+  const capacity = Number.isFinite(capacityBytes) ? capacityBytes : null;
+  const plan = { name, kind, parallelism, capacityBytes: capacity, description };
+  return kind === 'cpu' ? plan : { ...plan, bindingBytes, strideStep };
+}
+
+/** The devices of a run as `planAls` takes them. */
+export function planDevices(executor: Executor): { readonly device: DevicePlan; readonly host: DevicePlan | undefined } {
+  const [device, host] = [computeDevice(executor), hostDevice(executor)];
+  return { device: devicePlan(device), host: host === device ? undefined : devicePlan(host) };
+}
+
+/** What a plan for a GPU has beside the GPU. */
+export interface GpuSurroundings {
+  /** The CPU device, which sorts and draws the start. */
+  readonly host?: DevicePlan;
+  /** See chooseKernels; unknown while the data are. */
+  readonly choices?: AlsChoices;
 }
 
 /**
  * The physical plan of ALS: a pure function of profile, parameters and device. One device holds both sides, so
  * p = q = 1 (cuMF, section 4.2: model parallelism with a single part) and no exchange carries bytes: the threads share
- * one memory. Throws CapacityError when the factors don't fit, before anything is allocated.
+ * one memory, and a GPU has all to itself. Throws CapacityError when the factors don't fit, before anything is allocated.
  */
-export function planAls(profile: RatingsProfile, params: AlsParams, device: DevicePlan): PhysicalPlan {
+export function planAls(profile: RatingsProfile, params: AlsParams, device: DevicePlan, { host = device, choices }: GpuSurroundings = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
   const { maxIter } = params;
+  const { kind, strideStep: step = 8 } = device;
   const f = params.rank + (params.biases ? 1 : 0);
-  const solver = chooseSolver({ ...params, rank: f });
-  const deviceBytes = alsDeviceBytes(m, n, f, params.earlyStop !== undefined);
+  const solver = chooseSolver({ ...params, rank: f }, kind);
+  const memory = memoryPlan(profile, params, device, choices);
+  const { deviceBytes } = memory;
+  const matrix = (rows: number) => factorBytes(rows, f, step);
+  requireBindings({ [`the factors of ${formatCount(Math.max(m, n))} rows`]: matrix(Math.max(m, n)), [`${formatCount(nz)} ratings`]: 4 * nz }, device);
   requireDeviceFit(deviceBytes, device);
-  const tasks = taskCount(nz);
+  const tasks = taskCount(nz, kind);
   const chunks = Math.ceil(nz / 2 ** 20);
+  const onHost = { device: host.name, partitions: { p: 1, q: 1 } };
   const onDevice = { device: device.name, partitions: { p: 1, q: 1 } };
-  const halfIteration = (id: number, name: string, inputs: number[], solved: number, fixed: number): StagePlan => ({
+  const halfIteration = (id: number, name: string, inputs: number[], solved: number, fixed: number, choice: KernelChoice | undefined): StagePlan => ({
     id,
     name,
     inputs,
     ...onDevice,
-    kernel: `update ${solver.kernel}`,
+    kernel: ['update', choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
+    ...(choice === undefined ? {} : { variant: choice.variant, precision: choice.precision }),
     tasks,
     repeat: maxIter,
-    bytesRead: blockBytes(solved, nz) + factorBytes(fixed, f),
-    bytesWritten: factorBytes(solved, f),
+    bytesRead: blockBytes(solved, nz) + matrix(fixed),
+    bytesWritten: matrix(solved),
     flops: nz * f * (f + 1),
-    exchange: 'shared memory',
+    ...(kind === 'cpu' ? { exchange: 'shared memory' } : {}),
   });
   const stages: StagePlan[] = [
     { id: 0, name: 'read', inputs: [], device: 'host', kernel: profile.input ?? 'source', bytesWritten: 12 * nz },
-    { id: 1, name: 'index-ids', inputs: [0], device: device.name, kernel: 'number-keys', tasks: chunks, bytesRead: 12 * nz, bytesWritten: 12 * nz },
+    { id: 1, name: 'index-ids', inputs: [0], device: host.name, kernel: 'number-keys', tasks: chunks, bytesRead: 12 * nz, bytesWritten: 12 * nz },
     {
       id: 2,
       name: 'rating-blocks',
       inputs: [1],
-      ...onDevice,
+      ...onHost,
       kernel: 'counting sort, transpose',
       bytesRead: 12 * nz,
       bytesWritten: blockBytes(m, nz) + blockBytes(n, nz),
       reasons: [
         `q = 1: one block holds ${formatCount(nz)} <= 2,147,483,647 ratings`,
-        `p = 1: X (${formatBytes(factorBytes(m, f))}) and Θ (${formatBytes(factorBytes(n, f))}) fit the device together, ${formatBytes(deviceBytes)} with the version being written (eq. 8 without the f² terms: A is solved in place)`,
+        `p = 1: X (${formatBytes(matrix(m))}) and Θ (${formatBytes(matrix(n))}) fit the device together, ${formatBytes(deviceBytes)} with ${kind === 'gpu' ? 'R, Rᵀ, ' : ''}the version being written (eq. 8 without the f² terms: A is solved in place)`,
       ],
     },
-    { id: 3, name: 'initialize', inputs: [2], ...onDevice, kernel: 'initialize', tasks, bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
-    { ...halfIteration(4, 'update-items', [2, 3], n, m), reasons: [solver.reason] },
-    halfIteration(5, 'update-users', [2, 4], m, n),
+    { id: 3, name: 'initialize', inputs: [2], ...onHost, kernel: 'initialize', tasks: taskCount(nz), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
+    { ...halfIteration(4, 'update-items', [2, 3], n, m, choices?.items), reasons: [solver.reason, ...(choices ? [choices.items.reason] : [])] },
+    { ...halfIteration(5, 'update-users', [2, 4], m, n, choices?.users), ...(choices ? { reasons: [choices.users.reason] } : {}) },
     { id: 6, name: 'train-error', inputs: [2, 4, 5], ...onDevice, kernel: 'squared-error', tasks, repeat: maxIter, bytesRead: blockBytes(m, nz), flops: 2 * nz * f },
   ];
   if (testRatings !== undefined) {
-    stages.push({ id: 7, name: 'test-error', inputs: [4, 5], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings), repeat: maxIter, bytesRead: blockBytes(m, testRatings), flops: 2 * testRatings * f });
+    stages.push({ id: 7, name: 'test-error', inputs: [4, 5], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings, kind), repeat: maxIter, bytesRead: blockBytes(m, testRatings), flops: 2 * testRatings * f });
   }
   return {
     planVersion: 1,
     algorithm: 'als',
     problem: describeProblem(profile, params),
-    devices: [device],
+    devices: host === device ? [device] : [device, host],
     stages,
-    memory: { hostBytes: loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), deviceBytes },
+    memory,
     reasons: [
       ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
-      `${f} features are stored with a stride of ${factorStride(f)} floats (whole 256-bit groups; padding is 0)`,
-      `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
+      ...(kind === 'gpu' ? gpuReasons(profile, factorStride(f, step), f) : cpuReasons(factorStride(f, step), f, tasks)),
     ],
   };
+}
+
+function cpuReasons(stride: number, f: number, tasks: number): string[] {
+  return [
+    `${f} features are stored with a stride of ${stride} floats (whole 256-bit groups; padding is 0)`,
+    `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
+  ];
+}
+
+function gpuReasons({ users, items, ratings }: RatingsProfile, stride: number, f: number): string[] {
+  return [
+    `${f} features are stored with a stride of ${stride} floats (whole tiles of 16; padding is 0)`,
+    `the start is drawn on the CPU, the same bits as without a GPU; R and Rᵀ (${formatBytes(blockBytes(users, ratings) + blockBytes(items, ratings))}) go to the GPU once, with the first tasks`,
+    'a pass over the ratings is one task: a GPU shares the rows out itself',
+  ];
+}
+
+/** On a GPU the ratings are on the device too, and the host has the start and the result, or a copy of it on the way. */
+function memoryPlan({ users: m, items: n, ratings: nz, testRatings }: RatingsProfile, params: AlsParams, { kind, strideStep }: DevicePlan, choices?: AlsChoices): MemoryPlan {
+  const f = params.rank + (params.biases ? 1 : 0);
+  const test = testRatings === undefined ? 0 : blockBytes(m, testRatings);
+  const hostBytes = loadingBytes(nz) + test;
+  const factors = alsDeviceBytes(m, n, f, params.earlyStop !== undefined, strideStep);
+  if (kind === 'cpu') return { hostBytes, deviceBytes: factors };
+  const ratings = blockBytes(m, nz) + blockBytes(n, nz) + test;
+  return { hostBytes: hostBytes + 2 * 4 * f * (m + n), deviceBytes: factors + ratings + (choices ? choices.users.deviceBytes + choices.items.deviceBytes : 0) };
 }
 
 function describeProblem({ users, items, ratings, testRatings }: RatingsProfile, params: AlsParams): JsonObject {

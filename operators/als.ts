@@ -1,6 +1,6 @@
 import { computeDevice, hostDevice } from '../engine/devices.ts';
 import { DeviceLostError, DivergedError } from '../engine/errors.ts';
-import type { Device, KernelChoice } from '../engine/executor.ts';
+import type { Device } from '../engine/executor.ts';
 import { type KeyColumn, keyText } from '../engine/keys/key-column.ts';
 import { keyHashes } from '../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -11,6 +11,7 @@ import type { AlsParams } from './als-params.ts';
 import { type FactorVersion, FactorVersions } from './factor-versions.ts';
 import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
 import { HostCopy } from './host-copy.ts';
+import type { AlsChoices } from './kernel-choices.ts';
 import { placeBlock } from './place-block.ts';
 import type { RatingBlock } from './rating-block.ts';
 import type { RatingBlocks } from './rating-blocks.ts';
@@ -44,12 +45,6 @@ export interface AlsInput {
   readonly choices?: AlsChoices;
   /** Seconds between two copies of a GPU's factors to the host, at least; see HostCopy. */
   readonly copySeconds?: number;
-}
-
-/** By the side whose rows are solved. */
-export interface AlsChoices {
-  readonly users: KernelChoice;
-  readonly items: KernelChoice;
 }
 
 export interface AlsResult {

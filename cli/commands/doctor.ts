@@ -1,9 +1,9 @@
 import { CancelledError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from '../command.ts';
-import { backendName, explainProbe } from '../doctor/explain-probe.ts';
+import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
-import { type Adapter, probeWebGpu } from '../doctor/probe-webgpu.ts';
+import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../facts.ts';
 import { commonOptions } from '../options/output-options.ts';
 
@@ -35,7 +35,7 @@ function doctorText({ versions, os, cpu, memory, webAssembly }: Machine, adapter
     ['processor', `${cpu.model}, ${cpu.cores} cores${cpu.usable === cpu.cores ? '' : `, ${cpu.usable} of them for this process`}`],
     ['memory', `${formatBytes(memory.total)}, ${formatBytes(memory.free)} free${limit}`],
     ['WebAssembly', webAssembly === null ? 'no SIMD: the CPU kernels cannot run here; use Node 22.12 or newer on a processor with SSE4.1 or NEON' : kernels[webAssembly]],
-    ['WebGPU', adapter === null ? 'no adapter; this version trains on the CPU and needs none' : `${[adapter.name, adapter.vendor, adapter.architecture].filter((part) => part !== '').join(', ')}, by ${backendName(process.platform)}`],
+    ['WebGPU', adapter === null ? 'no adapter; the CPU is used, which needs none' : `${[adapter.name, adapter.vendor, adapter.architecture].filter((part) => part !== '').join(', ')}, by ${backendName(process.platform)}`],
     ['features', adapter && computing.map((name) => `${name} ${adapter.features.includes(name) ? 'yes' : 'no'}`).join(', ')],
     ['advice', advice],
   ]);

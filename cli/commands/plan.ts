@@ -65,14 +65,19 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/memory-budget.ts');
-  const { devicePlan, planAls } = await import('../../operators/als-plan.ts');
+  const { computeDevice } = await import('../../engine/devices.ts');
+  const { trainingDevice } = await import('../../api/training-device.ts');
+  const { planAls, planDevices } = await import('../../operators/als-plan.ts');
+  const { chooseKernels } = await import('../../operators/kernel-choices.ts');
   const { checkAlsParams } = await import('../../operators/als-params.ts');
-  const { rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse } = values;
-  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, earlyStop, targetRmse });
+  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
+  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
   await using session = await openSession(values);
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
-  const physical = planAls(profile, params, devicePlan(session.executor.devices[0]));
+  const { executor } = trainingDevice(session, params);
+  const { device, host } = planDevices(executor);
+  const physical = planAls(profile, params, device, { host, choices: await chooseKernels(computeDevice(executor), profile, params) });
   requireBudget(physical, session.memoryBudget);
   return physical;
 }

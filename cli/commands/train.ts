@@ -29,13 +29,14 @@ export const train = defineCommand({
     await using session = await openSession(values);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
-    const model = await als.fit(sets.train, { validation: sets.test, signal, onEvent });
+    const { saveWhatIsLeft } = await import('../save-what-is-left.ts');
+    const model = await saveWhatIsLeft(als.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({
       model,
       training: model.training,
-      device: session.executor.devices[0].kind,
+      adapter: session.device.adapter,
       modelDir,
       // Since the process started.
       totalSeconds: performance.now() / 1000,

@@ -5,10 +5,10 @@ import { UsageError } from '../../engine/errors.ts';
 import { choice, list, shown, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
-const devices = ['auto', 'cpu'] as const;
+const devices = ['auto', 'cpu', 'gpu'] as const;
 
 const device: Option<(typeof devices)[number]> = {
-  describe: 'where kernels run; this version trains on the CPU',
+  describe: 'where kernels run: a hardware GPU if there is one, the CPU, or any GPU',
   group: 'Machine:',
   choices: devices,
   defaultText: 'auto',
@@ -16,16 +16,26 @@ const device: Option<(typeof devices)[number]> = {
   read: (given, flag) => {
     const found = devices.find((name) => name === given);
     if (found !== undefined) return found;
-    if (typeof given === 'string' && /^gpu(:|$)/.test(given)) {
-      throw new UsageError(`${flag} ${given}: this version trains on the CPU only`, { advice: 'Leave --device out, or give auto or cpu' });
+    if (typeof given === 'string' && given.startsWith('gpu:')) {
+      throw new UsageError(`${flag} ${given}: this version uses one GPU at a time, the one that the system puts first`, { advice: 'Give --device gpu' });
     }
     throw new UsageError(`${flag} must be ${list(devices)}, got ${shown(given)}`);
   },
 };
 
+/** In bytes. */
+const deviceMemory: Option<number | undefined> = {
+  describe: "bound on the GPU's memory that is used, such as 8GiB",
+  group: 'Machine:',
+  defaultText: 'until the GPU refuses',
+  fallback: undefined,
+  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
+};
+
 /** Where and with how much the work is done. */
 export const machineOptions = {
   device,
+  deviceMemory,
   workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
 

@@ -17,7 +17,9 @@ export const trainingOptions = {
   solver: choice({ describe: 'exactly, by conjugate gradients, or whatever is faster', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
   cgSteps: wholeNumber({ describe: 'steps of conjugate gradients a row', group: 'Model:', least: 1, most: 1000, fallback: alsDefaults.cgSteps }),
   biases: toggle({ describe: 'learn the mean and a bias of each user and item beside the factors', group: 'Model:' }),
-  nonnegative: toggle({ describe: 'keep all factors at 0 or above (biases are free)', group: 'Model:' }),
+  nonnegative: toggle({ describe: 'keep all factors at 0 or above (biases are free); on the CPU', group: 'Model:' }),
+  precision: choice({ describe: 'of the factors that a GPU gathers; sums are float32', group: 'Model:', choices: ['auto', 'f32', 'f16'], fallback: alsDefaults.precision }),
+  kernel: text({ describe: "GPU kernel that solves the rows; without it the device's choice", group: 'Model:' }),
   coldStart: choice({ describe: 'what predictions of the model do with unknown users and items', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
   test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
   testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
@@ -53,6 +55,12 @@ export function checkTraining(values: TrainingValues, given: ReadonlySet<string>
   }
   if (given.has('cgSteps') && values.nonnegative) throw new UsageError('--cg-steps does nothing with --nonnegative', { advice: 'Leave one of them out' });
   if (given.has('cgSteps') && values.solver === 'cholesky') throw new UsageError('--cg-steps does nothing with --solver cholesky', { advice: 'Leave one of them out' });
+  if (values.device === 'cpu') {
+    if (values.precision === 'f16') throw new UsageError('--precision f16 cannot act with --device cpu, which computes in float32', { advice: 'Leave one of them out' });
+    if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
+    if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
+  }
+  if (values.nonnegative && values.device === 'gpu') throw new UsageError('--nonnegative cannot act with --device gpu: those factors are solved on the CPU only', { advice: 'Leave one of them out' });
   if (values.timestampCol !== undefined && values.onDuplicates !== 'last') {
     throw new UsageError('--timestamp-col acts only with --on-duplicates last', { advice: 'Leave one of them out' });
   }

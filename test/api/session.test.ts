@@ -12,7 +12,8 @@ async function* stream(): AsyncGenerator<RecordBatch> {
 
 describe('a session', () => {
   it.each([
-    [{ device: 'gpu' }, 'device must be auto or cpu, got gpu'],
+    [{ device: 'tpu' }, 'device must be auto, cpu or gpu, got tpu'],
+    [{ device: 'cpu', deviceMemory: '8GiB' }, 'deviceMemory cannot act with device cpu'],
     [{ workers: 0 }, 'workers must be a whole number from 1 to 256, got 0'],
     [{ memoryBudget: 'lots' }, 'memoryBudget must be a size such as 4GiB or 500MB, got lots'],
     [{ wrokers: 2 }, 'unknown session option wrokers'],

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { explainProbe } from '../../cli/doctor/explain-probe.ts';
+import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { tooOldNode } from '../../cli/node-version.ts';
 import { nearest } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
@@ -146,7 +146,7 @@ describe('a missing adapter', () => {
     [{ failure: 'error', ending: 'exit code 1', messages: 'Error: libfoo.so: cannot open shared object file' }, /does not load here: Error: libfoo/],
   ] as const)('is explained in words: %j', (outcome, pattern) => {
     expect(explainProbe(outcome, 'linux')).toMatch(pattern);
-    expect(explainProbe(outcome, 'linux')).toMatch(/^nothing to do: this version trains on the CPU; for later GPU use: /);
+    expect(explainProbe(outcome, 'linux')).toMatch(/^nothing to do for the CPU, which is used here; for a GPU: /);
   });
 
   it('is no matter where there is one that computes', () => {

@@ -20,7 +20,7 @@ describe.concurrent('train', () => {
     expect(report.testRmse).toBe(report.iterations[1].testRmse);
     expect(Object.keys(report.seconds)).toEqual(['load', 'train', 'total']);
     expect(report.peakRssBytes).toBeGreaterThan(2 ** 20);
-    expect(stderr).toMatch(/^read: started/);
+    expect(stderr).toMatch(/^CPU: \d+ threads?, WebAssembly .*\nread: started/);
     expect(stderr).toMatch(/\niteration 2\/2: .*loss .*train RMSE .*test RMSE/);
     expect(stderr).toMatch(/\ntrain: finished, 2 iterations/);
     expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ rank: 4 });

@@ -4,21 +4,25 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const folders = ['cli', 'api', 'connectors', 'operators', 'engine', 'cpu'] as const;
+const folders = ['cli', 'api', 'connectors', 'operators', 'engine', 'cpu', 'gpu'] as const;
 
 /** What each folder may import from, itself aside. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
-  cli: ['index.ts', 'api', 'connectors', 'operators', 'engine', 'cpu'],
-  api: ['connectors', 'operators', 'engine', 'cpu'],
+  cli: ['index.ts', 'api', 'connectors', 'operators', 'engine', 'cpu', 'gpu'],
+  api: ['connectors', 'operators', 'engine', 'cpu', 'gpu'],
   connectors: ['engine'],
   operators: ['engine'],
   cpu: ['engine'],
+  gpu: ['engine'],
   engine: [],
 };
 
 /** The devices know the tasks of factorization by their types only. */
-const typeOnly = [{ from: ['cpu'], to: 'operators/tasks.ts' }];
+const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
+
+/** What a GPU's kernels are checked against: their twins on the CPU. */
+const checked = { from: 'gpu/checks/', to: 'cpu/reference/' };
 
 interface Import {
   readonly file: string;
@@ -51,14 +55,15 @@ describe('imports', () => {
       const [from, to] = [folderOf(file), folderOf(target)];
       if (!(folders as readonly string[]).includes(to) && to !== 'index.ts') return false;
       if (from === to || allowed[from].includes(to)) return false;
+      if (file.startsWith(checked.from) && target.startsWith(checked.to)) return false;
       return !(typesOnly && typeOnly.some((rule) => rule.from.includes(from) && rule.to === target));
     });
     expect(wrong).toEqual([]);
   });
 
   it('of operators and kernels name no module of Node', () => {
-    const hosts = ['cpu/worker.ts', 'cpu/device.ts'];
-    const wrong = imports.filter(({ file, target }) => ['operators', 'cpu'].includes(folderOf(file)) && target.startsWith('node:') && !hosts.includes(file));
+    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'gpu/worker.ts', 'gpu/device.ts'].includes(file) || file.startsWith('gpu/probe/');
+    const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !isHost(file));
     expect(wrong).toEqual([]);
   });
 

@@ -22,8 +22,11 @@ export interface ProbeOutcome {
 
 const TIMEOUT_MILLISECONDS = 20_000;
 
-/** Looks for a WebGPU adapter in a child process, for at most 20 seconds. Never throws. */
-export function probeWebGpu(signal: AbortSignal): Promise<ProbeOutcome> {
+/**
+ * Looks for a WebGPU adapter that gives a device, in a child process, for at most 20 seconds: a driver that crashes or hangs
+ * takes nobody along. Never throws.
+ */
+export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   const file = fileURLToPath(workerFile(import.meta.url, './webgpu-probe'));
   return new Promise((resolve) => {
     execFile(process.execPath, [file], { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true }, (error, stdout, stderr) => {

@@ -1,12 +1,13 @@
 import type { ProbeOutcome } from './probe-webgpu.ts';
 
-/** Why there is no adapter and what a GPU would need, in words; undefined when there is one that computes. */
+/** Why there is no adapter and what a GPU would need, in words, for somebody who may not want one; undefined when there is one that computes. */
 export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   const finding = findingOf(outcome, platform);
-  return finding && `nothing to do: this version trains on the CPU; for later GPU use: ${finding}`;
+  return finding && `nothing to do for the CPU, which is used here; for a GPU: ${finding}`;
 }
 
-function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
+/** The finding alone. */
+export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   if (adapter !== undefined) {
     return adapter.isFallback ? `This adapter computes on the processor and is slow. ${install(platform, messages)}` : undefined;
   }

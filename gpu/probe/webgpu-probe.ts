@@ -2,6 +2,8 @@
  * Asks WebGPU for an adapter and prints what came as one line of JSON. Runs as a process of its own: a driver that
  * crashes or hangs takes nobody along.
  */
+import { isSoftware } from '../acquire.ts';
+
 interface ProbeReport {
   readonly adapter: { readonly name: string; readonly vendor: string; readonly architecture: string; readonly isFallback: boolean; readonly features: readonly string[] } | null;
 }
@@ -15,10 +17,10 @@ async function probe(): Promise<ProbeReport> {
   alive.push(gpu);
   const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
   if (adapter === null) return { adapter: null };
-  alive.push(adapter);
-  const { device, description, vendor, architecture, isFallbackAdapter } = adapter.info;
+  alive.push(adapter, await adapter.requestDevice());
+  const { device, description, vendor, architecture } = adapter.info;
   const name = [device, description].filter((part) => part !== '').join(', ') || 'unnamed';
-  return { adapter: { name, vendor, architecture, isFallback: isFallbackAdapter, features: [...adapter.features].sort() } };
+  return { adapter: { name, vendor, architecture, isFallback: isSoftware(adapter.info), features: [...adapter.features].sort() } };
 }
 
 const report = await probe();
