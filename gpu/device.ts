@@ -1,3 +1,4 @@
+import { collectGarbage } from '../engine/collect-garbage.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
@@ -14,6 +15,9 @@ export interface GpuDeviceOptions extends AcquireOptions {
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
 }
+
+/** Shared memory that may wait for its collection. */
+const COLLECT_BYTES = 256 << 20;
 
 interface Stored {
   /** Of a partition that was put, or that a task gave. */
@@ -44,6 +48,9 @@ export class GpuDevice implements Device {
   readonly #untold = new Map<string, number>();
   #told = 0;
   #usedBytes = 0;
+  #collectable = 0;
+  /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
+  #collection = 0;
   #lost: DeviceLostError | undefined;
   #closing = false;
 
@@ -61,7 +68,7 @@ export class GpuDevice implements Device {
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { atomics: 'disabled', crashed });
     try {
-      const request: GpuRequest = { changes: [], command: { type: 'open', options } };
+      const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
       const { outcome } = await pool.run(() => request);
       device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, memoryBytes);
       return device;
@@ -116,6 +123,7 @@ export class GpuDevice implements Device {
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.name}`);
+    if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
     return fetched;
   }
 
@@ -125,15 +133,25 @@ export class GpuDevice implements Device {
     if (stored === undefined) return;
     this.#forget(key, stored);
     this.#note(key, { release: key });
+    if (stored.host !== undefined) this.#collect(partitionBytes(stored.host));
+  }
+
+  /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
+  #collect(bytes: number): void {
+    this.#collectable += bytes;
+    if (this.#collectable < COLLECT_BYTES) return;
+    this.#collectable = 0;
+    this.#collection++;
+    collectGarbage();
   }
 
   async trim(): Promise<void> {
     if (this.#lost === undefined && !this.#closing) await this.#request({ type: 'trim' });
   }
 
-  /** Ends the GPU as a driver's crash would: what a test needs to see what becomes of a run. */
-  async lose(): Promise<void> {
-    await this.#request({ type: 'lose' });
+  /** Ends the GPU, or its thread, as a crash would: what a test needs to see what becomes of a run. */
+  async lose(what: 'device' | 'thread' = 'device'): Promise<void> {
+    await this.#request({ type: 'lose', what });
   }
 
   async close(): Promise<void> {
@@ -150,7 +168,7 @@ export class GpuDevice implements Device {
     const until = this.#told + this.#changes.length;
     try {
       if (this.#lost !== undefined) throw this.#lost;
-      return await this.#pool.run((): GpuRequest => ({ changes: this.#tell(until), command }), signal);
+      return await this.#pool.run((): GpuRequest => ({ changes: this.#tell(until), command, collection: this.#collection }), signal);
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;
       throw error;

@@ -25,13 +25,15 @@ export type GpuCommand =
   /** Gives the partition as `fetched`. */
   | { readonly type: 'fetch'; readonly key: string }
   | { readonly type: 'trim' }
-  /** Ends the device as a driver's crash would: for tests. */
-  | { readonly type: 'lose' }
+  /** Ends the device, or the thread, as a crash would: for tests. */
+  | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
   | { readonly type: 'close' };
 
 export interface GpuRequest {
   readonly changes: readonly StoreChange[];
   readonly command: GpuCommand;
+  /** Where it is a new number, there is garbage to be collected. */
+  readonly collection: number;
 }
 
 type TaskCommand = Extract<GpuCommand, { readonly type: 'task' }>;
@@ -39,10 +41,15 @@ type TaskCommand = Extract<GpuCommand, { readonly type: 'task' }>;
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
 const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as { readonly flags: Int32Array };
 
+let collection = 0;
 let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
 
 export default async function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
   const start = performance.now();
+  if (request.collection !== collection) {
+    collection = request.collection;
+    collectGarbage();
+  }
   try {
     const outcome = await execute(request, slot);
     return { outcome, milliseconds: performance.now() - start };
@@ -81,6 +88,7 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
       collectGarbage();
       return { rows: 0 };
     case 'lose':
+      if (command.what === 'thread') process.exit(1);
       gpu.device.destroy();
       await gpu.device.lost;
       return { rows: 0 };

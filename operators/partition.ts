@@ -47,10 +47,10 @@ export function requireDeviceFit(bytes: number, { name, kind, capacityBytes }: D
 }
 
 /** Throws CapacityError with both figures when one of the buffers is larger than the device binds. */
-export function requireBindings(buffers: Readonly<Record<string, number>>, { description, bindingBytes = Number.POSITIVE_INFINITY }: DevicePlan): void {
+export function requireBindings(buffers: Readonly<Record<string, number>>, { name, bindingBytes = Number.POSITIVE_INFINITY }: DevicePlan): void {
   for (const [what, bytes] of Object.entries(buffers)) {
     if (bytes <= bindingBytes) continue;
-    throw new CapacityError(`${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but ${description} binds at most ${formatBytes(bindingBytes)} (${bindingBytes} bytes)`, {
+    throw new CapacityError(`${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but device ${name} binds at most ${formatBytes(bindingBytes)} (${bindingBytes} bytes)`, {
       phase: 'plan',
       advice: 'Use device cpu, a smaller rank, or a part of the ratings',
     });

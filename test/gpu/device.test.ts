@@ -1,0 +1,142 @@
+/** What a GPU's device promises beyond the tasks that every device runs (test/engine/device-tasks.test.ts). */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../../engine/errors.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import type { Task } from '../../engine/task.ts';
+import { GpuDevice } from '../../gpu/device.ts';
+import { noGpu } from '../support/open-gpu.ts';
+
+const ref = (name: string, version = 0) => ({ name, partition: 0, version });
+
+function factors(rows: number, columns: number): Partition {
+  const values = sharedArray(Float32Array, rows * columns);
+  for (let i = 0; i < values.length; i++) values[i] = Math.sin(i);
+  return { layout: 'factors', rows, columns: { values } };
+}
+
+const block: Partition = { layout: 'rating-block', rows: 2, columns: { offsets: Int32Array.of(0, 2, 3), indices: Uint32Array.of(0, 2, 1), values: Float32Array.of(1, 2, 3) } };
+
+function norm(name: string, version = 0): Task {
+  return { kernel: 'weighted-norm', inputs: { block: ref('block'), factors: ref(name, version) }, outputs: {}, params: { from: 0, to: 2, rank: 5 } };
+}
+
+describe.skipIf(noGpu)('a GPU device', () => {
+  let device: GpuDevice;
+  beforeAll(async () => {
+    device = await GpuDevice.open({ robust: true });
+    device.put(ref('block'), block);
+  });
+  afterAll(() => device?.close());
+
+  it('says what it is', () => {
+    expect(device).toMatchObject({ name: 'gpu', kind: 'gpu', parallelism: 1, strideStep: 16, capacityBytes: Number.POSITIVE_INFINITY, bindingBytes: 2 ** 30, info: { software: true } });
+    expect(device.description).toMatch(/swiftshader.*; subgroups, computes on the processor/);
+  });
+
+  it('counts the bytes that really go up and down, and sends nothing twice', async () => {
+    device.put(ref('a'), factors(2, 5));
+    const first = await device.run(norm('a'));
+    // Row pointers, indices and values; two rows of 16.
+    expect(first.metrics).toMatchObject({ rows: 2, bytesUp: 4 * (3 + 3 + 3 + 2 * 16) });
+    const again = await device.run(norm('a'));
+    expect(again.metrics.bytesUp).toBe(0);
+    expect(again.values).toEqual(first.values);
+    device.release(ref('a'));
+  });
+
+  it('gives what was put under the same name anew', async () => {
+    const [small, large] = [factors(2, 5), factors(2, 5)];
+    (large.columns.values as Float32Array).fill(1);
+    device.put(ref('twice'), small);
+    const before = (await device.run(norm('twice'))).values.sum as number;
+    device.put(ref('twice'), large);
+    expect((await device.run(norm('twice'))).values.sum).toBeCloseTo(2 * 5 + 5, 5);
+    expect(before).not.toBeCloseTo(15, 1);
+    device.release(ref('twice'));
+  });
+
+  it('zeroes what it allocates, the memory of a released matrix too', async () => {
+    for (let version = 0; version < 3; version++) {
+      device.put(ref('full', version), factors(64, 16));
+      await device.run({ ...norm('full', version), params: { from: 0, to: 2, rank: 16 } });
+      device.release(ref('full', version));
+      device.allocate(ref('empty', version), { rows: 64, columns: 16, stride: 16 });
+      expect((await device.fetch(ref('empty', version))).columns.values).toEqual(new Float32Array(1024));
+      device.release(ref('empty', version));
+    }
+    await device.trim();
+  });
+
+  it('takes arrays that are not shared, such as parts of larger ones', async () => {
+    const values = new Float32Array(1000).subarray(10, 20).fill(2);
+    device.put(ref('part'), { layout: 'factors', rows: 2, columns: { values } });
+    expect((await device.run(norm('part'))).values.sum).toBeCloseTo(2 * 20 + 20, 4);
+    device.release(ref('part'));
+  });
+
+  it('refuses a buffer beyond what the adapter binds, with both figures and before anything is allocated', () => {
+    const large = () => device.allocate(ref('large'), { rows: 2 ** 25, columns: 7, stride: 16 });
+    expect(large).toThrow(CapacityError);
+    expect(large).toThrow(/2\.0 GiB \(2147483648 bytes\) in one buffer.*at most 1\.0 GiB \(1073741824 bytes\)/);
+  });
+
+  it('keeps within the memory it is given', async () => {
+    const bounded = await GpuDevice.open({ robust: true, memoryBytes: 3000 });
+    try {
+      const shape = { rows: 16, columns: 16, stride: 16 };
+      bounded.allocate(ref('one'), shape);
+      bounded.allocate(ref('two'), shape);
+      expect(() => bounded.allocate(ref('three'), shape)).toThrow(/need 1024 bytes, have 952/);
+      bounded.release(ref('one'));
+      bounded.allocate(ref('three'), shape);
+    } finally {
+      await bounded.close();
+    }
+  });
+
+  it('cancels', async () => {
+    device.put(ref('a'), factors(2, 5));
+    await expect(device.run(norm('a'), AbortSignal.abort())).rejects.toBeInstanceOf(CancelledError);
+    const controller = new AbortController();
+    const running = device.run(norm('a'), controller.signal);
+    controller.abort();
+    await expect(running).rejects.toBeInstanceOf(CancelledError);
+    // What a cancelled task would have told the GPU, the next one does.
+    expect((await device.run(norm('a'))).metrics.rows).toBe(2);
+    device.release(ref('a'));
+  });
+});
+
+describe.skipIf(noGpu)('a GPU that goes away', () => {
+  it.each([
+    ['device', /the GPU swiftshader\S* was lost during .* \(destroyed: .*\)/],
+    ['thread', /the thread of the GPU swiftshader\S* ended \(worker exited with code: 1\)/],
+  ] as const)('by its %s ends every task with DeviceLostError, and closes all the same', async (what, message) => {
+    const device = await GpuDevice.open({ robust: true });
+    device.put(ref('block'), block);
+    device.put(ref('a'), factors(2, 5));
+    const lost = device.lose(what).catch((error: unknown) => error);
+    const running = device.run(norm('a')).catch((error: unknown) => error);
+    await lost;
+    expect(await running).toBeInstanceOf(DeviceLostError);
+    await expect(device.run(norm('a'))).rejects.toThrow(message);
+    await expect(device.fetch(ref('a'))).resolves.toMatchObject({ rows: 2 });
+    device.release(ref('a'));
+    await device.trim();
+    await device.close();
+  });
+});
+
+describe.skipIf(noGpu)('without an adapter', () => {
+  it('a GPU is refused with what to do', async () => {
+    const driver = process.env.VK_DRIVER_FILES;
+    process.env.VK_DRIVER_FILES = '/dev/null';
+    try {
+      const opening = GpuDevice.open();
+      await expect(opening).rejects.toBeInstanceOf(UsageError);
+      await expect(opening).rejects.toThrow(/no GPU: WebGPU found no adapter on this machine\. Install the driver/);
+    } finally {
+      process.env.VK_DRIVER_FILES = driver;
+    }
+  });
+});
