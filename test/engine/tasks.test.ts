@@ -6,7 +6,9 @@ import { RunMetrics } from '../../engine/metrics.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { runStage } from '../../engine/run-stage.ts';
 import type { Task } from '../../engine/task.ts';
+import { GpuDevice } from '../../gpu/device.ts';
 import { ALS, Session } from '../../index.ts';
+import { noGpu } from '../support/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 200, 300)];
@@ -36,6 +38,42 @@ describe('tasks', () => {
   });
 });
 
+const unknown: Task = { kernel: 'no-such', inputs: {}, outputs: {}, params: {} };
+
+describe.each([
+  { kind: 'cpu', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
+  { kind: 'gpu', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+])('a $kind device', ({ kind, open, skip }) => {
+  let device: Device;
+  beforeAll(async () => {
+    if (skip === undefined) device = await open();
+  });
+  afterAll(() => device?.close());
+
+  it.skipIf(skip)('names a task that it cannot do, and an input that it lacks', async () => {
+    await expect(device.run(unknown)).rejects.toThrow(`no ${kind.toUpperCase()} handler is registered for the task no-such`);
+    const lacking: Task = { ...unknown, inputs: { block: { name: 'x', partition: 2, version: 7 } } };
+    await expect(device.run(lacking)).rejects.toThrow(`input block (x/2@7) is not on device ${kind}`);
+  });
+
+  it.skipIf(skip)('gives a matrix back without its padding, and its memory when released', async () => {
+    const values = sharedArray(Float32Array, 6);
+    values.set([1, 2, 3, 4, 5, 6]);
+    for (let version = 0; version < 80; version++) {
+      const ref = { name: 'matrix', partition: 0, version };
+      device.put(ref, { layout: 'factors', rows: 2, columns: { values } });
+      expect((await device.fetch(ref)).columns.values).toEqual(values);
+      const large = { ...ref, partition: 1 };
+      device.allocate(large, { rows: kind === 'cpu' ? 1_000_000 : 1000, columns: 9, stride: 16 });
+      if (version % 40 === 0) expect((await device.fetch(large)).columns.values.every((value) => value === 0)).toBe(true);
+      device.release(ref);
+      device.release(large);
+    }
+    await expect(device.fetch({ name: 'matrix', partition: 0, version: 3 })).rejects.toThrow('not on device');
+    await device.trim();
+  });
+});
+
 describe('a CPU device', () => {
   let device: CpuDevice;
   beforeAll(() => {
@@ -44,27 +82,6 @@ describe('a CPU device', () => {
   afterAll(() => device.close());
 
   const context = () => ({ signal: new AbortController().signal, executor: { devices: [device], close: async () => {} }, events: () => {}, metrics: new RunMetrics() });
-  const unknown: Task = { kernel: 'no-such', inputs: {}, outputs: {}, params: {} };
-
-  it('names a task that it cannot do, and an input that it lacks', async () => {
-    await expect(device.run(unknown)).rejects.toThrow('no CPU handler is registered for the task no-such');
-    const lacking: Task = { ...unknown, inputs: { block: { name: 'x', partition: 2, version: 7 } } };
-    await expect(device.run(lacking)).rejects.toThrow('input block (x/2@7) is not on device cpu');
-  });
-
-  it('gives a matrix back without its padding, and its memory when released', async () => {
-    const values = sharedArray(Float32Array, 6);
-    values.set([1, 2, 3, 4, 5, 6]);
-    for (let version = 0; version < 80; version++) {
-      const ref = { name: 'matrix', partition: 0, version };
-      device.put(ref, { layout: 'factors', rows: 2, columns: { values } });
-      expect((await device.fetch(ref)).columns.values).toEqual(values);
-      device.allocate({ ...ref, partition: 1 }, { rows: 1_000_000, columns: 16, stride: 16 });
-      device.release(ref);
-      device.release({ ...ref, partition: 1 });
-    }
-    await expect(device.fetch({ name: 'matrix', partition: 0, version: 3 })).rejects.toThrow('not on device');
-  });
 
   it('refuses a matrix beyond its memory with the bytes it needs and has', () => {
     expect(() => device.allocate({ name: 'big', partition: 0, version: 0 }, { rows: 20_000_000, columns: 64, stride: 64 })).toThrow(/need 5120000000 bytes, have \d+/);

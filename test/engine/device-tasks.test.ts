@@ -1,0 +1,125 @@
+/** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks.ts. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CpuDevice } from '../../cpu/device.ts';
+import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
+import { topN } from '../../cpu/reference/top-n.ts';
+import type { Device } from '../../engine/executor.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { CounterRandom } from '../../engine/random.ts';
+import { GpuDevice } from '../../gpu/device.ts';
+import type { Task } from '../../engine/task.ts';
+import { ratingBlock } from '../cpu/scope.ts';
+import { noGpu } from '../support/open-gpu.ts';
+
+const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
+const COLUMNS = 120;
+const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
+
+function matrix(rows: number, rank: number, seed: number): Partition {
+  const values = sharedArray(Float32Array, rows * rank);
+  const random = new CounterRandom(seed);
+  for (let i = 0; i < values.length; i++) values[i] = (2 * random.uniform(i) - 1) / Math.sqrt(rank);
+  return { layout: 'factors', rows, columns: { values } };
+}
+
+function vector(layout: string, length: number, seed: number): Partition {
+  const values = sharedArray(Float32Array, length);
+  const random = new CounterRandom(seed);
+  for (let i = 0; i < length; i++) values[i] = random.uniform(i) - 0.5;
+  return { layout, rows: length, columns: { values } };
+}
+
+describe.each([
+  { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
+  { kind: 'GPU', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+])('a $kind device', ({ open, skip }) => {
+  let device: Device;
+  beforeAll(async () => {
+    if (skip === undefined) device = await open();
+  });
+  afterAll(() => device?.close());
+
+  /** Runs a task on partitions that are there for it alone; `given` are put, `read` are fetched. */
+  async function run<Name extends string>(kernel: string, params: Task['params'], given: Readonly<Record<string, Partition>>, read: readonly Name[] = []) {
+    const inputs = Object.fromEntries(Object.keys(given).map((name) => [name, ref(name)]));
+    const outputs = Object.fromEntries(read.map((name) => [name, ref(name)]));
+    for (const [name, partition] of Object.entries(given)) device.put(ref(name), partition);
+    const { values, metrics } = await device.run({ kernel, params, inputs, outputs });
+    const fetched = Object.fromEntries(await Promise.all(read.map(async (name) => [name, (await device.fetch(ref(name))).columns])));
+    for (const name of [...Object.keys(given), ...read]) device.release(ref(name));
+    return { values, metrics, fetched: fetched as Record<Name, Partition['columns']> };
+  }
+
+  it.skipIf(skip).each([1, 8, 10, 40])('sums errors and norms over rows, rank %i', async (rank) => {
+    const [x, theta] = [matrix(lengths.length, rank, 1), matrix(COLUMNS, rank, 2)];
+    const block = ratingBlock(lengths, COLUMNS, 3);
+    const arrays = block.columns as unknown as Block;
+    const [rowValues, columnValues] = [x.columns.values as Float32Array, theta.columns.values as Float32Array];
+    for (const [from, to] of [[0, lengths.length], [3, 7], [8, 9], [0, 0]]) {
+      const { values } = await run('squared-error', { from, to, rank }, { block, rowFactors: x, columnFactors: theta });
+      const twin = errors(rowValues, columnValues, rank, arrays, from, to);
+      expect(values.count).toBe(twin.count);
+      expect(Math.abs((values.squared as number) - twin.squared)).toBeLessThanOrEqual(1e-5 * twin.squared);
+      expect(Math.abs((values.absolute as number) - twin.absolute)).toBeLessThanOrEqual(1e-5 * twin.absolute);
+      const norm = (await run('weighted-norm', { from, to, rank }, { block, factors: x })).values.sum as number;
+      const expected = weightedNorm(rowValues, rank, arrays.offsets, from, to);
+      expect(Math.abs(norm - expected)).toBeLessThanOrEqual(1e-5 * expected);
+    }
+  });
+
+  it.skipIf(skip)('sums errors with biases, without the product of the features that are 1', async () => {
+    const rank = 9;
+    const [x, theta] = [matrix(lengths.length, rank, 1), matrix(COLUMNS, rank, 2)];
+    for (const { columns } of [x, theta]) for (let at = rank - 1; at < columns.values.length; at += rank) columns.values[at] = 1;
+    const [rowBias, columnBias] = [vector('bias', lengths.length, 5), vector('bias', COLUMNS, 6)];
+    const block = ratingBlock(lengths, COLUMNS, 3);
+    const { offsets, indices, values: ratings } = block.columns as unknown as Block;
+    let squared = 0;
+    for (let row = 0; row < lengths.length; row++) {
+      for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+        const product = predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, indices[k], rank) - 1;
+        squared += (ratings[k] - (0.25 + (rowBias.columns.values[row] as number) + (columnBias.columns.values[indices[k]] as number) + product)) ** 2;
+      }
+    }
+    const { values } = await run('squared-error', { from: 0, to: lengths.length, rank, mean: 0.25 }, { block, rowFactors: x, columnFactors: theta, rowBias, columnBias });
+    expect(Math.abs((values.squared as number) - squared)).toBeLessThanOrEqual(1e-5 * squared);
+  });
+
+  it.skipIf(skip).each([1, 10, 40])('predicts pairs, rank %i', async (rank) => {
+    const [x, theta] = [matrix(40, rank, 1), matrix(30, rank, 2)];
+    for (const count of [0, 1, 1000]) {
+      const rows = Uint32Array.from({ length: count }, (_, k) => (k * 7) % 40);
+      const columns = Uint32Array.from({ length: count }, (_, k) => (k * 11) % 30);
+      const pairs = { layout: 'pairs', rows: count, columns: { rows, columns } };
+      const { fetched, metrics } = await run('predict', { rank }, { pairs, rowFactors: x, columnFactors: theta }, ['predictions']);
+      const { values } = fetched.predictions;
+      expect([metrics.rows, values.length]).toEqual([count, count]);
+      for (let k = 0; k < count; k += 37) {
+        const twin = predictPair(x.columns.values as Float32Array, rows[k], theta.columns.values as Float32Array, columns[k], rank);
+        expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
+      }
+    }
+  });
+
+  it.skipIf(skip).each([[1, 3, true], [10, 17, true], [130, 8, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column', async (n, rank, excluding) => {
+    const rows = 12;
+    const [x, theta] = [matrix(rows, rank, 7), matrix(COLUMNS, rank, 8)];
+    // Small whole numbers: products are exact and ties are common.
+    for (const { columns } of [x, theta]) for (let i = 0; i < columns.values.length; i++) columns.values[i] = Math.round((columns.values[i] as number) * Math.sqrt(rank) * 2);
+    const whole = ratingBlock(Array.from({ length: rows }, (_, row) => (row * 5) % 40), COLUMNS, 9);
+    const { offsets, indices } = whole.columns as unknown as Block;
+    // The values of what is excluded need not be there.
+    const exclude = { ...whole, columns: { ...whole.columns, values: sharedArray(Float32Array, 0) } };
+    const [from, to] = [2, rows];
+    const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}) }, ['top']);
+    const { items, scores } = fetched.top;
+    for (let row = from; row < to; row++) {
+      const all = Array.from({ length: COLUMNS }, (_, column) => predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, column, rank));
+      const expected = topN(all, n, new Set(excluding ? indices.subarray(offsets[row], offsets[row + 1]) : []));
+      const missing = Array.from<number>({ length: n - expected.length });
+      const at = (row - from) * n;
+      expect([...items.subarray(at, at + n)]).toEqual([...expected, ...missing.fill(0xffff_ffff)]);
+      expect([...scores.subarray(at, at + n)]).toEqual([...expected.map((column) => all[column]), ...missing.fill(Number.NaN)]);
+    }
+  });
+});

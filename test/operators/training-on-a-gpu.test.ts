@@ -1,0 +1,120 @@
+/** What training does with a device beside the CPU, whichever it is. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { computeDevice, hostDevice } from '../../engine/devices.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/executor.ts';
+import type { Task } from '../../engine/task.ts';
+import { ALS, type AlsOptions, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { secondDevice } from '../support/second-device.ts';
+
+const rows = randomRatings(51, 300, 200, 9000);
+const test = randomRatings(52, 300, 200, 500);
+const options: AlsOptions = { rank: 9, maxIter: 4, seed: 3, solver: 'cholesky' };
+
+async function openWith(device: Device | undefined): Promise<Session> {
+  const session = await Session.create({ device: 'cpu', workers: 2 });
+  if (device !== undefined) (session.executor.devices as Device[]).push(device);
+  return session;
+}
+
+async function fit(session: Session, parameters = options, onEvent?: (event: ProgressEvent) => void): Promise<Model> {
+  return new ALS(parameters).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(test)), onEvent });
+}
+
+async function rowsOf(dataset: Dataset): Promise<string[]> {
+  const rows: string[] = [];
+  for await (const batch of dataset) rows.push(...batch.toArray().map(String));
+  return rows;
+}
+
+const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
+
+describe('training on a second device', () => {
+  it.each([{}, { biases: true }, { earlyStop: 1 }] as AlsOptions[])('starts from the same bits and gives what the CPU gives, %j', async (more) => {
+    await using plain = await openWith(undefined);
+    await using both = await openWith(secondDevice());
+    const [expected, got] = [await fit(plain, { ...options, ...more }), await fit(both, { ...options, ...more })];
+    expect(factorsOf(got)).toEqual(factorsOf(expected));
+    expect(got.training?.plan.devices.map(({ kind }) => kind)).toEqual(['gpu', 'cpu']);
+  });
+
+  it('gives it passes as wholes, with the kernel that it chose for the side, and leaves nothing there', async () => {
+    const device = secondDevice();
+    await using session = await openWith(device);
+    const model = await fit(session, { ...options, maxIter: 1 });
+    const of = (kernel: string) => device.ran.filter((task) => task.kernel === kernel);
+    expect(of('update').map(({ params }) => params.variant)).toEqual([`for-${model.itemCount}-rows`, `for-${model.userCount}-rows`]);
+    expect(of('update')[0].params).toMatchObject({ from: 0, to: model.itemCount, precision: 'f32', cgBelow: 0 });
+    expect(of('squared-error')).toHaveLength(2);
+    expect(of('initialize')).toHaveLength(0);
+    const stages = model.training?.plan.stages ?? [];
+    expect(stages.find(({ name }) => name === 'update-users')).toMatchObject({ device: 'gpu', kernel: `update for-${model.userCount}-rows cholesky`, tasks: 1, reasons: [expect.stringMatching(/^of \d+ ratings/)] });
+    expect(stages.find(({ name }) => name === 'initialize')).toMatchObject({ device: 'cpu' });
+    expect(model.metadata.plan).toMatchObject({ stages: expect.arrayContaining([expect.objectContaining({ name: 'update-items', variant: `for-${model.itemCount}-rows`, precision: 'f32' })]) });
+    for (const { inputs } of device.ran) for (const ref of Object.values(inputs)) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+  });
+
+  it('says which device it is, and takes the CPU for what a GPU cannot do', async () => {
+    await using session = await openWith(secondDevice());
+    const notes: string[] = [];
+    await fit(session, { rank: 2, maxIter: 1, nonnegative: true }, (event) => void (event.type === 'note' && notes.push(event.text)));
+    expect(notes[0]).toMatch(/^CPU: 2 threads, WebAssembly \S+ \(nonnegative factors are solved on the CPU only\)$/);
+    expect(computeDevice(session.executor)).not.toBe(hostDevice(session.executor));
+  });
+
+  it('predicts, evaluates and recommends there too', async () => {
+    const device = secondDevice();
+    await using session = await openWith(device);
+    await using plain = await openWith(undefined);
+    const [here, there] = [await fit(session), await fit(plain)];
+    const [some, same] = [session, plain].map((each) => each.from(ratingBatches(test)));
+    expect(await here.evaluate(some)).toEqual(await there.evaluate(same));
+    const list = (model: Model, exclude: Dataset) => rowsOf(model.recommendForAllUsers(3, { exclude }));
+    expect(await list(here, some)).toEqual(await list(there, same));
+    const alike = (model: Model) => rowsOf(model.similarItems('all', 2));
+    expect(await alike(here)).toEqual(await alike(there));
+    expect(device.ran.map(({ kernel }) => kernel)).toEqual(expect.arrayContaining(['predict', 'top-n']));
+  });
+});
+
+describe('a device that is lost while training', () => {
+  let clock = 0;
+  beforeEach(() => {
+    clock = 0;
+    // Every look at the clock finds it a minute later: it is always time to copy.
+    vi.spyOn(performance, 'now').mockImplementation(() => (clock += 60_000));
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  /** Lost at the n-th half-iteration. */
+  function losing(n: number) {
+    let updates = 0;
+    return secondDevice({
+      before: (task: Task) => {
+        if (task.kernel === 'update') updates++;
+        if (updates >= n) throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
+      },
+    });
+  }
+
+  it('leaves the model of the last iteration that was copied', async () => {
+    await using session = await openWith(losing(6));
+    const error = await fit(session).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LostTrainingError);
+    const { model, iteration, message, exitCode } = error as LostTrainingError;
+    expect([iteration, exitCode]).toEqual([2, 5]);
+    expect(message).toBe('train: the GPU was lost; the model of iteration 2 is kept');
+    expect(model.training).toMatchObject({ bestIteration: 2, iterations: [{ iteration: 1 }, { iteration: 2 }] });
+    await using plain = await openWith(undefined);
+    expect(factorsOf(model)).toEqual(factorsOf(await fit(plain, { ...options, maxIter: 2 })));
+  });
+
+  it('leaves none before the first, and says so', async () => {
+    await using session = await openWith(losing(2));
+    const error = await fit(session).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(DeviceLostError);
+    expect(error).not.toBeInstanceOf(LostTrainingError);
+    expect(String(error)).toMatch(/the GPU was lost; no iteration's factors had been copied to the host by then/);
+  });
+});

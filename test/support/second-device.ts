@@ -1,0 +1,30 @@
+import { CpuDevice } from '../../cpu/device.ts';
+import type { Device } from '../../engine/executor.ts';
+import type { Task } from '../../engine/task.ts';
+
+/** A device that looks like a GPU to the operators and computes on threads of its own, so that what it gives is what a CPU gives. */
+export function secondDevice(options: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void } = {}): Device & { readonly ran: readonly Task[] } {
+  const inner = new CpuDevice({ threads: 1 });
+  const ran: Task[] = [];
+  return {
+    name: 'gpu',
+    kind: 'gpu',
+    parallelism: 1,
+    capacityBytes: inner.capacityBytes,
+    strideStep: 8,
+    description: 'a second CPU',
+    ran,
+    put: (ref, partition) => inner.put(ref, partition),
+    allocate: (ref, shape) => void inner.allocate(ref, shape),
+    run: async (task, signal) => {
+      options.before?.(task);
+      ran.push(task);
+      return inner.run(task, signal);
+    },
+    fetch: (ref) => inner.fetch(ref),
+    release: (ref) => inner.release(ref),
+    choose: async (problem) => ({ variant: `for-${String(problem.rows)}-rows`, precision: 'f32', reason: `of ${String(problem.longest)} ratings at most a row`, deviceBytes: 1000 }),
+    trim: () => inner.trim(),
+    close: () => inner.close(),
+  };
+}
