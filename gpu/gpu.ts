@@ -4,6 +4,7 @@ import { type AcquiredGpu, type AcquireOptions, acquireGpu, type GpuInfo, releas
 import { TransferCounters } from './counters.ts';
 import { type KernelDescriptor, type KernelParams, renderKernel } from './kernel.ts';
 import { Pass } from './pass.ts';
+import { PassBuffers } from './pass-buffers.ts';
 import { type HostBytes, Staging } from './staging.ts';
 
 /** A kernel compiled for one variant. */
@@ -20,9 +21,11 @@ export class Gpu {
   readonly info: GpuInfo;
   readonly device: GPUDevice;
   readonly counters = new TransferCounters();
+  readonly passBuffers: PassBuffers;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
   readonly #kernels = new Map<string, Promise<CompiledKernel>>();
+  readonly #scratch = new Map<string, GPUBuffer>();
   #lost: string | undefined;
   #closing = false;
 
@@ -30,6 +33,7 @@ export class Gpu {
     this.#acquired = acquired;
     this.device = acquired.device;
     this.info = acquired.info;
+    this.passBuffers = new PassBuffers(this.device);
     this.#staging = new Staging(this.device, this.counters);
     void this.device.lost.then(({ reason, message }) => {
       if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
@@ -56,6 +60,17 @@ export class Gpu {
     const error = await this.device.popErrorScope();
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
+    return buffer;
+  }
+
+  /** A buffer of at least `bytes` that kernels use between two submissions; the same one for a label as long as it is large enough. */
+  async scratch(label: string, bytes: number): Promise<GPUBuffer> {
+    const known = this.#scratch.get(label);
+    if (known !== undefined && known.size >= bytes) return known;
+    known?.destroy();
+    this.#scratch.delete(label);
+    const buffer = await this.buffer(bytes, label);
+    this.#scratch.set(label, buffer);
     return buffer;
   }
 
@@ -134,6 +149,7 @@ export class Gpu {
   async close(): Promise<void> {
     this.#closing = true;
     this.#staging.destroy();
+    this.passBuffers.destroy();
     releaseGpu(this.#acquired);
   }
 

@@ -46,12 +46,12 @@ export class Pass {
     const count = this.#dispatches.length;
     const timed = options.timed === true && info.timestamps && count > 0 && count <= 2048;
     device.pushErrorScope('validation');
-    const uniforms = this.#uniformBuffer();
+    const uniforms = this.#gpu.passBuffers.uniforms(this.#uniformBytes());
     const querySet = timed ? device.createQuerySet({ type: 'timestamp', count: 2 * count }) : undefined;
     const encoder = device.createCommandEncoder({ label: this.#label });
     const timeBytes = timed ? 16 * count : 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
-    const result = device.createBuffer({ label: `${this.#label} result`, size: Math.max(16, timeBytes + readBytes), usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    const result = this.#gpu.passBuffers.takeResult(timeBytes + readBytes);
     const resolved = timed ? device.createBuffer({ size: timeBytes, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC }) : undefined;
     let shared: GPUComputePassEncoder | undefined;
     this.#dispatches.forEach((dispatch, at) => {
@@ -73,15 +73,21 @@ export class Pass {
     const scope = device.popErrorScope();
     let content: ArrayBuffer;
     try {
-      await result.mapAsync(GPUMapMode.READ);
-      content = result.getMappedRange().slice(0);
-      result.unmap();
+      if (timeBytes + readBytes > 0) {
+        await result.mapAsync(GPUMapMode.READ);
+        content = result.getMappedRange(0, timeBytes + readBytes).slice(0);
+        result.unmap();
+      } else {
+        await device.queue.onSubmittedWorkDone();
+        content = new ArrayBuffer(0);
+      }
+      this.#gpu.passBuffers.giveResult(result);
     } catch (error) {
       const invalid = await scope.catch(() => null);
       this.#gpu.requireDevice(this.#label);
       throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
     } finally {
-      for (const buffer of [uniforms, result, resolved]) buffer?.destroy();
+      resolved?.destroy();
       querySet?.destroy();
     }
     const invalid = await scope;
@@ -91,14 +97,10 @@ export class Pass {
     return { times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {}, bytes: content.slice(timeBytes, timeBytes + readBytes) };
   }
 
-  #uniformBuffer(): GPUBuffer {
-    const { device } = this.#gpu;
-    const size = Math.max(1, this.#dispatches.length) * UNIFORM_STEP;
-    const buffer = device.createBuffer({ label: `${this.#label} uniforms`, size, usage: GPUBufferUsage.UNIFORM, mappedAtCreation: true });
-    const bytes = new Uint8Array(buffer.getMappedRange());
+  #uniformBytes(): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(Math.max(1, this.#dispatches.length) * UNIFORM_STEP);
     this.#dispatches.forEach(({ uniforms }, at) => bytes.set(new Uint8Array(uniforms), at * UNIFORM_STEP));
-    buffer.unmap();
-    return buffer;
+    return bytes;
   }
 
   #bindGroup({ compiled, bindings }: Dispatch, uniforms: GPUBufferBinding): GPUBindGroup {

@@ -17,7 +17,7 @@ export interface DeviceMatrix {
    * The same in float16, where a kernel gathers it: (rows + 1) * stride halves, two in each u32, lower address in the lower
    * bits. The last row is 0: what lies behind a row's end gathers it.
    */
-  readonly half?: GPUBuffer;
+  half?: GPUBuffer;
 }
 
 /** A block of ratings (layout rating-block), its row pointers on both sides. */
@@ -26,6 +26,8 @@ export interface DeviceBlock {
   readonly ratings: number;
   /** Int32[rows + 1] on the host. */
   readonly offsets: Int32Array;
+  /** Uint32[ratings] on the host. */
+  readonly columns: Uint32Array;
   /** The same: i32[rows + 1]. */
   readonly rowPointers: GPUBuffer;
   /** u32[ratings] */

@@ -99,7 +99,7 @@ async function roundTrip(): Promise<number> {
 }
 
 async function deviceBlock({ rows, ratings, offsets, indices, values }: RatingBlock): Promise<DeviceBlock> {
-  return { rows, ratings, offsets, rowPointers: await gpu.bufferOf(offsets, 'offsets'), indices: await gpu.bufferOf(indices, 'indices'), values: await gpu.bufferOf(values, 'values'), prepared: new Map() };
+  return { rows, ratings, offsets, columns: indices, rowPointers: await gpu.bufferOf(offsets, 'offsets'), indices: await gpu.bufferOf(indices, 'indices'), values: await gpu.bufferOf(values, 'values'), prepared: new Map() };
 }
 
 async function randomRows(matrix: DeviceMatrix): Promise<void> {

@@ -56,6 +56,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
 {%- endfor %}
   var coming = vec2<u32>();
+{%- if TOUCH %}
+  var sink = 0u;
+{%- for pass in touches %}
+  var touched_{{ pass }} = 0u;
+{%- endfor %}
+{%- endif %}
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
   if (number >= params.count) {
@@ -86,7 +92,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- unless PREFETCH %}
     {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
 {%- endunless %}
-    {% render 'parts/tensor-accumulate', sets: sets, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+    {% render 'parts/tensor-accumulate', sets: sets, TOUCH: TOUCH, touches: touches, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -116,6 +122,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[{{ slot }}u * BIN + thread] = ahead_{{ slot }};
 {%- endfor %}
     }
+{%- if TOUCH_NEXT %}
+    workgroupBarrier();
+{%- for slot in slots_touched %}
+    { let slot = {{ slot }}u; {% render 'parts/tensor-touch', touches: touches %} }
+{%- endfor %}
+{%- endif %}
 {%- if PREFETCH %}
     workgroupBarrier();
     {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
@@ -140,4 +152,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     row = following;
     workgroupBarrier();
   }
+{%- if TOUCH %}
+  // Never true: loads whose values nobody uses would be left out.
+  if (sink == 1u && params.count == 0xffffffffu) {
+    atomicMin(&status[0], 0u);
+  }
+{%- endif %}
 }

@@ -1,4 +1,5 @@
 import { solveCgRegistersKernel, normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
+import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { CompiledKernel, Gpu } from '../gpu.ts';
 import type { Binding, KernelTimes, Pass } from '../pass.ts';
 import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
@@ -32,6 +33,9 @@ export interface UpdateSettings {
   readonly scale: number;
 }
 
+/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU. */
+const SHORT_WORKGROUPS = 132 * 32;
+
 /** Number of no row. */
 const NO_ROW = 0xffff_ffff;
 
@@ -43,7 +47,7 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
   const { block, fixed, previous, factors } = inputs;
   const { variant, rank, lambda, mean, scale } = settings;
   const biases = inputs.bias !== undefined;
-  const rows = await prepareRows(gpu, block, settings);
+  const rows = await prepareRows(gpu, block, settings, fixed.rows, lambda > 0 ? variant.short : 0);
   const nothing = await gpu.scratch('nothing', 16);
   const status = await gpu.scratch('status', 16);
   gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
@@ -79,9 +83,13 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
         pass.dispatch(solve, { ...shared, work: batch.rows, slots }, { ...uniforms, count: batch.rowCount }, batch.rowCount);
       }
     }
+    for (const { longest, entries, count } of rows.short) {
+      const compiled = await gpu.compile(updateShortKernel, { rank, longest, biases });
+      pass.dispatch(compiled, { ...shared, work: entries }, { ...uniforms, count }, Math.min(count, SHORT_WORKGROUPS));
+    }
     if (rows.fused !== undefined && variant.fused !== undefined) {
       const steps = solver === 'cholesky' ? 0 : solver.steps;
-      const compiled = await gpu.compile(updateTensorKernel, { rank, bin: variant.bin, depth: variant.depth, biases, steps, halfA: variant.halfA, prefetch: variant.fused.prefetch });
+      const compiled = await gpu.compile(updateTensorKernel, { rank, bin: variant.bin, depth: variant.depth, touch: variant.touch, biases, steps, halfA: variant.halfA, prefetch: variant.fused.prefetch, touchNext: variant.fused.touchNext });
       pass.dispatch(compiled, { ...shared, work: rows.fused.entries }, { ...uniforms, count: rows.fused.count }, Math.min(variant.fused.workgroups, rows.fused.count));
     }
   }
@@ -93,7 +101,7 @@ interface CompiledSum {
 }
 
 async function compileSum(gpu: Gpu, { variant, rank }: UpdateSettings, biases: boolean): Promise<CompiledSum> {
-  const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.bin, depth: variant.depth, biases });
+  const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.bin, depth: variant.depth, touch: variant.touch, biases });
   return { compiled, workgroups: (parts) => parts };
 }
 

@@ -25,6 +25,12 @@ of the next, and next_s_* the gathered rows of the first DEPTH bins.
           if (thread < BIN) { coming = rating_at(at + (DEPTH + 2u) * BIN + thread, end); }
         }
         workgroupBarrier();
+{%- if TOUCH %}
+        if (at + (DEPTH + 1u) * BIN < end) {
+          let slot = (bin + DEPTH + 1u) & 3u;
+          {% render 'parts/tensor-touch', touches: touches %}
+        }
+{%- endif %}
         let held = min(BIN, end - at);
 {%- for deal in deals %}
         {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
