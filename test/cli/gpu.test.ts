@@ -1,0 +1,63 @@
+/** --device gpu, on the software adapter of the tests. */
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { LostTrainingError } from '../../api/lost-training.ts';
+import { saveWhatIsLeft } from '../../cli/save-what-is-left.ts';
+import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
+import { noGpu } from '../support/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { factorflow, objectOf, quick, ratings, start, temporaryFolder } from './run-cli.ts';
+
+const folder = temporaryFolder();
+const model = join(folder, 'model');
+
+const SOFTWARE = /^factorflow: warning: the GPU swiftshader\S* computes on the processor, far slower than device cpu: it serves for tests only\n/;
+
+describe.skipIf(noGpu)('--device gpu', () => {
+  beforeAll(async () => {
+    expect((await factorflow('train', ratings, '--model-dir', model, ...quick, '--device', 'cpu', '--quiet')).code).toBe(0);
+  });
+
+  it('evaluates as the CPU does, and warns of a software adapter even when quiet', async () => {
+    const [cpu, gpu] = await Promise.all(['cpu', 'gpu'].map((device) => factorflow('evaluate', model, ratings, '--device', device, '--quiet', '--json')));
+    expect([cpu.code, gpu.code]).toEqual([0, 0]);
+    expect(cpu.stderr).toBe('');
+    expect(gpu.stderr).toMatch(SOFTWARE);
+    const [expected, got] = [cpu, gpu].map(({ stdout }) => objectOf(stdout) as { metrics: { rmse: number }; pairs: number });
+    expect(got.pairs).toBe(expected.pairs);
+    expect(got.metrics.rmse).toBeCloseTo(expected.metrics.rmse, 4);
+  });
+
+  it('plans with the adapter, its limits and one task a pass', async () => {
+    const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu'];
+    const { code, stdout } = await factorflow(...shape);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/device +gpu: swiftshader.*; its memory is not known\n +device +cpu: /);
+    expect(stdout).toMatch(/\n +5 +update-users +2,4 +gpu +update .*cg\(6\) +1 x 1 +1 /);
+    const tight = await factorflow(...shape, '--device-memory', '1GiB');
+    expect(tight.code).toBe(4);
+    expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu has 1\.0 GiB/);
+    const large = await factorflow('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
+    expect(large.code).toBe(4);
+    expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu binds at most 1\.0 GiB \(1073741824 bytes\)/);
+  });
+
+  it('without an adapter is a usage error that says what to install', async () => {
+    const { code, stdout, stderr } = await start(['train', ratings, '--model-dir', join(folder, 'none'), '--device', 'gpu', '--quiet'], { env: { VK_DRIVER_FILES: '/dev/null' } }).outcome;
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^factorflow: no GPU: WebGPU found no adapter on this machine\. .*Vulkan.* Or use device cpu\n$/);
+  });
+});
+
+describe('a GPU that is lost while training', () => {
+  it('leaves its last model in the folder, and the error names it', async () => {
+    await using session = await Session.create({ device: 'cpu', workers: 1 });
+    const trained = await new ALS({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(randomRatings(61, 20, 20, 200))));
+    const directory = join(folder, 'left');
+    const lost = new LostTrainingError(new DeviceLostError('the GPU was lost', { phase: 'gpu' }), trained, 7);
+    const saving = saveWhatIsLeft(Promise.reject(lost), directory, { overwrite: false, signal: new AbortController().signal });
+    await expect(saving).rejects.toThrow(`train: the GPU was lost; the model of iteration 7 is saved in ${directory}. Train again, or use --device cpu`);
+    await expect(saving).rejects.toMatchObject({ exitCode: 5 });
+    expect((await Model.load(session, directory)).userCount).toBe(trained.userCount);
+  });
+});
