@@ -2,7 +2,7 @@
  * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
  * ARCHITECTURE.md for how the parts fit together.
  */
-export { ALS, ExplainedPlan, type AlsOptions, type FitOptions } from './api/als.ts';
+export { ALS, type AlsOptions } from './api/als.ts';
 export {
   type CrossValidation,
   type CrossValidationMetric,
@@ -14,9 +14,11 @@ export {
 } from './api/cross-validator.ts';
 export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export { LostTrainingError } from './api/lost-training.ts';
+export { ExplainedPlan } from './api/explained-plan.ts';
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
 export type { DeviceName, SessionDevice } from './api/open-devices.ts';
 export { paramGrid } from './api/param-grid.ts';
+export type { FitOptions, RatingOptions } from './api/rating-input.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow-sink.ts';
 export { ArrowSource } from './connectors/arrow-source.ts';

@@ -1,52 +1,29 @@
-import { DataType } from 'apache-arrow';
-import { DataError, UsageError } from '../engine/errors.ts';
 import { computeDevice } from '../engine/devices.ts';
 import { inDeviceScope } from '../engine/device-scope.ts';
-import { explain } from '../engine/explain.ts';
+import { UsageError } from '../engine/errors.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
+import { runInto } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type PhysicalPlan, withMeasures } from '../engine/physical-plan.ts';
 import { type AlsInput, trainAls } from '../operators/als.ts';
 import { type AlsParams, checkAlsParams } from '../operators/als-params.ts';
 import { planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks } from '../operators/kernel-choices.ts';
-import { IndexIds } from '../operators/index-ids.ts';
-import { collectKnownPairs } from '../operators/known-pairs.ts';
+import type { ColdStart } from '../operators/predict.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
-import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
-import type { ColdStart } from '../operators/predict.ts';
+import type { BadRowPolicy } from '../operators/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
-import { requireBudget, rowsWithin } from './memory-budget.ts';
+import { ExplainedPlan } from './explained-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
+import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
-import { requireDataset } from './require-dataset.ts';
-import type { RunOptions } from './session.ts';
+import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions } from './rating-input.ts';
 import { trainingDevice } from './training-device.ts';
 
 /** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
-export interface AlsOptions extends Partial<AlsParams> {
-  /** Columns; defaults 'user', 'item', 'rating'. */
-  readonly userCol?: string;
-  readonly itemCol?: string;
-  readonly ratingCol?: string;
-  /** Needed by onDuplicates 'last' only; default 'timestamp'. */
-  readonly timestampCol?: string;
-  /** What predictions do with unknown users and items: 'nan' (default) or 'drop'. */
-  readonly coldStartStrategy?: ColdStart;
-  /** Several ratings of one pair: 'keep' all (default), 'error', the 'last' by timestamp, their 'mean' or 'sum'. */
-  readonly onDuplicates?: DuplicatePolicy;
-  /** Rows with null, NaN or infinite values: 'error' (default) or 'skip'. */
-  readonly onBadRows?: BadRowPolicy;
-}
-
-export interface FitOptions extends RunOptions {
-  /** Ratings that are not trained on, for the error after each iteration. */
-  readonly validation?: Dataset;
-}
+export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
 
 /** Alternating least squares on explicit ratings with weighted-λ regularization. Immutable; `fit` may run many times. */
 export class ALS {
@@ -55,6 +32,7 @@ export class ALS {
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
+  readonly #input: RatingInput;
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
@@ -62,11 +40,11 @@ export class ALS {
     const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse, ...unknown } = rest;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
     this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
-    this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
-    this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
-    this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
-    this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
-    if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+    this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
+    this.columns = this.#input.columns;
+    this.coldStartStrategy = this.#input.coldStartStrategy;
+    this.onDuplicates = this.#input.onDuplicates;
+    this.onBadRows = this.#input.onBadRows;
   }
 
   /**
@@ -74,10 +52,10 @@ export class ALS {
    * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
    */
   async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
-    checkFit('plan', ratings, options);
+    checkFit('ALS.plan', ratings, options);
     const { executor } = trainingDevice(ratings.session, this.params);
     const ctx = { ...ratings.session.context(options), executor };
-    const summary = await runInto(this.#selected(ratings.plan), new ProfileRatings(), ctx);
+    const summary = await runInto(this.#input.selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
     const { users, items, ratings: count, userDegrees, itemDegrees, rating } = summary;
     const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
@@ -94,7 +72,7 @@ export class ALS {
    * DeviceLostError when a GPU went away: LostTrainingError, with a model, where an iteration's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
-    checkFit('fit', ratings, options);
+    checkFit('ALS.fit', ratings, options);
     const { executor, text } = trainingDevice(ratings.session, this.params);
     const context = { ...ratings.session.context(options), executor };
     context.events({ type: 'note', text });
@@ -104,10 +82,7 @@ export class ALS {
   async #fit(ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
     const { session } = ratings;
     const started = performance.now();
-    const maximumRows = rowsWithin(session.memoryBudget);
-    if (options.validation) await this.#checkIdTypes(ratings, options.validation);
-    const totalRows = await expectedRows(ratings.plan);
-    const indexed = await runInto(this.#selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
+    const indexed = await this.#input.index(ratings, options.validation, ctx);
     const { users, items } = indexed;
     const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
     requireBudget(this.#plan(profile, ctx), session.memoryBudget);
@@ -153,73 +128,9 @@ export class ALS {
     return planAls(profile, this.params, device, { host, choices });
   }
 
-  #selected(plan: LogicalPlan): LogicalPlan {
-    const { user, item, rating, timestamp } = this.columns;
-    const columns = this.onDuplicates === 'last' ? { user, item, rating, timestamp } : { user, item, rating };
-    return andThen(plan, new SelectRatings(columns, this.onBadRows));
-  }
-
-  /** The validation set: its times, if it has any, do not matter. */
-  #selectedPairs(plan: LogicalPlan): LogicalPlan {
-    const { user, item, rating } = this.columns;
-    return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
-  }
-
-  /** Whether the ids of the validation set can be looked up among the training set's, before anything long is done. */
-  async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
-    const [train, test] = await Promise.all([this.#selected(ratings.plan), this.#selectedPairs(validation.plan)].map(schemaOf));
-    for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
-      const [own, other] = [train.fields[i].type, test.fields[i].type];
-      if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
-      throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
-    }
-  }
-
   async #validation(dataset: Dataset, { users, items }: AlsInput, ctx: ExecutionContext) {
-    const stream = await executePlan(this.#selectedPairs(dataset.plan), ctx);
-    const { indexed, coldPairs } = await collectKnownPairs(stream, users, items, ctx);
+    const { indexed, coldPairs } = await this.#input.knownPairs(dataset, users, items, ctx);
     const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
     return { block: byUser, coldPairs };
   }
-}
-
-/** A physical plan that prints itself. */
-export class ExplainedPlan {
-  readonly plan: PhysicalPlan;
-
-  constructor(plan: PhysicalPlan) {
-    this.plan = plan;
-  }
-
-  toString(): string {
-    return explain(this.plan);
-  }
-
-  toJSON(): PhysicalPlan {
-    return this.plan;
-  }
-
-  [Symbol.for('nodejs.util.inspect.custom')](): string {
-    return this.toString();
-  }
-}
-
-function checkFit(method: 'fit' | 'plan', ratings: Dataset, options: FitOptions): void {
-  requireDataset(ratings, `ALS.${method}`);
-  checkOptions(`ALS.${method}`, options, ['validation', ...runOptionNames], '{ validation: dataset }');
-  if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ALS.${method}`);
-}
-
-function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
-  if (allowed.includes(value)) return value;
-  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
-}
-
-async function expectedRows(plan: LogicalPlan): Promise<number | undefined> {
-  if (operatorsOf(plan).length > 0) return undefined;
-  return (await rootSource(plan).statistics?.())?.rows;
-}
-
-function describeInput(plan: LogicalPlan): string {
-  return [rootSource(plan).name, ...operatorsOf(plan).map((operator) => operator.name), 'select-ratings'].join(' > ');
 }

@@ -1,10 +1,10 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../engine/errors.ts';
 import { noEvents, type ProgressEvent } from '../engine/events.ts';
 import { startPhase } from '../engine/phase.ts';
-import type { FitOptions } from './als.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import type { Dataset, TrainTest } from './dataset.ts';
 import type { Model } from './model.ts';
+import type { FitOptions } from './rating-input.ts';
 import { requireReplayable } from './replayable.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';

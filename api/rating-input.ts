@@ -1,0 +1,105 @@
+import { DataType } from 'apache-arrow';
+import { DataError, UsageError } from '../engine/errors.ts';
+import type { KeyColumn } from '../engine/keys/key-column.ts';
+import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { IndexIds, type IndexedRatings } from '../operators/index-ids.ts';
+import { collectKnownPairs, type KnownPairs } from '../operators/known-pairs.ts';
+import type { ColdStart } from '../operators/predict.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
+import type { DuplicatePolicy } from '../operators/tasks.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import type { Dataset } from './dataset.ts';
+import { rowsWithin } from './memory-budget.ts';
+import { requireDataset } from './require-dataset.ts';
+import type { RunOptions } from './session.ts';
+
+/** What every trainer is told of its ratings, beside its own parameters. */
+export interface RatingOptions {
+  /** Columns; defaults 'user', 'item', 'rating'. */
+  readonly userCol?: string;
+  readonly itemCol?: string;
+  readonly ratingCol?: string;
+  /** Needed by onDuplicates 'last' only; default 'timestamp'. */
+  readonly timestampCol?: string;
+  /** What predictions do with unknown users and items: 'nan' (default) or 'drop'. */
+  readonly coldStartStrategy?: ColdStart;
+  /** Several ratings of one pair: 'keep' all (default), 'error', the 'last' by timestamp, their 'mean' or 'sum'. */
+  readonly onDuplicates?: DuplicatePolicy;
+  /** Rows with null, NaN or infinite values: 'error' (default) or 'skip'. */
+  readonly onBadRows?: BadRowPolicy;
+}
+
+export interface FitOptions extends RunOptions {
+  /** Ratings that are not trained on, for the error after each iteration. */
+  readonly validation?: Dataset;
+}
+
+/** How ratings reach a trainer: which columns, what is done with bad rows and duplicates, and how ids become positions. */
+export class RatingInput {
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly onDuplicates: DuplicatePolicy;
+  readonly onBadRows: BadRowPolicy;
+
+  /** Throws UsageError naming the option that is out of range or cannot act. */
+  constructor({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions) {
+    this.columns = { user: userCol ?? 'user', item: itemCol ?? 'item', rating: ratingCol ?? 'rating', timestamp: timestampCol ?? 'timestamp' };
+    this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
+    this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
+    this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
+    if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+  }
+
+  /** The ratings to train on. */
+  selected(plan: LogicalPlan): LogicalPlan {
+    const { user, item, rating, timestamp } = this.columns;
+    const columns = this.onDuplicates === 'last' ? { user, item, rating, timestamp } : { user, item, rating };
+    return andThen(plan, new SelectRatings(columns, this.onBadRows));
+  }
+
+  /** Numbers users and items; the validation set's ids are looked at first, so that a wrong one fails before anything long is done. */
+  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
+    const maximumRows = rowsWithin(ratings.session.memoryBudget);
+    if (validation) await this.#checkIdTypes(ratings, validation);
+    const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
+    return runInto(this.selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
+  }
+
+  /** The pairs of a validation set whose user and item are known. */
+  async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
+    return collectKnownPairs(await executePlan(this.#selectedPairs(dataset.plan), ctx), users, items, ctx);
+  }
+
+  /** The validation set: its times, if it has any, do not matter. */
+  #selectedPairs(plan: LogicalPlan): LogicalPlan {
+    const { user, item, rating } = this.columns;
+    return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
+  }
+
+  async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
+    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map(schemaOf));
+    for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
+      const [own, other] = [train.fields[i].type, test.fields[i].type];
+      if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
+      throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
+    }
+  }
+}
+
+/** Throws UsageError for anything but ratings and the options of `fit`; `method` is such as "ALS.fit". */
+export function checkFit(method: string, ratings: Dataset, options: FitOptions): void {
+  requireDataset(ratings, method);
+  checkOptions(method, options, ['validation', ...runOptionNames], '{ validation: dataset }');
+  if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
+}
+
+/** The steps that give the ratings, as plans print them: "parquet-source > select-ratings". */
+export function describeInput(plan: LogicalPlan): string {
+  return [rootSource(plan).name, ...operatorsOf(plan).map((operator) => operator.name), 'select-ratings'].join(' > ');
+}
+
+function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
+  if (allowed.includes(value)) return value;
+  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${String(value)}`);
+}
