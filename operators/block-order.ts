@@ -1,0 +1,41 @@
+import type { CounterRandom } from '../engine/random.ts';
+
+/** Block (row band, column band) of the grid. */
+export interface GridBlock {
+  readonly row: number;
+  readonly column: number;
+}
+
+/** 0 .. count - 1 in an order drawn from the sequence (Fisher and Yates). */
+export function randomOrder(count: number, random: CounterRandom): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = random.below(i, i + 1);
+    const moved = order[i];
+    order[i] = order[j];
+    order[j] = moved;
+  }
+  return order;
+}
+
+/**
+ * The blocks of an i x j grid in waves: no two blocks of a wave share a row band or a column band, and every block is in
+ * exactly one wave (cuMF_SGD, Figure 8). There are max(i, j) waves, with min(i, j) blocks each. The sequence of columns of each row
+ * is one of a Latin square: cyclic, with rows, columns and waves permuted at random.
+ *
+ *     2 x 4, before permuting     wave 0: (0, 0) (1, 3)    wave 1: (0, 1) (1, 0)    wave 2: (0, 2) (1, 1)    wave 3: (0, 3) (1, 2)
+ */
+export function blockWaves(rowBands: number, columnBands: number, random: CounterRandom): GridBlock[][] {
+  const waves = Math.max(rowBands, columnBands);
+  const rowPlace = randomOrder(waves, random.derive(0));
+  const columnAt = randomOrder(waves, random.derive(1));
+  const shift = randomOrder(waves, random.derive(2));
+  return Array.from(shift, (place) => {
+    const wave: GridBlock[] = [];
+    for (let row = 0; row < rowBands; row++) {
+      const column = columnAt[(place + waves - rowPlace[row]) % waves];
+      if (column < columnBands) wave.push({ row, column });
+    }
+    return wave;
+  });
+}

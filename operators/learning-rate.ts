@@ -1,0 +1,42 @@
+import type { SgdParams } from './sgd-params.ts';
+
+/** The bold driver's answers to a loss that fell and to one that rose (Gemulla et al.: DSGD, KDD 2011, section 5). */
+const BOLD_GROWTH = 1.05;
+const BOLD_CUT = 0.5;
+
+/**
+ * γ of each epoch:
+ *
+ *     paper      γ_t = α / (1 + β t^1.5), t = 0, 1, ..    (cuMF_SGD, section 5.1; Yun et al.: NOMAD)
+ *     constant   γ_t = α
+ *     bold       α, then 5 % more after an epoch whose loss fell, half as much after one whose loss rose
+ *     adagrad    α, which the kernel divides by each row's own √(1 + G)
+ *
+ * `halve` is divergence's: from then on every rate is half of what it would have been.
+ */
+export class LearningRate {
+  readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
+  #factor = 1;
+  #lastLoss = Number.POSITIVE_INFINITY;
+
+  constructor(params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>) {
+    this.#params = params;
+  }
+
+  /** γ of an epoch, counted from 1. */
+  of(epoch: number): number {
+    const { rate, learningRate, decay } = this.#params;
+    const start = this.#factor * learningRate;
+    return rate === 'paper' ? start / (1 + decay * (epoch - 1) ** 1.5) : start;
+  }
+
+  /** The loss after an epoch that is kept. */
+  see(loss: number): void {
+    if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
+    this.#lastLoss = loss;
+  }
+
+  halve(): void {
+    this.#factor /= 2;
+  }
+}

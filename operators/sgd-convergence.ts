@@ -1,0 +1,61 @@
+import type { SgdSchedule } from './sgd-schedule.ts';
+
+/** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
+const SAFE_PART = 20;
+
+/** How far parallel workers may disturb each other, by cuMF_SGD, section 5.5. */
+export interface ConvergenceReport {
+  /** s: workers that step on one block at the same time. */
+  readonly workers: number;
+  /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth. */
+  readonly leastSide: number;
+  readonly bound: number;
+  /** s Σ (n_v / Nz)²: how many of the other workers' ratings have the item of one's own, on average. Exact where `counts` are known. */
+  readonly collisionRate: number;
+  readonly text: string;
+  /** Set when the schedule is outside of what the paper found to converge. */
+  readonly warning?: string;
+}
+
+export interface ConvergenceProblem {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  /** n_v of each item, where they are known; else all are taken to be equal, which gives the least rate there can be. */
+  readonly itemCounts?: ArrayLike<number>;
+}
+
+/**
+ * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker a block; theirs
+ * is the other condition, i, j >= 2 s, without which the order of blocks is hardly random (section 5.5.2, Figures 15 and 16).
+ */
+export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
+  const { users, items, ratings, itemCounts } = problem;
+  const { kind, rowBands, columnBands } = schedule;
+  const [userBands, itemBands] = schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
+  const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
+  const bound = leastSide / SAFE_PART;
+  if (kind !== 'hogwild') {
+    const s = schedule.workers;
+    const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
+    const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide; a block is one worker's, against the paper's bound min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} and its twentieth ${format(bound)}`;
+    const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
+    return { workers: 1, leastSide, bound, collisionRate: 0, text, ...(few ? { warning } : {}) };
+  }
+  const workers = schedule.workers;
+  const collisionRate = workers * (itemCounts === undefined ? 1 / items : sumOfSquares(itemCounts) / ratings ** 2);
+  const rate = `${itemCounts === undefined ? 'at least ' : ''}${collisionRate.toExponential(1)}`;
+  const text = `s = ${workers} workers, which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}; expected collisions s Σ (n_v/Nz)² = ${rate} a step`;
+  const warning = `s = ${workers} workers are more than a twentieth of min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use fewer workers, or the schedule blocks`;
+  return { workers, leastSide, bound, collisionRate, text, ...(workers > bound && workers > 1 ? { warning } : {}) };
+}
+
+function sumOfSquares(counts: ArrayLike<number>): number {
+  let sum = 0;
+  for (let v = 0; v < counts.length; v++) sum += counts[v] ** 2;
+  return sum;
+}
+
+function format(value: number): string {
+  return value < 10 ? value.toFixed(1) : Math.floor(value).toLocaleString('en');
+}

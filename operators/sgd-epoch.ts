@@ -1,0 +1,63 @@
+import type { Device } from '../engine/executor.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { CounterRandom } from '../engine/random.ts';
+import { runStage } from '../engine/run-stage.ts';
+import { blockWaves, randomOrder } from './block-order.ts';
+import { cutIntoGrid } from './rating-grid.ts';
+import { runBlocks } from './run-blocks.ts';
+import type { SgdData } from './sgd-data.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
+import type { SgdVersion } from './sgd-versions.ts';
+import { evenRanges, shuffleRatings } from './shuffled-ratings.ts';
+import type { SgdBlockTask } from './tasks.ts';
+
+const STAGE = 'sgd-epoch';
+
+/** Tasks for each worker in an epoch of Hogwild!, so that a slow one does not hold up the others for long. */
+const TASKS_PER_WORKER = 8;
+
+/** What every task of an epoch has. */
+export type StepParams = Omit<SgdBlockTask['params'], 'rowStart' | 'from' | 'to' | 'batch'>;
+
+/** Steps a version once on every rating. `onProgress` hears the part of the epoch that is done. */
+export type EpochPass = (version: SgdVersion, params: StepParams, epoch: number, onProgress: (part: number) => void) => Promise<void>;
+
+/** Lays the ratings out as the schedule wants them, once, and gives what runs an epoch over them. */
+export async function preparePass(data: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
+  return schedule.kind === 'hogwild' ? hogwildPass(data, schedule, seed, device, ctx) : gridPass(data, schedule, seed, device, ctx);
+}
+
+/** batch-Hogwild! (cuMF_SGD, section 3.2.2): the batches of a shuffled list in an order of the epoch's own, shared out among the workers. */
+async function hogwildPass({ block }: SgdData, { workers }: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
+  const list = await shuffleRatings(block, seed, device, ctx);
+  const batches = Math.ceil(block.ratings / BATCH_RATINGS);
+  const name = dataSetName('batch-order');
+  const random = new CounterRandom(seed, 0xba7c);
+  return async (version, params, epoch, onProgress) => {
+    const order: PartitionRef = { name, partition: 0, version: epoch };
+    const shared = sharedArray(Uint32Array, batches);
+    shared.set(randomOrder(batches, random.derive(epoch)));
+    device.put(order, { layout: 'batch-order', rows: batches, columns: { order: shared } });
+    const tasks = evenRanges(batches, TASKS_PER_WORKER * workers).map(
+      (range): SgdBlockTask => ({ kernel: 'sgd-block', inputs: { block: list, order }, outputs: { ...version }, params: { ...params, ...range, batch: BATCH_RATINGS } }),
+    );
+    await runStage(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
+    device.release(order);
+  };
+}
+
+/** wavefront-update and blocks: the blocks of a grid in the waves of the epoch. */
+async function gridPass({ block, columnOffsets }: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
+  const { rowBands, columnBands, blocks } = await cutIntoGrid(block, columnOffsets, schedule, device, ctx);
+  const random = new CounterRandom(seed, 0xb10c);
+  return async (version, params, epoch, onProgress) => {
+    const tasks = blockWaves(rowBands.length, columnBands.length, random.derive(epoch))
+      .flat()
+      .map(({ row, column }) => {
+        const task: SgdBlockTask = { kernel: 'sgd-block', inputs: { block: blocks[row][column] }, outputs: { ...version }, params: { ...params, rowStart: rowBands[row].from } };
+        return { row, column, task };
+      });
+    await runBlocks(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
+  };
+}

@@ -1,0 +1,52 @@
+import { formatBytes } from '../engine/format.ts';
+import type { DevicePlan } from '../engine/physical-plan.ts';
+import { factorBytes } from './partition.ts';
+import type { SgdParams } from './sgd-params.ts';
+
+/** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
+export const BATCH_RATINGS = 256;
+
+/** What the column vectors of a block may take of a core's own cache. */
+const SEGMENT_BYTES = 1 << 20;
+
+/** A grid has no fewer bands, so that up to four workers share one grid and give the same bits. */
+const LEAST_BANDS = 8;
+
+/** Which ratings are visited when, and by how many workers. */
+export interface SgdSchedule {
+  readonly kind: 'hogwild' | 'wavefront' | 'blocks';
+  /** s: workers that step at the same time. */
+  readonly workers: number;
+  /** The side whose vectors stream by while the other's stay in the cache: the one with more rows. */
+  readonly rows: 'users' | 'items';
+  /** i and j: R is cut into i bands of rows and j bands of columns. */
+  readonly rowBands: number;
+  readonly columnBands: number;
+  readonly reasons: readonly string[];
+}
+
+/**
+ * The schedule for a problem on a device. A pure function.
+ *
+ *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, and nobody locks anything
+ *     wavefront   i = s, a band of rows for each worker; j >= 2 s columns in a sequence of each worker's own
+ *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
+ *
+ * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
+ */
+export function chooseSchedule({ users, items }: { readonly users: number; readonly items: number }, params: Pick<SgdParams, 'rank' | 'biases' | 'schedule'>, { parallelism }: DevicePlan): SgdSchedule {
+  const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
+  const rows = users >= items ? 'users' : 'items';
+  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
+  const common = { kind, workers: parallelism, rows } as const;
+  const why = params.schedule === 'auto' ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and nobody overwrites anybody' : `schedule ${kind}, as asked`;
+  if (kind === 'hogwild') {
+    return { ...common, rowBands: 1, columnBands: 1, reasons: [why, `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`] };
+  }
+  const columnBytes = factorBytes(columnCount, params.rank + (params.biases ? 2 : 0));
+  const inCache = Math.ceil(columnBytes / SEGMENT_BYTES);
+  const columnBands = Math.min(columnCount, Math.max(LEAST_BANDS, 2 * parallelism, inCache));
+  const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism));
+  const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
+  return { ...common, rowBands, columnBands, reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
+}

@@ -1,0 +1,170 @@
+import { DivergedError } from '../engine/errors.ts';
+import type { Device } from '../engine/executor.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { type Phase, startPhase } from '../engine/phase.ts';
+import type { AlsIteration } from './als.ts';
+import { LearningRate } from './learning-rate.ts';
+import type { RatingBlock } from './rating-block.ts';
+import { ratingErrors } from './rating-errors.ts';
+import type { SgdData } from './sgd-data.ts';
+import { sgdDevice } from './sgd-device.ts';
+import { type EpochPass, preparePass } from './sgd-epoch.ts';
+import { type ModelFactors, toModelSide } from './sgd-factors.ts';
+import { SgdLoss } from './sgd-loss.ts';
+import { lambdasOf, type SgdParams } from './sgd-params.ts';
+import type { SgdSchedule } from './sgd-schedule.ts';
+import { initializeSgd } from './sgd-start.ts';
+import { type SgdVersion, SgdVersions } from './sgd-versions.ts';
+import { StoppingRule } from './stopping-rule.ts';
+
+/** One epoch. `loss` is ALS's J with the λ of each side; biases count in units of the ratings' deviation. */
+export interface SgdIteration extends AlsIteration {
+  /** γ of the epoch; with AdaGrad α. */
+  readonly rate: number;
+}
+
+export interface SgdInput {
+  readonly data: SgdData;
+  readonly schedule: SgdSchedule;
+  /** Known pairs of the validation set, by loadSgdTest. */
+  readonly test?: RatingBlock;
+  /** Factors to go on from, by position; without them training starts at random. */
+  readonly start?: ModelFactors;
+}
+
+export interface SgdResult extends ModelFactors {
+  readonly iterations: readonly SgdIteration[];
+  /** The epoch whose factors these are. */
+  readonly bestIteration: number;
+}
+
+/** An epoch whose loss is this much above the one before has diverged; less than that is the noise of SGD. */
+const DIVERGED = 1.1;
+const MOST_RESTARTS = 3;
+
+/**
+ * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
+ * one before; one that diverges is thrown away, and the rate is halved. Throws DivergedError after three of them.
+ */
+export async function trainSgd(input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
+  const run = new SgdRun(input, params, ctx);
+  try {
+    return await run.train();
+  } finally {
+    run.release();
+  }
+}
+
+class SgdRun {
+  readonly #input: SgdInput;
+  readonly #params: SgdParams;
+  readonly #ctx: ExecutionContext;
+  readonly #device: Device;
+  readonly #versions: SgdVersions;
+  readonly #rate: LearningRate;
+  readonly #loss: SgdLoss;
+  readonly #features: number;
+  readonly #iterations: SgdIteration[] = [];
+  #phase: Phase | undefined;
+
+  constructor(input: SgdInput, params: SgdParams, ctx: ExecutionContext) {
+    const { block, columnOffsets } = input.data;
+    this.#input = input;
+    this.#params = params;
+    this.#ctx = ctx;
+    this.#device = sgdDevice(ctx.executor);
+    this.#features = params.rank + (params.biases ? 2 : 0);
+    this.#rate = new LearningRate(params);
+    this.#versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, this.#features, params.rate === 'adagrad');
+    this.#loss = new SgdLoss(input.data, params, this.#device, ctx);
+  }
+
+  async train(): Promise<SgdResult> {
+    const { data, schedule, test, start } = this.#input;
+    const { maxIter } = this.#params;
+    const rule = new StoppingRule(this.#params, test);
+    const pass = await preparePass(data, schedule, this.#params.seed, this.#device, this.#ctx);
+    let good = this.#versions.create();
+    await initializeSgd(good, data, this.#params, start, this.#device, this.#ctx);
+    // All factors 0 would leave Σ r²: no start that is worth anything, and no first epoch, is worse.
+    let goodLoss = start === undefined ? this.#loss.ofZero : (await this.#loss.of(good)).loss;
+    let best = { iteration: 0, version: good };
+    this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
+    let restarts = 0;
+    for (let epoch = 1; epoch <= maxIter; ) {
+      const { version, seconds, rate } = await this.#epoch(pass, good, epoch);
+      const errors = await this.#loss.of(version);
+      if (!Number.isFinite(errors.loss) || errors.loss > DIVERGED * goodLoss) {
+        this.#versions.release(version);
+        if (++restarts > MOST_RESTARTS) throw this.#diverged(epoch, errors.loss, goodLoss, rate);
+        this.#rate.halve();
+        this.#ctx.events({ type: 'warning', text: `epoch ${epoch} diverged: the loss is ${errors.loss}, after ${goodLoss}; it is run again from the epoch before with half the learning rate, ${this.#rate.of(epoch)}` });
+        continue;
+      }
+      const report: SgdIteration = { iteration: epoch, seconds, rate, ...errors, ...(await this.#testErrors(version)) };
+      this.#iterations.push(report);
+      this.#ctx.events({ type: 'iteration', of: maxIter, ...report });
+      this.#rate.see(errors.loss);
+      const verdict = rule.see(report);
+      const old = [good, best.version];
+      if (verdict.best) best = { iteration: epoch, version };
+      good = version;
+      goodLoss = errors.loss;
+      for (const unused of old) if (unused !== good && unused !== best.version) this.#versions.release(unused);
+      if (verdict.stop !== undefined) {
+        this.#ctx.events({ type: 'note', text: verdict.stop });
+        break;
+      }
+      epoch++;
+    }
+    this.#phase.end(this.#iterations.length);
+    return { ...(await this.#fetch(best.version)), iterations: this.#iterations, bestIteration: best.iteration };
+  }
+
+  /** Frees whatever the run still holds on the device. */
+  release(): void {
+    this.#versions.releaseAll();
+    this.#loss.release();
+  }
+
+  /** Steps a copy of `good` once on every rating. */
+  async #epoch(pass: EpochPass, good: SgdVersion, epoch: number): Promise<{ version: SgdVersion; seconds: number; rate: number }> {
+    const { rank, biases } = this.#params;
+    const { data } = this.#input;
+    const lambdas = lambdasOf(this.#params);
+    const rate = this.#rate.of(epoch);
+    const started = performance.now();
+    const version = await this.#versions.copy(good, 'sgd-epoch', this.#ctx);
+    // λ belongs to factors that are 1 / √σ of the model's.
+    const lambda = (side: 'users' | 'items') => lambdas[side] / data.scale.deviation;
+    const params = { rank, biases, rate, rowLambda: lambda(data.rows.name), columnLambda: lambda(data.columns.name), adaptive: this.#params.rate === 'adagrad' };
+    await pass(version, params, epoch, (part) => this.#phase?.progress(epoch - 1 + part));
+    return { version, seconds: (performance.now() - started) / 1000, rate };
+  }
+
+  async #testErrors(version: SgdVersion): Promise<Pick<SgdIteration, 'testRmse' | 'testMae'>> {
+    const { test, data } = this.#input;
+    if (test === undefined || test.ratings === 0) return {};
+    const sums = await ratingErrors('test-error', test, { rowFactors: version.rows, columnFactors: version.columns }, { rank: this.#features }, this.#device, this.#ctx);
+    const { deviation } = data.scale;
+    return { testRmse: deviation * Math.sqrt(sums.squared / sums.count), testMae: (deviation * sums.absolute) / sums.count };
+  }
+
+  async #fetch(version: SgdVersion): Promise<ModelFactors> {
+    const { data } = this.#input;
+    const { rank, biases } = this.#params;
+    const [rows, columns] = await Promise.all(
+      [version.rows, version.columns].map(async (ref) => (await this.#device.fetch(ref)).columns.values as Float32Array),
+    );
+    const rowSide = toModelSide(rows, data.rows, true, data, rank, biases);
+    const columnSide = toModelSide(columns, data.columns, false, data, rank, biases);
+    return data.rows.name === 'users' ? { userFactors: rowSide, itemFactors: columnSide } : { userFactors: columnSide, itemFactors: rowSide };
+  }
+
+  #diverged(epoch: number, loss: number, before: number, rate: number): DivergedError {
+    return new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it, and so it was with ${MOST_RESTARTS} halved learning rates, the last of them ${rate}`, {
+      phase: 'train',
+      advice: `Lower learningRate (α), which is ${this.#params.learningRate}, or raise regParam (λ), which is ${this.#params.regParam}`,
+    });
+  }
+}
