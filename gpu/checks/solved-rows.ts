@@ -30,16 +30,18 @@ export interface SolvedRows {
   readonly bias: Float32Array;
 }
 
-/** Rows of these many ratings, the first in three slots; row numbers descend. */
+/** Rows of these many ratings, the first in three slots, one without ratings naming the last row's slot; row numbers descend. */
 export function rowsToSolve(rank: number, biases: boolean, lengths: readonly number[]): SolvedRows {
   const rated = ratedRows({ rank, lengths, biases, precision: 'f32' });
   const { stride } = rated;
   const random = randomNumbers(rank);
   const work = new EntryList();
   const parts: NormalEquations[] = [];
+  const cutsOf = (row: number) => (lengths[row] === 0 ? 0 : row === 0 ? 3 : 1);
+  const slotCount = lengths.reduce((sum, _, row) => sum + cutsOf(row), 0);
   lengths.forEach((length, row) => {
-    const cuts = length === 0 ? 0 : row === 0 ? 3 : 1;
-    work.add(lengths.length - 1 - row, parts.length, length, cuts);
+    const cuts = cutsOf(row);
+    work.add(lengths.length - 1 - row, cuts === 0 ? slotCount - 1 : parts.length, length, cuts);
     for (let cut = 0; cut < cuts; cut++) {
       const [from, to] = [cut, cut + 1].map((at) => rated.offsets[row] + Math.floor((at * length) / cuts));
       parts.push(partEquations(rated, from, to - from));

@@ -53,6 +53,8 @@ export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank) / 4,
+      // Where b begins, behind the tiles.
+      BIAS_START: (slotElements(rank) - stride) / 4,
       THREADS: threads,
       ...biasPlace(rank),
       barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',

@@ -121,14 +121,17 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 {% if keep == 'memory' %}
 {% if a == 'f16' %}
-  for (var at = lane; at < TILE_ROWS; at += LANES) {
-    let first = base + 4 * at;
-    let content_0 = summed(first, entry.w) * scale;
-    let content_1 = summed(first + 1, entry.w) * scale;
-    let content_2 = summed(first + 2, entry.w) * scale;
-    let content_3 = summed(first + 3, entry.w) * scale;
-    slots[first] = vec4u(pack2x16float(content_0.xy), pack2x16float(content_0.zw), pack2x16float(content_1.xy), pack2x16float(content_1.zw));
-    slots[first + 1] = vec4u(pack2x16float(content_2.xy), pack2x16float(content_2.zw), pack2x16float(content_3.xy), pack2x16float(content_3.zw));
+  // A row without ratings has no slot of its own.
+  if (entry.w > 0) {
+    for (var at = lane; at < TILE_ROWS; at += LANES) {
+      let first = base + 4 * at;
+      let content_0 = summed(first, entry.w) * scale;
+      let content_1 = summed(first + 1, entry.w) * scale;
+      let content_2 = summed(first + 2, entry.w) * scale;
+      let content_3 = summed(first + 3, entry.w) * scale;
+      slots[first] = vec4u(pack2x16float(content_0.xy), pack2x16float(content_0.zw), pack2x16float(content_1.xy), pack2x16float(content_1.zw));
+      slots[first + 1] = vec4u(pack2x16float(content_2.xy), pack2x16float(content_2.zw), pack2x16float(content_3.xy), pack2x16float(content_3.zw));
+    }
   }
 {% else %}
   if (entry.w > 1) {

@@ -30,9 +30,9 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Neighbouring threads read rows four apart: their quads lie in different banks.
-fn place_in_row(row: u32, quad: u32) -> u32 {
-  return 4 * row + (quad ^ ((row >> 2) & 3));
+// Where the fours of a row of a tile lie among each other. Neighbouring threads read rows four apart, from different banks.
+fn shuffled(row: u32, quad: u32) -> u32 {
+  return quad ^ (row / 4);
 }
 {% else %}
 
@@ -44,8 +44,8 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   slots[base + at] = content;
 }
 
-fn place_in_row(row: u32, quad: u32) -> u32 {
-  return 4 * row + quad;
+fn shuffled(row: u32, quad: u32) -> u32 {
+  return quad;
 }
 {% endif %}
 
@@ -53,13 +53,18 @@ fn place_in_row(row: u32, quad: u32) -> u32 {
 {% render 'parts/finite' %}
 {% render 'parts/write-row', biases: biases, half: half %}
 
-// Where four elements lie: row F is b.
-fn place(row: u32, tile: u32, quad: u32) -> u32 {
-  if (row == STRIDE) {
-    return SLOT_QUADS - QUADS + 4 * tile + quad;
-  }
-  let above = row / 16;
-  return (above * (above + 1) / 2 + tile) * 64 + place_in_row(row % 16, quad);
+fn tile_start(down: u32, across: u32) -> u32 {
+  return (down * (down + 1) / 2 + across) * 64;
+}
+
+// Where the 16 elements of a row in a tile begin: row F is b.
+fn row_start(row: u32, tile: u32) -> u32 {
+  return select(tile_start(row / 16, tile) + row % 16 * 4, BIAS_START + 4 * tile, row == STRIDE);
+}
+
+// What `shuffled` takes for the row: b is not shuffled.
+fn row_in_tile(row: u32) -> u32 {
+  return select(row % 16, 0, row == STRIDE);
 }
 
 // Sums the slots in their order.
@@ -70,7 +75,7 @@ fn gather(base: u32, slot_count: u32, thread: u32) {
       sum += slots[base + slot * SLOT_QUADS + at];
     }
     let within = at % 64;
-    let kept = select(at, at - within + place_in_row(within / 4, within % 4), at < SLOT_QUADS - QUADS);
+    let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
     keep_quad(base, kept, sum);
   }
 }
@@ -94,7 +99,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   gather(base, entry.w, thread);
   {{ barrier }}();
   for (var i = thread; i < STRIDE; i += THREADS) {
-    let at = place(i, i / 16, i % 16 / 4);
+    let at = row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4);
     var quad = read_quad(base, at);
     quad[i % 4] = select(1.0, quad[i % 4] + params.lambda * f32(entry.z), i < RANK);
     keep_quad(base, at, quad);
@@ -105,12 +110,14 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   for (var panel = 0u; panel < TILES; panel++) {
 {% for k in owned %}
     let row_{{ k }} = 16 * panel + thread + {{ k }} * THREADS;
+    let start_{{ k }} = row_start(row_{{ k }}, panel);
+    let within_{{ k }} = row_in_tile(row_{{ k }});
 {% for quad in (0..3) %}
     var quad_{{ k }}_{{ quad }} = vec4f();
 {% endfor %}
     if (row_{{ k }} <= STRIDE) {
 {% for quad in (0..3) %}
-      quad_{{ k }}_{{ quad }} = read_quad(base, place(row_{{ k }}, panel, {{ quad }}));
+      quad_{{ k }}_{{ quad }} = read_quad(base, start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}));
 {% endfor %}
     }
 {% for element in elements %}
@@ -141,7 +148,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% for k in owned %}
     if (row_{{ k }} <= STRIDE) {
 {% for quad in (0..3) %}
-      keep_quad(base, place(row_{{ k }}, panel, {{ quad }}), vec4f({% for i in (0..3) %}a_{{ k }}_{{ quad | times: 4 | plus: i }}, {% endfor %}));
+      keep_quad(base, start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}), vec4f({% for i in (0..3) %}a_{{ k }}_{{ quad | times: 4 | plus: i }}, {% endfor %}));
 {% endfor %}
     }
 {% endfor %}
@@ -155,31 +162,38 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       let is_bias = at >= triangle;
       let block = select(triangle_place(at), vec2u(0, at - triangle), is_bias);
       let across = first + 4 * block.y;
+      let row_right = across % 16;
+      let right = row_start(across, panel);
       if (is_bias) {
         var sum = vec4f();
         for (var quad = 0u; quad < 4; quad++) {
-          let y = read_quad(base, place(STRIDE, panel, quad));
-          sum += vec4f({% for j in (0..3) %}dot(y, read_quad(base, place(across + {{ j }}, panel, quad))), {% endfor %});
+          let y = read_quad(base, BIAS_START + 4 * panel + quad);
+          let from_right = right + shuffled(row_right, quad);
+          sum += vec4f({% for j in (0..3) %}dot(y, read_quad(base, from_right + 4 * {{ j }})), {% endfor %});
         }
-        let kept = place(STRIDE, across / 16, across % 16 / 4);
+        let kept = BIAS_START + across / 4;
         keep_quad(base, kept, read_quad(base, kept) - sum);
       } else {
         let down = first + 4 * block.x;
+        let row_left = down % 16;
+        let left = row_start(down, panel);
 {% for i in (0..3) %}
         var sum_{{ i }} = vec4f();
 {% endfor %}
         for (var quad = 0u; quad < 4; quad++) {
+          let from_left = left + shuffled(row_left, quad);
+          let from_right = right + shuffled(row_right, quad);
 {% for j in (0..3) %}
-          let right_{{ j }} = read_quad(base, place(across + {{ j }}, panel, quad));
+          let right_{{ j }} = read_quad(base, from_right + 4 * {{ j }});
 {% endfor %}
 {% for i in (0..3) %}
-          let left_{{ i }} = read_quad(base, place(down + {{ i }}, panel, quad));
+          let left_{{ i }} = read_quad(base, from_left + 4 * {{ i }});
           sum_{{ i }} += vec4f({% for j in (0..3) %}dot(left_{{ i }}, right_{{ j }}), {% endfor %});
 {% endfor %}
         }
+        let kept = row_start(down, across / 16) + shuffled(row_left, row_right / 4);
 {% for i in (0..3) %}
-        let kept_{{ i }} = place(down + {{ i }}, across / 16, across % 16 / 4);
-        keep_quad(base, kept_{{ i }}, read_quad(base, kept_{{ i }}) - sum_{{ i }});
+        keep_quad(base, kept + 4 * {{ i }}, read_quad(base, kept + 4 * {{ i }}) - sum_{{ i }});
 {% endfor %}
       }
     }
@@ -189,13 +203,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   // L^T x = y, from the last panel up; every thread solves the panel's 16 for itself.
   for (var up = 0u; up < TILES; up++) {
     let panel = TILES - 1 - up;
+    let diagonal = tile_start(panel, panel);
 {% for quad in (0..3) %}
-    var y_{{ quad }} = read_quad(base, place(STRIDE, panel, {{ quad }}));
+    var y_{{ quad }} = read_quad(base, BIAS_START + 4 * panel + {{ quad }});
 {% endfor %}
 {% for step in upwards %}
-    let row_{{ step.at }} = 16 * panel + {{ step.at }};
 {% for quad in step.quads %}
-    let l_{{ step.at }}_{{ quad }} = read_quad(base, place(row_{{ step.at }}, panel, {{ quad }}));
+    let l_{{ step.at }}_{{ quad }} = read_quad(base, diagonal + 4 * {{ step.at }} + shuffled({{ step.at }}, {{ quad }}));
 {% endfor %}
     let x_{{ step.at }} = y_{{ step.name }} * l_{{ step.at }}_{{ step.name }};
 {% for quad in step.quads %}
@@ -208,12 +222,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endfor %}
     }
     for (var quad = thread; quad < 4 * panel; quad += THREADS) {
-      let at = place(STRIDE, quad / 4, quad % 4);
-      var y = read_quad(base, at);
+      var y = read_quad(base, BIAS_START + quad);
+      let left = tile_start(panel, quad / 4);
 {% for step in upwards %}
-      y = fma(vec4f(-x_{{ step.at }}), read_quad(base, place(row_{{ step.at }}, quad / 4, quad % 4)), y);
+      y = fma(vec4f(-x_{{ step.at }}), read_quad(base, left + 4 * {{ step.at }} + shuffled({{ step.at }}, quad % 4)), y);
 {% endfor %}
-      keep_quad(base, at, y);
+      keep_quad(base, BIAS_START + quad, y);
     }
     {{ barrier }}();
   }

@@ -1,0 +1,54 @@
+import type { KernelDescriptor, KernelParams } from '../kernel.ts';
+import { chooseNormalEquations, normalEquationsKernel } from './normal-equations.ts';
+import { predictKernel } from './predict.ts';
+import { solveCgKernel } from './solve-cg.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
+import { squaredErrorKernel } from './squared-error.ts';
+import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from './tensor.ts';
+import { toHalfKernel } from './to-half.ts';
+import { topNKernel } from './top-n.ts';
+import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update-matrix-free.ts';
+import { updateShortKernel } from './update-short.ts';
+import { weightedNormKernel } from './weighted-norm.ts';
+
+/** A kernel, and variants of it that between them use all of its text. */
+export interface KernelSample {
+  readonly kernel: KernelDescriptor;
+  readonly variants: readonly KernelParams[];
+}
+
+/** Every kernel there is. */
+export const kernelSamples: readonly KernelSample[] = [
+  sample(normalEquationsKernel, [
+    chooseNormalEquations(10, 'f32', false),
+    chooseNormalEquations(100, 'f16', true),
+    { ...chooseNormalEquations(200, 'f16', false), vectorized: false, staging: 'strided', triangle: 'full' },
+    { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
+  ]),
+  sample(solveCholeskyKernel, [chooseSolveCholesky(64, true, true), chooseSolveCholesky(512, false, false)]),
+  sample(solveCgKernel, [
+    { rank: 10, steps: 6, a: 'f32', biases: false, half: false },
+    { rank: 100, steps: 6, a: 'f16', biases: true, half: true },
+    { rank: 512, steps: 3, a: 'f16', biases: false, half: true },
+  ]),
+  sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
+  sample(toHalfKernel, [{}]),
+  sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, depth: 1, touch: true, biases: true }, { rank: 64, bin: 32, depth: 2, touch: true, biases: false }]),
+  sample(updateTensorKernel, [
+    { rank: 100, bin: 32, depth: 1, touch: true, biases: true, steps: 6, halfA: true, prefetch: true, touchNext: true },
+    { rank: 64, bin: 32, depth: 2, touch: true, biases: false, steps: 6, halfA: false, prefetch: false, touchNext: true },
+  ]),
+  sample(solveCgRegistersKernel, [
+    { rank: 100, steps: 6, halfA: true, biases: true, half: true },
+    { rank: 64, steps: 6, halfA: false, biases: false, half: false },
+  ]),
+  sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
+  sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
+  sample(weightedNormKernel, [{}]),
+  sample(predictKernel, [{ stride: 112 }]),
+  sample(topNKernel, [{ excluding: true, bounded: true }, { excluding: false, bounded: false }]),
+];
+
+function sample<Params extends KernelParams>(kernel: KernelDescriptor<Params>, variants: readonly NoInfer<Params>[]): KernelSample {
+  return { kernel: kernel as unknown as KernelDescriptor, variants };
+}
