@@ -6,6 +6,8 @@ import type { Task, TaskResult } from './task.ts';
 export type KernelChoice = {
   readonly variant: string;
   readonly precision: 'f32' | 'f16';
+  /** Power of two by which ratings are multiplied before they meet float16. */
+  readonly ratingScale: number;
   readonly reason: string;
   /** What the variant takes of the device's memory beside its inputs and outputs: work lists, partial sums, copies of half the width. */
   readonly deviceBytes: number;

@@ -105,8 +105,9 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
   const tensor = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'f16' && config.resultComponentType === 'f32' && config.M === 16 && config.N === 16 && config.K === 16);
   const has = (name: string) => device.features.has(name);
   const f16 = has('shader-f16');
-  const subgroups = has('subgroups');
-  const found: Record<GpuFeature, boolean> = { f16, subgroups, tensor: f16 && subgroups && subgroupSize === 32 && tensor && has('chromium-experimental-subgroup-matrix') };
+  // Kernels with subgroups are written for 32 threads.
+  const subgroups = has('subgroups') && subgroupSize === 32;
+  const found: Record<GpuFeature, boolean> = { f16, subgroups, tensor: f16 && subgroups && tensor && has('chromium-experimental-subgroup-matrix') };
   const name = [info.device, info.description].find((part) => part !== '');
   return {
     name: name ?? 'unnamed adapter',

@@ -1,7 +1,9 @@
 import { collectGarbage } from '../engine/collect-garbage.ts';
+import { mustEndFirst } from '../engine/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
+import type { Device, KernelChoice } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
+import type { JsonObject } from '../engine/json.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, type SharedColumn } from '../engine/partition.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
@@ -9,6 +11,8 @@ import { workerFile } from '../engine/worker-file.ts';
 import type { AcquireOptions, GpuInfo } from './acquire.ts';
 import { vectorLayouts } from './layouts.ts';
 import { strideOf, STRIDE_STEP } from './resources.ts';
+import { chooseUpdate } from './update/choose.ts';
+import type { UpdateProblem } from './update/variant.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 
 export interface GpuDeviceOptions extends AcquireOptions {
@@ -53,6 +57,7 @@ export class GpuDevice implements Device {
   #collection = 0;
   #lost: DeviceLostError | undefined;
   #closing = false;
+  readonly #ended: () => void;
 
   private constructor(pool: ThreadPool, info: GpuInfo, memoryBytes: number) {
     this.#pool = pool;
@@ -60,6 +65,10 @@ export class GpuDevice implements Device {
     this.capacityBytes = memoryBytes;
     this.bindingBytes = Math.min(info.limits.bindingBytes, info.limits.bufferBytes);
     this.description = describe(info);
+    this.#ended = mustEndFirst(() => {
+      pool.hurry();
+      return this.close();
+    });
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
@@ -127,6 +136,10 @@ export class GpuDevice implements Device {
     return fetched;
   }
 
+  async choose(problem: JsonObject): Promise<KernelChoice> {
+    return chooseUpdate(this.info, problem as unknown as UpdateProblem);
+  }
+
   release(ref: PartitionRef): void {
     const key = partitionKey(ref);
     const stored = this.#store.get(key);
@@ -161,6 +174,7 @@ export class GpuDevice implements Device {
       await this.#request({ type: 'close' }).catch(() => undefined);
     }
     await this.#pool.close();
+    this.#ended();
     this.#store.clear();
   }
 

@@ -1,5 +1,6 @@
 import { CapacityError, DeviceLostError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
+import { admits } from './admits.ts';
 import { type AcquiredGpu, type AcquireOptions, acquireGpu, type GpuInfo, releaseGpu } from './acquire.ts';
 import { TransferCounters } from './counters.ts';
 import { type KernelDescriptor, type KernelParams, renderKernel } from './kernel.ts';
@@ -91,11 +92,9 @@ export class Gpu {
     await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset));
   }
 
-  /** Whether the adapter has what the variant needs: features, threads and memory of a workgroup, number of buffers. */
+  /** Whether the adapter has what the variant needs. */
   admits<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): boolean {
-    const { features, limits } = this.info;
-    const { threads, bytes } = kernel.workgroup(params);
-    return kernel.needs(params).every((feature) => features.includes(feature)) && threads <= limits.workgroupThreads && bytes <= limits.workgroupBytes && kernel.bindings.length <= limits.storageBuffers;
+    return admits(this.info, kernel, params);
   }
 
   /** The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is wrong. */

@@ -10,6 +10,8 @@ export interface GpuTaskScope {
   readonly params: JsonObject;
   /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
   matrix(name: string): DeviceMatrix;
+  /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */
+  matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */
   block(name: string): DeviceBlock;
   /** f32 buffer of a partition's column `values`, such as a bias or column bounds. */

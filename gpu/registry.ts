@@ -2,10 +2,12 @@ import type { GpuTaskHandler } from './handler.ts';
 import { predict } from './tasks/predict.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
+import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
 /** What a GPU device can run, by the names of operators/tasks.ts. */
 export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
+  update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   predict,

@@ -3,6 +3,7 @@ import { BufferPool } from './buffer-pool.ts';
 import type { Gpu } from './gpu.ts';
 import { vectorLayouts } from './layouts.ts';
 import { downloadRows, uploadRows } from './matrix-rows.ts';
+import { addHalf } from './update/mirror.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from './resources.ts';
 
 /** What the store knows of one partition; the buffers are made when a task first names it. */
@@ -60,6 +61,20 @@ export class GpuStore {
     return entry;
   }
 
+  /** A matrix with its half mirror; of one that was put or written without, the mirror is made now. */
+  async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
+    const { matrix } = await this.prepare(key);
+    if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
+    if (matrix.half !== undefined) return matrix;
+    matrix.half = await this.#pool.take((matrix.rows + 1) * matrix.stride * 2, `${key} half`);
+    if (!written) {
+      const pass = this.#gpu.pass('half mirror');
+      await addHalf(this.#gpu, pass, matrix);
+      await pass.submit();
+    }
+    return matrix;
+  }
+
   /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. */
   async fetch(key: string): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
@@ -103,6 +118,7 @@ export class GpuStore {
       rows,
       ratings: columns.indices.length,
       offsets,
+      columns: columns.indices as Uint32Array,
       rowPointers: await this.#gpu.bufferOf(offsets, `${key} offsets`),
       indices: await this.#gpu.bufferOf(columns.indices, `${key} indices`),
       values: await this.#gpu.bufferOf(columns.values, `${key} values`),

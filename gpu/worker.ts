@@ -116,6 +116,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     gpu,
     params,
     matrix: (name) => named('matrix', name, entry(name)?.matrix),
+    matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),
     vector: (name) => named('vector', name, entry(name)?.vector),
     partition: (name) => named('partition', name, entry(name)?.partition),

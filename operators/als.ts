@@ -189,7 +189,7 @@ class AlsRun {
     if (previous.bias) inputs.previousBias = previous.bias;
     const outputs: Record<string, PartitionRef> = next.bias ? { factors: next.matrix, bias: next.bias } : { factors: next.matrix };
     const choice = this.#input.choices?.[side.name];
-    const kernel = choice && { variant: choice.variant, precision: choice.precision };
+    const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
     const params = { rank: this.#features, lambda: regParam, ...this.#solver, mean: this.#mean, nonnegative, ...kernel };
     const tasks = balancedRanges(side.block.offsets, taskCount(side.block.ratings, this.#device.kind)).map(
       (range): UpdateTask => ({ kernel: 'update', inputs, outputs, params: { ...range, ...params } }),

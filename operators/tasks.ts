@@ -53,6 +53,7 @@ export type UpdateTask = Task<
     /** What the device chose among its kernels (see `Device.choose`); absent on a CPU, which has one. */
     readonly variant?: string;
     readonly precision?: 'f32' | 'f16';
+    readonly ratingScale?: number;
   }
 >;
 

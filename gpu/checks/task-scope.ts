@@ -70,7 +70,7 @@ export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: Json
     const blocks = new Map<string, DeviceBlock>();
     for (const [name, { offsets, indices, values }] of Object.entries(inputs.blocks ?? {})) {
       const [rowPointers, columns, ratings] = [await upload(offsets, `${name} offsets`), await upload(indices, `${name} indices`), await upload(values, `${name} values`)];
-      blocks.set(name, { rows: offsets.length - 1, ratings: indices.length, offsets, rowPointers, indices: columns, values: ratings, prepared: new Map() });
+      blocks.set(name, { rows: offsets.length - 1, ratings: indices.length, offsets, columns: indices, rowPointers, indices: columns, values: ratings, prepared: new Map() });
     }
     const vectors = new Map<string, GPUBuffer>();
     for (const [name, values] of Object.entries(inputs.vectors ?? {})) vectors.set(name, await upload(values, name));
@@ -78,6 +78,9 @@ export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: Json
     const scope: GpuTaskScope = {
       gpu,
       params,
+      matrixWithHalf: async (name) => {
+        throw new Error(`no half mirror of ${name} here`);
+      },
       matrix: (name) => given(matrices, name),
       block: (name) => given(blocks, name),
       vector: (name) => given(vectors, name),

@@ -33,10 +33,10 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(toHalfKernel, [{}]),
-  sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, depth: 1, touch: true, biases: true }, { rank: 64, bin: 32, depth: 2, touch: true, biases: false }]),
+  sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
   sample(updateTensorKernel, [
-    { rank: 100, bin: 32, depth: 1, touch: true, biases: true, steps: 6, halfA: true, prefetch: true, touchNext: true },
-    { rank: 64, bin: 32, depth: 2, touch: true, biases: false, steps: 6, halfA: false, prefetch: false, touchNext: true },
+    { rank: 100, bin: 32, biases: true, steps: 6, halfA: true },
+    { rank: 64, bin: 32, biases: false, steps: 6, halfA: false },
   ]),
   sample(solveCgRegistersKernel, [
     { rank: 100, steps: 6, halfA: true, biases: true, half: true },

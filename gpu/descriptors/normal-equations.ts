@@ -46,9 +46,8 @@ export function chooseNormalEquations(
   rank: number,
   precision: 'f32' | 'f16',
   biases: boolean,
-  { threads = 256, bytes = 16384 }: { readonly threads?: number; readonly bytes?: number } = {},
+  { threads = 256, bytes = 16384, tile = rank <= 32 ? 4 : 8 }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
 ): NormalEquationsParams {
-  const tile = rank <= 32 ? 4 : 8;
   const common = { rank, precision, tile, staging: 'coalesced', vectorized: true, accumulate: 'registers', triangle: 'lower', biases } as const;
   const { blocks } = sides({ ...common, bin: 1, lanes: 1, rows: 1 });
   const groups = Math.ceil(blocks / Math.min(threads, 256));

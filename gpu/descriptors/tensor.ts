@@ -19,15 +19,11 @@ export type TensorParams = {
   readonly rank: number;
   /** Ratings staged at a time: a multiple of 16, at most the threads. */
   readonly bin: number;
-  /** Bins whose θ rows are on their way in registers while one is multiplied: 1 or 2. */
-  readonly depth: number;
-  /** Whether the rows of the bin after those are touched, so that they come near before they are gathered. */
-  readonly touch: boolean;
   readonly biases: boolean;
 };
 
 /** What both kernels with tensor cores see. */
-function accumulateValues({ rank, bin, depth, touch, biases }: TensorParams) {
+function accumulateValues({ rank, bin, biases }: TensorParams) {
   const plan = planOf(rank);
   const chunks = plan.tiles * 2;
   const threads = plan.subgroups * 32;
@@ -41,7 +37,6 @@ function accumulateValues({ rank, bin, depth, touch, biases }: TensorParams) {
     THREADS: threads,
     SUBGROUPS: plan.subgroups,
     BIN: bin,
-    DEPTH: depth,
     CHUNKS: chunks,
     /** Chunks that come from θ; the one behind them holds the rating. */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
@@ -53,11 +48,6 @@ function accumulateValues({ rank, bin, depth, touch, biases }: TensorParams) {
     /** Line of the last tile row that holds b. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
-    TOUCH: touch,
-    SECTORS: plan.tiles,
-    touches: range(Math.ceil((bin * plan.tiles) / threads)),
-    sets: range(depth),
-    slots_ahead: range(depth + 1),
     passes: range(Math.max(1, bin / gatherRows)),
     steps: range(bin / 16),
     accumulators: range(plan.accumulators),
@@ -108,10 +98,6 @@ export type UpdateTensorParams = TensorParams & {
   readonly steps: number;
   /** A/n as float16 in registers (cuMF_ALS, section 4.2); float32 otherwise. */
   readonly halfA: boolean;
-  /** Whether the first θ rows of the next row are gathered while this one is solved. */
-  readonly prefetch: boolean;
-  /** Whether the next row's first bins are touched meanwhile: with `touch` only. */
-  readonly touchNext: boolean;
 };
 
 function solverValues({ steps, halfA }: { readonly steps: number; readonly halfA: boolean }) {
@@ -146,7 +132,7 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'mean', type: 'f32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(params), ...solverValues(params), PREFETCH: params.prefetch, TOUCH_NEXT: params.touchNext, slots_touched: [0, 1] }),
+  values: (params) => ({ ...accumulateValues(params), ...solverValues(params) }),
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + solverBytes(params.rank) }),
 };
 

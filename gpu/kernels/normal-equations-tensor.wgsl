@@ -34,27 +34,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let end = part.y + part.z;
   let gather_row = thread / LANES_PER_ROW;
   let chunk = thread % LANES_PER_ROW;
-{%- for set in sets %}
 {%- for pass in passes %}
-  var next_{{ set }}_{{ pass }} = vec4<u32>();
-{%- endfor %}
+  var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
   var coming = vec2<u32>();
-{%- if TOUCH %}
-  var sink = 0u;
-{%- for pass in touches %}
-  var touched_{{ pass }} = 0u;
-{%- endfor %}
-{%- endif %}
   if (thread < BIN) {
-{%- for slot in slots_ahead %}
-    ring[{{ slot }}u * BIN + thread] = rating_at(first + {{ slot }}u * BIN + thread, end);
-{%- endfor %}
-    coming = rating_at(first + (DEPTH + 1u) * BIN + thread, end);
+    ring[thread] = rating_at(first + thread, end);
+    ring[BIN + thread] = rating_at(first + BIN + thread, end);
+    coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
-  {% render 'parts/tensor-accumulate', sets: sets, TOUCH: TOUCH, touches: touches, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
@@ -76,10 +66,4 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   if (thread < TILES * 4u) {
     let b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
     slots[slot + LOWER_TILES * 64u + thread] = b;
-  }{%- if TOUCH %}
-  // Never true: loads whose values nobody uses would be left out.
-  if (sink == 1u && params.count == 0xffffffffu) {
-    slots[0] = vec4f();
-  }
-{%- endif %}
-}
+  }}

@@ -1,6 +1,6 @@
 // One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations on tensor cores,
 // hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk the list of rows, the longest
-// first; while one row is solved the first ratings of the next are on their way.
+// first; while one row is solved the ratings of the next are on their way.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -50,18 +50,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_tile = tile_row;
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
-{%- for set in sets %}
 {%- for pass in passes %}
-  var next_{{ set }}_{{ pass }} = vec4<u32>();
-{%- endfor %}
+  var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
   var coming = vec2<u32>();
-{%- if TOUCH %}
-  var sink = 0u;
-{%- for pass in touches %}
-  var touched_{{ pass }} = 0u;
-{%- endfor %}
-{%- endif %}
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
   if (number >= params.count) {
@@ -70,16 +62,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-{%- for slot in slots_ahead %}
-    ring[{{ slot }}u * BIN + thread] = rating_at(row.y + {{ slot }}u * BIN + thread, end);
-{%- endfor %}
-    coming = rating_at(row.y + (DEPTH + 1u) * BIN + thread, end);
+    ring[thread] = rating_at(row.y + thread, end);
+    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
+    coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = start_of(row.x, thread);
   workgroupBarrier();
-{%- if PREFETCH %}
-  {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
-{%- endif %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
@@ -89,10 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0 / max(f32(row.z), 1.0);
     var x = next_x;
     var b = 0.0;
-{%- unless PREFETCH %}
-    {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
-{%- endunless %}
-    {% render 'parts/tensor-accumulate', sets: sets, TOUCH: TOUCH, touches: touches, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -103,14 +88,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = b * params.unscale{% if HALF_A %} * inverse{% endif %};
     // The next row's ratings and start.
     next_x = start_of(following.x, thread);
-{%- for slot in slots_ahead %}
-    var ahead_{{ slot }} = vec2<u32>();
-{%- endfor %}
+    var ahead_0 = vec2<u32>();
+    var ahead_1 = vec2<u32>();
     if (thread < BIN) {
-{%- for slot in slots_ahead %}
-      ahead_{{ slot }} = rating_at(following.y + {{ slot }}u * BIN + thread, following_end);
-{%- endfor %}
-      coming = rating_at(following.y + (DEPTH + 1u) * BIN + thread, following_end);
+      ahead_0 = rating_at(following.y + thread, following_end);
+      ahead_1 = rating_at(following.y + BIN + thread, following_end);
+      coming = rating_at(following.y + 2u * BIN + thread, following_end);
     }
     if (!is_feature) {
       b = 0.0;
@@ -118,20 +101,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-{%- for slot in slots_ahead %}
-      ring[{{ slot }}u * BIN + thread] = ahead_{{ slot }};
-{%- endfor %}
+      ring[thread] = ahead_0;
+      ring[BIN + thread] = ahead_1;
     }
-{%- if TOUCH_NEXT %}
-    workgroupBarrier();
-{%- for slot in slots_touched %}
-    { let slot = {{ slot }}u; {% render 'parts/tensor-touch', touches: touches %} }
-{%- endfor %}
-{%- endif %}
-{%- if PREFETCH %}
-    workgroupBarrier();
-    {% render 'parts/tensor-begin', sets: sets, passes: passes, RATING_ROW: RATING_ROW %}
-{%- endif %}
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
     if (thread < PADDED) {
@@ -152,10 +124,4 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     row = following;
     workgroupBarrier();
   }
-{%- if TOUCH %}
-  // Never true: loads whose values nobody uses would be left out.
-  if (sink == 1u && params.count == 0xffffffffu) {
-    atomicMin(&status[0], 0u);
-  }
-{%- endif %}
 }

@@ -1,10 +1,15 @@
-import { solveCgRegistersKernel, normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from '../descriptors/solve-cholesky.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../descriptors/solve-cg.ts';
+import { normalEquationsKernel, normalEquationsWorkgroups } from '../descriptors/normal-equations.ts';
+import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from '../descriptors/tensor.ts';
+import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../descriptors/update-matrix-free.ts';
 import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { CompiledKernel, Gpu } from '../gpu.ts';
 import type { Binding, KernelTimes, Pass } from '../pass.ts';
 import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
-import { prepareRows, type PreparedRows } from './prepared-rows.ts';
-import type { UpdateVariant } from './variant.ts';
+import { addHalf } from './mirror.ts';
+import { freeParams, prepareRows } from './prepared-rows.ts';
+import type { UpdateSettings } from './settings.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
@@ -19,95 +24,132 @@ export interface UpdateInputs {
   readonly bias?: GPUBuffer;
 }
 
-export interface UpdateSettings {
-  readonly variant: UpdateVariant;
-  readonly from: number;
-  readonly to: number;
-  readonly rank: number;
-  readonly lambda: number;
-  /** μ where there are biases. */
-  readonly mean: number;
-  /** 'cholesky', or so many steps of CG. */
-  readonly solver: 'cholesky' | { readonly steps: number };
-  /** Power of two that keeps the ratings within float16. */
-  readonly scale: number;
-}
-
-/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU. */
-const SHORT_WORKGROUPS = 132 * 32;
-
 /** Number of no row. */
 const NO_ROW = 0xffff_ffff;
 
+/** Workgroups of one subgroup that walk the short rows: some for each place on any GPU. */
+const SHORT_WORKGROUPS = 4224;
+
 /**
- * Solves the rows [from, to) of a block: one submission. Returns the first row whose solution is not finite, or -1, and the
+ * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, and the
  * kernels' times where they were asked for.
  */
 export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, timed = false): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
-  const { block, fixed, previous, factors } = inputs;
-  const { variant, rank, lambda, mean, scale } = settings;
-  const biases = inputs.bias !== undefined;
-  const rows = await prepareRows(gpu, block, settings, fixed.rows, lambda > 0 ? variant.short : 0);
-  const nothing = await gpu.scratch('nothing', 16);
   const status = await gpu.scratch('status', 16);
   gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
-  const half = variant.precision === 'f16';
-  const shared = {
-    indices: block.indices,
-    values: block.values,
-    fixed: half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
-    fixed_bias: inputs.fixedBias ?? nothing,
-    previous: previous.values,
-    previous_bias: inputs.previousBias ?? nothing,
-    factors: factors.values,
-    // A buffer that is written may be bound once only.
-    half: half ? required(factors.half, 'half mirror of the factors') : await gpu.scratch('no half', 16),
-    bias: inputs.bias ?? (await gpu.scratch('no bias', 16)),
-    status,
-  };
-  const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
-  const pass = gpu.pass(`update ${variant.name}`);
-  await addKernels(gpu, pass, rows, settings, biases, shared, uniforms);
+  const pass = gpu.pass(`update ${settings.variant.name}`);
+  const kernels = new UpdateKernels(gpu, inputs, settings, status);
+  await kernels.addTo(pass);
   const { times, bytes } = await pass.submit({ timed, read: { buffer: status, bytes: 4 } });
   const [bad] = new Uint32Array(bytes);
   return { badRow: bad === NO_ROW ? -1 : bad, times };
+}
 
-  async function addKernels(gpu: Gpu, pass: Pass, rows: PreparedRows, settings: UpdateSettings, biases: boolean, shared: Readonly<Record<string, Binding>>, uniforms: Readonly<Record<string, number>>) {
-    const { solver } = settings;
+/** Picks, compiles and dispatches the kernels of one half-iteration. */
+class UpdateKernels {
+  readonly #gpu: Gpu;
+  readonly #inputs: UpdateInputs;
+  readonly #settings: UpdateSettings;
+  readonly #status: GPUBuffer;
+  readonly #half: boolean;
+  readonly #biases: boolean;
+  /** Steps of CG; 0 for Cholesky. */
+  readonly #steps: number;
+
+  constructor(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, status: GPUBuffer) {
+    this.#gpu = gpu;
+    this.#inputs = inputs;
+    this.#settings = settings;
+    this.#status = status;
+    this.#half = settings.variant.precision === 'f16';
+    this.#biases = inputs.bias !== undefined;
+    this.#steps = settings.solver === 'cholesky' ? 0 : settings.solver.steps;
+  }
+
+  async addTo(pass: Pass): Promise<void> {
+    const { variant, rank, lambda, mean, scale } = this.#settings;
+    const { fixed, factors } = this.#inputs;
+    const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
+    const bindings = await this.#bindings();
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
+    const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
+      pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
+    };
+    if (rows.free !== undefined) await this.#addFree(add, rows.free);
     if (rows.batches.length > 0) {
-      const sum = await compileSum(gpu, settings, biases);
-      const solve = await compileSolve(gpu, settings, biases);
-      const slots = await gpu.scratch('slots', rows.slotBytes);
+      const sum = await this.#compileSum();
+      const solve = await this.#compileSolve();
+      const slots = await this.#gpu.scratch('slots', rows.slotBytes);
       for (const batch of rows.batches) {
-        pass.dispatch(sum.compiled, { ...shared, work: batch.parts, slots }, { ...uniforms, count: batch.partCount }, sum.workgroups(batch.partCount));
-        pass.dispatch(solve, { ...shared, work: batch.rows, slots }, { ...uniforms, count: batch.rowCount }, batch.rowCount);
+        add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+        add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
       }
     }
     for (const { longest, entries, count } of rows.short) {
-      const compiled = await gpu.compile(updateShortKernel, { rank, longest, biases });
-      pass.dispatch(compiled, { ...shared, work: entries }, { ...uniforms, count }, Math.min(count, SHORT_WORKGROUPS));
+      add(await this.#gpu.compile(updateShortKernel, { rank, longest, biases: this.#biases }), { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
     }
     if (rows.fused !== undefined && variant.fused !== undefined) {
-      const steps = solver === 'cholesky' ? 0 : solver.steps;
-      const compiled = await gpu.compile(updateTensorKernel, { rank, bin: variant.bin, depth: variant.depth, touch: variant.touch, biases, steps, halfA: variant.halfA, prefetch: variant.fused.prefetch, touchNext: variant.fused.touchNext });
-      pass.dispatch(compiled, { ...shared, work: rows.fused.entries }, { ...uniforms, count: rows.fused.count }, Math.min(variant.fused.workgroups, rows.fused.count));
+      const { bin, workgroups } = variant.fused;
+      const compiled = await this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
+      add(compiled, { work: rows.fused.entries }, rows.fused.count, Math.min(workgroups, rows.fused.count));
     }
+    // Kernels of tiles leave the mirror to a pass over the whole; it is small beside them.
+    if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
   }
-}
 
-interface CompiledSum {
-  readonly compiled: CompiledKernel;
-  workgroups(parts: number): number;
-}
+  async #bindings(): Promise<Readonly<Record<string, Binding>>> {
+    const { block, fixed, previous, factors, fixedBias, previousBias, bias } = this.#inputs;
+    const nothing = await this.#gpu.scratch('nothing', 16);
+    return {
+      indices: block.indices,
+      values: block.values,
+      fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
+      fixed_bias: fixedBias ?? nothing,
+      previous: previous.values,
+      previous_bias: previousBias ?? nothing,
+      factors: factors.values,
+      // A buffer that is written may be bound once only.
+      half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
+      bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
+      status: this.#status,
+    };
+  }
 
-async function compileSum(gpu: Gpu, { variant, rank }: UpdateSettings, biases: boolean): Promise<CompiledSum> {
-  const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.bin, depth: variant.depth, touch: variant.touch, biases });
-  return { compiled, workgroups: (parts) => parts };
-}
+  /** Short rows by CG without A: they start from what the outputs hold. */
+  async #addFree(add: (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => void, { entries, count }: { readonly entries: GPUBuffer; readonly count: number }): Promise<void> {
+    const { previous, factors, previousBias, bias } = this.#inputs;
+    const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });
+    encoder.copyBufferToBuffer(previous.values, 0, factors.values, 0, previous.rows * previous.stride * 4);
+    if (previousBias !== undefined && bias !== undefined) encoder.copyBufferToBuffer(previousBias, 0, bias, 0, previous.rows * 4);
+    this.#gpu.device.queue.submit([encoder.finish()]);
+    const params = freeParams(this.#gpu, this.#settings, this.#biases);
+    add(await this.#gpu.compile(updateMatrixFreeKernel, params), { work: entries }, count, updateMatrixFreeWorkgroups(params, count));
+  }
 
-async function compileSolve(gpu: Gpu, { variant, rank, solver }: UpdateSettings, biases: boolean): Promise<CompiledKernel> {
-  if (solver === 'cholesky') throw new Error('no Cholesky');
-  return gpu.compile(solveCgRegistersKernel, { rank, steps: solver.steps, halfA: variant.halfA, biases, half: variant.precision === 'f16' });
+  async #compileSum(): Promise<{ readonly compiled: CompiledKernel; workgroups(parts: number): number }> {
+    const { variant, rank } = this.#settings;
+    const biases = this.#biases;
+    if (variant.sum.kernel === 'tensor') {
+      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases });
+      return { compiled, workgroups: (parts) => parts };
+    }
+    const { kernel: _kernel, ...tiles } = variant.sum;
+    const params = { rank, precision: variant.precision, biases, ...tiles };
+    return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
+  }
+
+  async #compileSolve(): Promise<{ readonly compiled: CompiledKernel; workgroups(rows: number): number }> {
+    const { variant, rank, solver } = this.#settings;
+    const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
+    const one = (rows: number) => rows;
+    if (solver === 'cholesky') {
+      const params = chooseSolveCholesky(rank, biases, half, { bytes: this.#gpu.info.limits.workgroupBytes });
+      return { compiled: await this.#gpu.compile(solveCholeskyKernel, params), workgroups: one };
+    }
+    if (variant.registers) return { compiled: await this.#gpu.compile(solveCgRegistersKernel, { rank, steps, halfA: variant.halfA, biases, half }), workgroups: one };
+    const params: SolveCgParams = { rank, steps, a: variant.halfA ? 'f16' : 'f32', biases, half };
+    return { compiled: await this.#gpu.compile(solveCgKernel, params), workgroups: (rows) => solveCgWorkgroups(params, rows) };
+  }
 }
 
 function required<T>(value: T | undefined, what: string): T {

@@ -1,17 +1,16 @@
+import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../descriptors/update-matrix-free.ts';
 import type { Gpu } from '../gpu.ts';
 import type { DeviceBlock } from '../resources.ts';
 import { paddedRank, slotElements } from './layout.ts';
+import type { UpdateSettings } from './settings.ts';
 import type { UpdateVariant } from './variant.ts';
-import { EntryList, rowsByLength } from './work.ts';
-
-/** Ratings of a part: long rows are cut, so that no workgroup works for long on its own. */
-const PART_RATINGS = 8192;
+import { EntryList, rowsByLength, rowsInOrder } from './work.ts';
 
 /** Lengths of the lists of short rows: update-short is compiled for each. */
 const shortLengths = [32, 64];
 
 /** Memory for normal equations between their kernel and the solver. */
-const SLOT_BYTES = 512 << 20;
+export const SLOT_BYTES = 512 << 20;
 
 /** Rows whose slots fit the scratch together. */
 interface Batch {
@@ -30,6 +29,8 @@ interface RowList {
 export interface PreparedRows {
   /** Solved by their dual systems, by the longest row that a list may hold. */
   readonly short: readonly (RowList & { readonly longest: number })[];
+  /** Solved by CG without A. */
+  readonly free?: RowList;
   /** Solved where they are summed. */
   readonly fused?: RowList;
   /** Summed to slots, then solved. */
@@ -37,28 +38,59 @@ export interface PreparedRows {
   readonly slotBytes: number;
 }
 
+type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'solver'>;
+
 /** Makes the lists once for a block, range, rank and variant; they are freed with the block. */
-export async function prepareRows(gpu: Gpu, block: DeviceBlock, { variant, from, to, rank }: { readonly variant: UpdateVariant; readonly from: number; readonly to: number; readonly rank: number }, fixedRows: number, short: number): Promise<PreparedRows> {
-  const regions = regionsOf(fixedRows, rank, variant);
-  const limits = { short, fused: variant.fused?.longest ?? -1 };
-  const key = `rows ${from} ${to} ${rank} ${limits.short} ${limits.fused} ${regions}`;
+export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean): Promise<PreparedRows> {
+  const { variant, from, to, rank, lambda, solver } = settings;
+  const limits: RowLimits = {
+    rank,
+    sorted: variant.sorted,
+    // The dual system is regular only with λ.
+    short: lambda > 0 ? variant.short : 0,
+    free: variant.free && solver !== 'cholesky' ? freeParams(gpu, settings, biases).longest : 0,
+    fused: variant.fused?.longest ?? -1,
+    part: variant.partRatings,
+    regionRows: regionRowsOf(fixedRows, rank, variant),
+  };
+  const key = `rows ${from} ${to} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;
   if (known !== undefined) return known;
-  const prepared = await makeLists(gpu, block, limits, from, to, rank, Math.ceil(fixedRows / regions));
+  const prepared = await makeLists(gpu, block, from, to, limits);
   block.prepared.set(key, prepared);
   return prepared;
 }
 
-/** Into how many regions the rows of θ are cut so that one stays in the GPU's cache. */
-function regionsOf(fixedRows: number, rank: number, { precision, regionBytes }: UpdateVariant): number {
-  if (regionBytes === 0) return 1;
-  return Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f16' ? 2 : 4)) / regionBytes));
+/** The matrix-free kernel for a variant's short rows. */
+export function freeParams(gpu: Gpu, { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>, biases: boolean): UpdateMatrixFreeParams {
+  const steps = solver === 'cholesky' ? 0 : solver.steps;
+  return chooseUpdateMatrixFree(rank, variant.precision, steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
 }
 
-async function makeLists(gpu: Gpu, { offsets, columns }: DeviceBlock, limits: { readonly short: number; readonly fused: number }, from: number, to: number, rank: number, regionRows: number): Promise<PreparedRows> {
+/** How rows are dealt: by their numbers of ratings. */
+interface RowLimits {
+  readonly rank: number;
+  readonly sorted: boolean;
+  readonly short: number;
+  readonly free: number;
+  readonly fused: number;
+  readonly part: number;
+  readonly regionRows: number;
+}
+
+/** Rows of θ in a region that stays in the GPU's cache. */
+function regionRowsOf(fixedRows: number, rank: number, { precision, regionBytes }: UpdateVariant): number {
+  if (regionBytes === 0) return 2 ** 32;
+  const regions = Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f16' ? 2 : 4)) / regionBytes));
+  return regions === 1 ? 2 ** 32 : Math.ceil(fixedRows / regions);
+}
+
+async function makeLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits): Promise<PreparedRows> {
+  const { rank } = limits;
   const slotBytes = slotElements(rank) * 4;
   const capacity = Math.max(2, Math.floor(Math.min(SLOT_BYTES, gpu.info.limits.bindingBytes, gpu.info.limits.bufferBytes) / slotBytes));
   const fused = new EntryList();
+  const free = new EntryList();
   const short = shortLengths.map((longest) => ({ longest, list: new EntryList() }));
   const batches: Batch[] = [];
   let parts: Part[] = [];
@@ -76,18 +108,22 @@ async function makeLists(gpu: Gpu, { offsets, columns }: DeviceBlock, limits: { 
     mostSlots = Math.max(mostSlots, slots);
     [parts, rows, slots] = [[], new EntryList(), 0];
   };
-  for (const row of rowsByLength(offsets, from, to)) {
+  for (const row of limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to)) {
     const start = offsets[row];
     const length = offsets[row + 1] - start;
     if (length <= limits.short) {
       short.find(({ longest }) => length <= longest)?.list.add(row, start, length, 0);
       continue;
     }
+    if (length <= limits.free) {
+      free.add(row, start, length, 0);
+      continue;
+    }
     if (length <= limits.fused) {
       fused.add(row, start, length, 0);
       continue;
     }
-    const cuts = cutRow(columns, start, length, length > PART_RATINGS ? regionRows : Number.POSITIVE_INFINITY, capacity);
+    const cuts = cutRow(columns, start, length, limits, capacity);
     if (slots + cuts.length > capacity) await flush();
     rows.add(row, slots, length, cuts.length);
     for (const cut of cuts) parts.push({ ...cut, row, slot: slots++ });
@@ -96,6 +132,7 @@ async function makeLists(gpu: Gpu, { offsets, columns }: DeviceBlock, limits: { 
   const upload = async ({ list: { entries, count } }: EntryList, label: string): Promise<RowList> => ({ entries: await gpu.bufferOf(entries, label), count });
   return {
     short: await Promise.all(short.filter(({ list }) => list.count > 0).map(async ({ longest, list }) => ({ longest, ...(await upload(list, 'short rows')) }))),
+    free: free.count === 0 ? undefined : await upload(free, 'free rows'),
     fused: fused.count === 0 ? undefined : await upload(fused, 'fused rows'),
     batches,
     slotBytes: mostSlots * slotBytes,
@@ -114,22 +151,21 @@ interface Part extends Cut {
 }
 
 /**
- * Pieces of a row in its order: at the borders of regions of the fixed rows, and none longer than PART_RATINGS, unless there
+ * Pieces of a row in its order: none longer than a part, and of a long row cut at the borders of regions of θ, unless there
  * would be more than `most`. A row without ratings has one piece, or the solver would have nothing to read.
  */
-function cutRow(columns: Uint32Array, start: number, length: number, regionRows: number, most: number): Cut[] {
-  if (length === 0) return [{ start, length: 0, region: 0 }];
+function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows }: Pick<RowLimits, 'part' | 'regionRows'>, most: number): Cut[] {
+  if (length <= part) return [{ start, length, region: 0 }];
   const cuts: Cut[] = [];
-  const size = Math.max(PART_RATINGS, Math.ceil(length / Math.max(1, most / 2)));
+  const size = Math.max(part, Math.ceil((2 * length) / most));
   for (let at = start; at < start + length; ) {
-    const region = regionRows === Number.POSITIVE_INFINITY ? 0 : Math.floor(columns[at] / regionRows);
-    const end = regionRows === Number.POSITIVE_INFINITY ? start + length : firstAtLeast(columns, at, start + length, (region + 1) * regionRows);
-    const pieces = Math.ceil((end - at) / size);
-    const piece = Math.ceil((end - at) / pieces);
-    for (let piecesLeft = at; piecesLeft < end; piecesLeft += piece) cuts.push({ start: piecesLeft, length: Math.min(piece, end - piecesLeft), region });
+    const region = Math.floor(columns[at] / regionRows);
+    const end = firstAtLeast(columns, at, start + length, (region + 1) * regionRows);
+    const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
+    for (let first = at; first < end; first += piece) cuts.push({ start: first, length: Math.min(piece, end - first), region });
     at = end;
   }
-  return cuts.length <= most ? cuts : cutRow(columns, start, length, Number.POSITIVE_INFINITY, most);
+  return cuts.length <= most ? cuts : cutRow(columns, start, length, { part: Math.ceil(length / most), regionRows: 2 ** 32 }, length);
 }
 
 /** The first of the ascending columns [from, to) that is at least `column`. */

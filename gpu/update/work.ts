@@ -22,6 +22,11 @@ export function rowsByLength(offsets: Int32Array, from: number, to: number): Uin
   return order;
 }
 
+/** Rows as they come. */
+export function rowsInOrder(from: number, to: number): Uint32Array {
+  return Uint32Array.from({ length: to - from }, (_, i) => from + i);
+}
+
 /** Entries of four numbers, growing. */
 export class EntryList {
   #entries = new Uint32Array(1024);

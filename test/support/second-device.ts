@@ -23,7 +23,7 @@ export function secondDevice(options: { /** Called before every task; may throw.
     },
     fetch: (ref) => inner.fetch(ref),
     release: (ref) => inner.release(ref),
-    choose: async (problem) => ({ variant: `for-${String(problem.rows)}-rows`, precision: 'f32', reason: `of ${String(problem.longest)} ratings at most a row`, deviceBytes: 1000 }),
+    choose: async (problem) => ({ variant: `for-${String(problem.rows)}-rows`, precision: 'f32', ratingScale: 1, reason: `of ${String(problem.longest)} ratings at most a row`, deviceBytes: 1000 }),
     trim: () => inner.trim(),
     close: () => inner.close(),
   };

@@ -1,8 +1,8 @@
-{%- comment -%} Loads this thread's share of the ring's slot `slot` into the registers next_{{ set }}_0 .. {%- endcomment -%}
+{%- comment -%} Loads this thread's share of the ring's slot `slot` into next_0 .. {%- endcomment -%}
 {%- for pass in passes %}
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];
-  if (chunk < FACTOR_CHUNKS) { next_{{ set }}_{{ pass }} = fixed[entry.x * CHUNKS + chunk]; }
+  if (chunk < FACTOR_CHUNKS) { next_{{ pass }} = fixed[entry.x * CHUNKS + chunk]; }
 {%- unless RATING_ROW %}
-  else if (chunk == FACTOR_CHUNKS) { next_{{ set }}_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
+  else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
 {%- endunless %} }
 {%- endfor %}

@@ -1,0 +1,25 @@
+import type { UpdateTask } from '../../operators/tasks.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { variantNamed } from '../update/choose.ts';
+import { updateRows } from '../update/half-iteration.ts';
+
+/** See UpdateTask: one submission for all rows of the range. */
+export const update: GpuTaskHandler = async (scope) => {
+  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative, variant: name, ratingScale = 1 } = scope.params as UpdateTask['params'];
+  if (nonnegative) throw new Error('task update: a GPU does not solve for non-negative factors');
+  if (name === undefined) throw new Error('task update: the device chose no variant');
+  const biases = scope.has('fixedBias');
+  const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
+  const variant = variantNamed(name, scope.gpu.info, { rank, biases, cgSteps, solver: solver === 'cholesky' ? 'cholesky' : 'cg' });
+  const half = variant.precision === 'f16';
+  const block = scope.block('block');
+  const inputs = {
+    block,
+    fixed: half ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
+    previous: scope.matrix('previous'),
+    factors: half ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
+    ...(biases ? { fixedBias: scope.vector('fixedBias'), previousBias: scope.vector('previousBias'), bias: scope.vector('bias') } : {}),
+  };
+  const { badRow } = await updateRows(scope.gpu, inputs, { variant, from, to, rank, lambda, mean, solver, scale: ratingScale });
+  return { rows: to - from, values: { badRow } };
+};

@@ -1,0 +1,93 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { KernelChoice } from '../../engine/executor.ts';
+import type { GpuInfo } from '../acquire.ts';
+import { strideOf } from '../resources.ts';
+import { slotElements } from './layout.ts';
+import { SLOT_BYTES } from './prepared-rows.ts';
+import type { UpdateProblem, UpdateVariant } from './variant.ts';
+import { updateVariants } from './variants.ts';
+
+/** Float16 serves up to 65,504; factors of ratings up to this stay far below, and so do sums of their products over n. */
+const LARGEST_HALF_RATING = 10_000;
+
+/** Ratings are scaled to at most this before they meet float16. */
+const LARGEST_SCALED = 2048;
+
+/** What was measured to be fastest, and how: see the tuner. */
+export interface TunedVariant {
+  readonly variant: string;
+  readonly reason: string;
+}
+
+/**
+ * The variant for one half-iteration: the one asked for by name, else the one measured fastest where that was done, else the
+ * best by rule. Throws UsageError for a name that the adapter, the rank or the solver does not admit.
+ */
+export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
+  const admitted = updateVariants(info, problem);
+  const { kernel } = problem;
+  if (kernel !== undefined) {
+    const asked = admitted.find(({ name }) => name === kernel);
+    if (asked === undefined) throw notAdmitted(kernel, info, problem, admitted);
+    if (problem.precision !== 'auto' && asked.precision !== problem.precision) {
+      throw new UsageError(`kernel ${kernel} computes in ${asked.precision}, but precision ${problem.precision} is asked for`, { advice: 'Leave one of the two out' });
+    }
+    return choiceOf(asked, problem, 'as asked');
+  }
+  const fitting = admitted.filter(({ precision }) => problem.precision === 'auto' || precision === problem.precision);
+  if (fitting.length === 0) throw new UsageError(`${info.name} has no kernel for rank ${problem.rank} in ${problem.precision}`, { advice: 'Use another precision, or device cpu' });
+  const exact = problem.precision === 'auto' && problem.largestRating > LARGEST_HALF_RATING;
+  const among = exact ? fitting.filter(({ precision }) => precision === 'f32') : fitting;
+  const measured = tuned && among.find(({ name }) => name === tuned.variant);
+  if (tuned !== undefined && measured !== undefined) return choiceOf(measured, problem, tuned.reason);
+  const [best] = among;
+  const why = [
+    'by rule: the first of the kernels that this GPU admits',
+    ...(best.sum.kernel === 'tiled' && !info.features.includes('tensor') ? ['it has no tensor cores that WebGPU can use'] : []),
+    ...(exact ? [`float32, since ratings reach ${problem.largestRating}`] : []),
+    ...(best.sum.kernel === 'tiled' && problem.rank > 256 ? ['tensor-core kernels serve ranks to 256'] : []),
+  ];
+  return choiceOf(best, problem, why.join('; '));
+}
+
+/** The variant of a name that a choice gave; throws UsageError when the adapter does not have it. */
+export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>): UpdateVariant {
+  const variants = updateVariants(info, shape);
+  const found = variants.find((variant) => variant.name === name);
+  if (found === undefined) throw notAdmitted(name, info, shape, variants);
+  return found;
+}
+
+function notAdmitted(name: string, info: GpuInfo, { rank, solver }: Pick<UpdateProblem, 'rank' | 'solver'>, variants: readonly UpdateVariant[]): UsageError {
+  return new UsageError(`there is no kernel ${name} for rank ${rank} and solver ${solver} on ${info.name}`, { advice: `There are: ${variants.map((variant) => variant.name).join(', ')}` });
+}
+
+function choiceOf(variant: UpdateVariant, { rank, rows, columns, largestRating }: UpdateProblem, why: string): KernelChoice {
+  const stride = strideOf(rank);
+  const mirrors = variant.precision === 'f16' ? 2 * stride * (rows + columns + 2) : 0;
+  const slots = Math.min(SLOT_BYTES, rows * slotElements(rank) * 4);
+  return {
+    variant: variant.name,
+    precision: variant.precision,
+    ratingScale: variant.precision === 'f16' ? scaleOf(largestRating) : 1,
+    reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
+    deviceBytes: mirrors + slots + 32 * rows,
+  };
+}
+
+/** Power of two that brings the largest rating into float16's finer range. */
+function scaleOf(largest: number): number {
+  return largest > LARGEST_SCALED ? 2 ** -Math.ceil(Math.log2(largest / LARGEST_SCALED)) : 1;
+}
+
+/** "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64 ratings, θ in float16". */
+function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
+  return [
+    sum.kernel === 'tensor' ? 'A on tensor cores' : `A in ${sum.tile} x ${sum.tile} register tiles`,
+    ...(fused ? [`solved in place to ${fused.longest.toLocaleString('en')} ratings`] : []),
+    ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
+    ...(free ? ['short rows without A'] : []),
+    `θ in ${precision === 'f16' ? 'float16' : 'float32'}`,
+    ...(halfA ? ['A/n in float16'] : []),
+  ].join(', ');
+}

@@ -1,0 +1,83 @@
+import { chooseNormalEquations, normalEquationsKernel } from '../descriptors/normal-equations.ts';
+import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../descriptors/tensor.ts';
+import { updateShortKernel } from '../descriptors/update-short.ts';
+import type { GpuInfo } from '../acquire.ts';
+import { admits } from '../admits.ts';
+import { paddedRank } from './layout.ts';
+import type { UpdateProblem, UpdateVariant } from './variant.ts';
+
+/** Ratings of a part; long rows are cut so that no workgroup works for long on its own. */
+const PART_RATINGS = 8192;
+
+/** Half of a large GPU's cache of the second level. */
+const REGION_BYTES = 24 << 20;
+
+/** Workgroups that walk a list: some for each place on any GPU. */
+const WALKERS = 4224;
+
+/** Float32 A in registers up to this rank, float16 beyond. */
+const FULL_REGISTERS = 112;
+
+/** The fused kernel's rows: longer ones gain more from being cut by regions. */
+const FUSED_LONGEST = 2048;
+
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
+
+/**
+ * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores before register
+ * tiles, float16 where only it is fast.
+ */
+export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  return [...tensorVariants(info, shape), ...tiledVariants(info, shape)];
+}
+
+function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {
+  if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: 32, biases })) return [];
+  const halfA = rank > FULL_REGISTERS;
+  const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, sorted: true } as const;
+  const sum = { kernel: 'tensor', bin: 32 } as const;
+  const shorts = [64, 32, 0].filter((longest) => longest === 0 || admits(info, updateShortKernel, { rank, longest, biases }));
+  // A pass of CG over 64 x 64 costs what it gains where A itself is hardly larger.
+  if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
+  const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
+  if (solver === 'cholesky' || !admits(info, updateTensorKernel, { rank, bin: 32, biases, steps: cgSteps, halfA })) return variants;
+  const fused = { bin: 32, longest: FUSED_LONGEST, workgroups: WALKERS };
+  return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
+}
+
+function named(name: string, short: number): string {
+  return short === 0 ? name : `${name}-short${short}`;
+}
+
+function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {
+  const variants: UpdateVariant[] = [];
+  const limits = { threads: info.limits.workgroupThreads, bytes: Math.min(16384, info.limits.workgroupBytes) };
+  const tiles = rank <= 32 ? [4, 8] : [8, 4];
+  for (const precision of ['f32', 'f16'] as const) {
+    for (const tile of tiles) {
+      const { rank: _rank, precision: _precision, biases: _biases, ...params } = chooseNormalEquations(rank, precision, biases, { ...limits, tile: tile as 4 | 8 });
+      if (!admits(info, normalEquationsKernel, { rank, precision, biases, ...params })) continue;
+      const variant: UpdateVariant = {
+        name: `tiled${tile}-${precision}`,
+        precision,
+        sum: { kernel: 'tiled', ...params },
+        short: 0,
+        free: false,
+        halfA: false,
+        registers: registers(info, rank, cgSteps, false, biases),
+        partRatings: PART_RATINGS,
+        regionBytes: REGION_BYTES,
+        sorted: true,
+      };
+      variants.push(variant);
+      if (solver === 'cg') variants.push({ ...variant, name: `${variant.name}-free`, free: true });
+    }
+  }
+  return variants;
+}
+
+/** Whether the solver that keeps A in registers serves: a row of A a thread, float32 to 128. */
+function registers(info: GpuInfo, rank: number, steps: number, halfA: boolean, biases: boolean): boolean {
+  const largest = halfA ? REGISTER_RANKS : 128;
+  return paddedRank(rank) <= largest && admits(info, solveCgRegistersKernel, { rank, steps, halfA, biases, half: true });
+}
