@@ -2,23 +2,28 @@
  * Times the update kernels on a GPU, variant by variant: whole iterations of ALS without evaluation, on data that stays in
  * place, with the test RMSE after them.
  *
- *     node bench/gpu/update.ts FOLDER '[{"rank":100,"variant":{...}}]' [iterations = 5]
+ *     node bench/gpu/update.ts FOLDER '[{"rank":100,"variant":"tensor-fused","change":{"partRatings":4096}}]' [iterations = 5]
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CounterRandom } from '../../engine/random.ts';
 import { Gpu } from '../../gpu/gpu.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/resources.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
+import { updateVariants } from '../../gpu/update/variants.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import type { RatingBlock } from '../../operators/rating-block.ts';
 import { loadBlocks } from './load-blocks.ts';
 
 interface Setting {
   readonly rank: number;
+  /** Of CG; 0 for Cholesky. */
   readonly steps?: number;
   readonly lambda?: number;
   readonly iterations?: number;
-  readonly variant: Omit<UpdateVariant, 'name'>;
+  /** Name; without it the first by rule. */
+  readonly variant?: string;
+  /** What differs from it. */
+  readonly change?: Partial<UpdateVariant>;
 }
 
 const [folder, given, count = '5'] = process.argv.slice(2);
@@ -44,8 +49,11 @@ for (const setting of settings) {
 }
 process.exit(0);
 
-async function bench({ rank, steps = 6, lambda = 0.05, iterations = Number(count), variant: described }: Setting): Promise<void> {
-  const variant: UpdateVariant = { name: 'bench', ...described };
+async function bench({ rank, steps = 6, lambda = 0.05, iterations = Number(count), variant: name, change }: Setting): Promise<void> {
+  const variants = updateVariants(gpu.info, { rank, cgSteps: steps, solver: steps === 0 ? 'cholesky' : 'cg', biases: false });
+  const found = name === undefined ? variants[0] : variants.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`there are ${variants.map((one) => one.name).join(', ')}`);
+  const variant: UpdateVariant = { ...found, ...change };
   const matrices: DeviceMatrix[] = [];
   const matrix = async (rows: number) => {
     const made = { rows, columns: rank, stride: strideOf(rank), values: await gpu.buffer(rows * strideOf(rank) * 4, 'factors'), half: await gpu.buffer((rows + 1) * strideOf(rank) * 2, 'half') };
@@ -54,7 +62,7 @@ async function bench({ rank, steps = 6, lambda = 0.05, iterations = Number(count
   };
   let [x, nextX, theta, nextTheta] = [await matrix(byUser.rows), await matrix(byUser.rows), await matrix(byItem.rows), await matrix(byItem.rows)];
   await randomRows(x);
-  const settings = { variant, from: 0, rank, lambda, mean: 0, solver: { steps }, scale: 1 };
+  const settings = { variant, from: 0, rank, lambda, mean: 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, scale: 1 };
   const kernels: Record<string, number[]> = {};
   const iterate = async (timed: boolean) => {
     const begin = performance.now();
@@ -79,7 +87,7 @@ async function bench({ rank, steps = 6, lambda = 0.05, iterations = Number(count
   for (let iteration = 0; iteration < 5; iteration++) await iterate(true);
   later.sort((a, b) => a - b);
   const detail = Object.entries(kernels).map(([name, ms]) => `${name} ${median(ms).toFixed(2)}`).join(', ');
-  console.log(`rank ${rank} cg ${steps} ${JSON.stringify(described)}: median ${median(later).toFixed(2)} ms (${later[0].toFixed(2)}-${later[later.length - 1].toFixed(2)}), first ${first.toFixed(0)} | ${detail} | test RMSE ${rmse.toFixed(4)} after ${iterations}`);
+  console.log(`rank ${rank} ${steps === 0 ? 'cholesky' : `cg ${steps}`} ${variant.name} ${JSON.stringify(change ?? {})}: median ${median(later).toFixed(2)} ms (${later[0].toFixed(2)}-${later[later.length - 1].toFixed(2)}), first ${first.toFixed(0)} | ${detail} | test RMSE ${rmse.toFixed(4)} after ${iterations}`);
   for (const { values, half } of matrices) {
     values.destroy();
     half?.destroy();
