@@ -1,4 +1,5 @@
 import { removeTemporaries } from '../connectors/temporaries.ts';
+import { endFirst } from '../engine/endings.ts';
 
 export interface Interruption {
   /** Fires at the first signal. */
@@ -12,12 +13,18 @@ const CANCELLED = 130;
 /** What the system's threads may still be doing for us, such as making a folder, is over by then. */
 const DRAIN_MILLISECONDS = 20;
 
-/** Ends the process with nothing half-written left, whatever is under way. */
-export function endAtOnce(exitCode: number): never {
+/** What a GPU is doing is over by then, unless it hangs. */
+const GPU_MILLISECONDS = 2000;
+
+/** Ends the process with nothing half-written left, whatever is under way; a GPU's thread has a moment to come to its end. */
+export async function endAtOnce(exitCode: number): Promise<never> {
+  removeTemporaries();
+  const over = await endFirst(GPU_MILLISECONDS);
   removeTemporaries();
   // No JavaScript of this thread runs meanwhile, so nothing new begins; what a file operation brought back goes as well.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
   removeTemporaries();
+  if (!over) process.kill(process.pid, 'SIGKILL');
   process.exit(exitCode);
 }
 
@@ -35,7 +42,7 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
       return;
     }
     onSecond();
-    endAtOnce(CANCELLED);
+    void endAtOnce(CANCELLED);
   };
   for (const name of names) process.on(name, handle);
   const close = () => {

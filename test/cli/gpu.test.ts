@@ -49,6 +49,17 @@ describe.skipIf(noGpu)('--device gpu', () => {
   });
 });
 
+describe.skipIf(noGpu)('Ctrl-C', () => {
+  it.each([1, 2])('%i times while the GPU works ends with 130, and without a word of the driver', async (times) => {
+    const { child, outcome, stderrMatches } = start(['similar', model, '--item', '68646', '--device', 'gpu']);
+    await stderrMatches(/recommend: started/);
+    for (let i = 0; i < times; i++) child.kill(i === 0 ? 'SIGINT' : 'SIGTERM');
+    const { code, stderr } = await outcome;
+    expect(code).toBe(130);
+    expect(stderr.split('\n').filter((line) => !/^(factorflow|recommend): /.test(line))).toEqual(['']);
+  });
+});
+
 describe('a GPU that is lost while training', () => {
   it('leaves its last model in the folder, and the error names it', async () => {
     await using session = await Session.create({ device: 'cpu', workers: 1 });
