@@ -12,6 +12,7 @@ export {
   type Estimator,
   type FoldErrors,
 } from './api/cross-validator.ts';
+export { type ChosenTrainer, chooseTrainer, type TrainerOptions } from './api/choose-trainer.ts';
 export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export { LostTrainingError } from './api/lost-training.ts';
 export { ExplainedPlan } from './api/explained-plan.ts';
@@ -19,7 +20,9 @@ export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport 
 export type { DeviceName, SessionDevice } from './api/open-devices.ts';
 export { paramGrid } from './api/param-grid.ts';
 export type { FitOptions, RatingOptions } from './api/rating-input.ts';
+export { SGD, type SgdOptions } from './api/sgd.ts';
 export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
+export type { UpdateOptions } from './api/update-model.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow-sink.ts';
 export { ArrowSource } from './connectors/arrow-source.ts';
 export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';
@@ -36,4 +39,6 @@ export { batchStream, type BatchStream } from './engine/stream.ts';
 export type { AlsIteration } from './operators/als.ts';
 export type { AlsParams } from './operators/als-params.ts';
 export type { Evaluation } from './operators/evaluate.ts';
+export type { SgdIteration } from './operators/sgd.ts';
+export type { SgdParams } from './operators/sgd-params.ts';
 export type { SplitOptions } from './operators/random-split.ts';

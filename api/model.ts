@@ -11,6 +11,7 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import type { PhysicalPlan } from '../engine/physical-plan.ts';
 import type { AlsIteration } from '../operators/als.ts';
 import type { AlsParams } from '../operators/als-params.ts';
+import type { SgdParams } from '../operators/sgd-params.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluate.ts';
 import { type FactorModel, lookupOf } from '../operators/factor-model.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';
@@ -25,11 +26,12 @@ import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
 import { savedTraining } from './saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
+import type { UpdateOptions } from './update-model.ts';
 
 /** How a model came about; of a loaded model only what its metadata tells. */
 export interface TrainingReport {
-  readonly algorithm: 'als';
-  readonly params: AlsParams;
+  readonly algorithm: 'als' | 'sgd';
+  readonly params: AlsParams | SgdParams;
   readonly ratings: number;
   readonly duplicates: number;
   readonly iterations: readonly AlsIteration[];
@@ -132,6 +134,16 @@ export class Model {
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
     return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors), this.#session.context(options));
+  }
+
+  /**
+   * A new model that goes on from this one with new ratings, by SGD over those alone; new users and new items are included,
+   * ids of this model keep their factors where nothing new is known of them. For a model by ALS, SGD or Spark.
+   * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
+   */
+  async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
+    const { updateModel } = await import('./update-model.ts');
+    return updateModel(this, this.#factors, newRatings, options);
   }
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */

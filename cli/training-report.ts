@@ -1,6 +1,7 @@
 import type { Model, TrainingReport } from '../api/model.ts';
 import { formatBytes, formatCount } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
+import type { SgdParams } from '../operators/sgd-params.ts';
 import type { CommandResult } from './command.ts';
 import { facts } from './facts.ts';
 import { seconds3 } from './progress/phrases.ts';
@@ -43,9 +44,9 @@ function trainingJson({ model, training, adapter, modelDir, totalSeconds, peakRs
 function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates } = training;
   const best = bestOf(training);
-  const kept = bestIteration === iterations.length ? '' : `, the model is that of iteration ${bestIteration}`;
+  const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ALS, rank ${params.rank}, λ ${params.regParam}: ${iterations.length} iterations in ${seconds3(seconds.train)}${kept}`,
+    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(params)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
@@ -66,4 +67,10 @@ function testError(best: { readonly testRmse?: number } | undefined, pairs: numb
 
 function bestOf({ iterations, bestIteration }: TrainingReport) {
   return iterations.find(({ iteration }) => iteration === bestIteration);
+}
+
+/** λ, or both where users and items have their own. */
+function lambdaText(params: TrainingReport['params']): string {
+  const { regParamUsers: users = params.regParam, regParamItems: items = params.regParam } = params as Partial<SgdParams> & { readonly regParam: number };
+  return users === items ? String(users) : `${users} (users) and ${items} (items)`;
 }

@@ -19,7 +19,7 @@ const STAGE = 'combine-duplicates';
 export async function combineDuplicates(
   block: RatingBlock,
   policy: DuplicatePolicy,
-  ids: Pick<IndexedRatings, 'users' | 'items'>,
+  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>,
   rowData: PartitionRef | undefined,
   ref: PartitionRef,
   device: Device,
@@ -39,8 +39,10 @@ export async function combineDuplicates(
   const extra = found.reduce((sum, values) => sum + values.extra, 0);
   if (extra > 0 && policy === 'error') {
     const first = found.find((values) => values.extra > 0) as { row: number; column: number };
+    const [row, column] = [keyText(ids.users, first.row), keyText(ids.items, first.column)];
+    const pair = ids.swapped ? `user ${column}, item ${row}` : `user ${row}, item ${column}`;
     throw new DataError(
-      `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: user ${keyText(ids.users, first.row)}, item ${keyText(ids.items, first.column)}`,
+      `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,
       { phase: 'read', advice: 'Choose what to do with them: --on-duplicates keep, last, mean or sum (onDuplicates)' },
     );
   }

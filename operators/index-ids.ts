@@ -36,6 +36,8 @@ export interface IndexedRatings {
   readonly userCounts: Int32Array;
   readonly itemCounts: Int32Array;
   readonly chunks: readonly CodedChunk[];
+  /** Set where users and items have changed places (see relabel): `users` are then the items. */
+  readonly swapped?: boolean;
 }
 
 /**

@@ -20,37 +20,42 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 }
 
 /**
+ * Chunks whose codes lead to other numbers: what was position p is `users[p]` or `items[p]`. The codes stay; only the maps
+ * are new, and the old ones are released.
+ */
+export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint32Array, items: Uint32Array, device: Device): Promise<CodedChunk[]> {
+  const name = dataSetName('renumbered');
+  const composed = async (side: string, i: number, map: PartitionRef | undefined, numbers: Uint32Array): Promise<PartitionRef> => {
+    const ref: PartitionRef = { name: `${name}/${side}`, partition: i, version: 0 };
+    const old = map && ((await device.fetch(map)).columns.map as Uint32Array);
+    const composition = old === undefined ? numbers : sharedArray(Uint32Array, old.length);
+    if (old !== undefined) for (let code = 0; code < old.length; code++) composition[code] = numbers[old[code]];
+    if (map) device.release(map);
+    device.put(ref, { layout: 'map', rows: composition.length, columns: { map: composition } });
+    return ref;
+  };
+  return Promise.all(chunks.map(async (chunk, i) => ({ ...chunk, userMap: await composed('users', i, chunk.userMap, users), itemMap: await composed('items', i, chunk.itemMap, items) })));
+}
+
+/**
  * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf does it for
- * balance). With `swapped` users and items change places: the "users" of the result are the items. Chunks' codes stay; only
- * their maps are new, and the old ones are released.
+ * balance). With `swapped` users and items change places: the "users" of the result are the items.
  */
 export async function relabel(indexed: IndexedRatings, users: Labels, items: Labels, swapped: boolean, device: Device): Promise<IndexedRatings> {
-  const name = dataSetName('relabelled');
-  const chunks: CodedChunk[] = [];
-  for (const [i, chunk] of indexed.chunks.entries()) {
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: i, version: 0 });
-    const composed = async (part: string, map: PartitionRef | undefined, { label }: Labels) => {
-      const old = map && ((await device.fetch(map)).columns.map as Uint32Array);
-      if (map) device.release(map);
-      const composition = old === undefined ? label : sharedArray(Uint32Array, old.length);
-      if (old !== undefined) for (let code = 0; code < old.length; code++) composition[code] = label[old[code]];
-      device.put(ref(part), { layout: 'map', rows: composition.length, columns: { map: composition } });
-      return ref(part);
-    };
-    const [userMap, itemMap] = [await composed('user-map', chunk.userMap, users), await composed('item-map', chunk.itemMap, items)];
-    if (!swapped) {
-      chunks.push({ ...chunk, userMap, itemMap });
-      continue;
-    }
-    const { columns } = await device.fetch(chunk.codes);
-    device.release(chunk.codes);
-    device.put(ref('codes'), { layout: 'coded-pairs', rows: chunk.rows, columns: { users: columns.items, items: columns.users } });
-    chunks.push({ ...chunk, codes: ref('codes'), userMap: itemMap, itemMap: userMap });
-  }
+  const renumbered = await renumberChunks(indexed.chunks, users.label, items.label, device);
+  const chunks = swapped ? await Promise.all(renumbered.map((chunk) => swapSides(chunk, device))) : renumbered;
   const side = (ids: IndexedRatings['users'], counts: Int32Array, { order }: Labels) => ({ ids: takeKeys(ids, order), counts: Int32Array.from(order, (position) => counts[position]) });
   const [user, item] = [side(indexed.users, indexed.userCounts, users), side(indexed.items, indexed.itemCounts, items)];
   const [row, column] = swapped ? [item, user] : [user, item];
   return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, ...(swapped ? { swapped } : {}) };
+}
+
+async function swapSides(chunk: CodedChunk, device: Device): Promise<CodedChunk> {
+  const codes: PartitionRef = { ...chunk.codes, name: `${chunk.codes.name}/swapped` };
+  const { columns } = await device.fetch(chunk.codes);
+  device.release(chunk.codes);
+  device.put(codes, { layout: 'coded-pairs', rows: chunk.rows, columns: { users: columns.items, items: columns.users } });
+  return { ...chunk, codes, userMap: chunk.itemMap, itemMap: chunk.userMap };
 }
 
 /** Labels of a column of ids. */

@@ -14,7 +14,10 @@ import type { InitializeTask } from './tasks.ts';
 
 const STAGE = 'initialize';
 
-/** Standard deviation of a factor at the start, on the scale of SgdData. */
+/**
+ * Standard deviation of a factor at the start, on the scale of SgdData: at MovieLens-20M's shape 0.02 to 0.05 gave the same error
+ * after 10 epochs, 0.1 one that was 0.002 higher, 0.2 one that was 0.005 higher.
+ */
 const SPREAD = 0.03;
 
 /**

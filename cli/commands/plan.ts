@@ -1,11 +1,11 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../engine/physical-plan.ts';
-import { alsOptions } from '../als-options.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { openSession } from '../open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Values } from '../options/option.ts';
 import { checkTraining, trainingOptions } from '../options/training-options.ts';
+import { trainerOf } from '../trainer.ts';
 import { trainingSets } from '../training-sets.ts';
 
 const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
@@ -36,25 +36,26 @@ export const plan = defineCommand({
   ],
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
-    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, context) : await planOfCounts(values, given);
+    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given);
     const { explain } = await import('../../engine/explain.ts');
     return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: explain(physical) };
   },
 });
 
-async function planOfData(paths: readonly string[], values: PlanValues, context: CommandContext): Promise<PhysicalPlan> {
+async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<PhysicalPlan> {
   for (const name of ['users', 'items', 'ratings'] as const) {
     if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'The ratings are counted where they are given' });
   }
   const { signal, onEvent } = context;
-  const { ALS } = await import('../../api/als.ts');
-  const als = new ALS(alsOptions(values));
+  const trainer = await trainerOf(values, given);
   await using session = await openSession(values);
   const { train, test } = await trainingSets(session, paths, values, context);
-  if (!values.analyze) return (await als.plan(train, { validation: test, signal, onEvent })).plan;
-  const { training } = await als.fit(train, { validation: test, signal, onEvent });
+  const ready = await trainer.prepare(session, train, context);
+  const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
+  if (!values.analyze) return because((await ready.plan(train, { validation: test, signal, onEvent })).plan);
+  const { training } = await ready.fit(train, { validation: test, signal, onEvent });
   if (training === undefined) throw new Error('a model that was just trained has no report');
-  return training.plan;
+  return because(training.plan);
 }
 
 async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>): Promise<PhysicalPlan> {
@@ -65,19 +66,11 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/memory-budget.ts');
-  const { computeDevice } = await import('../../engine/devices.ts');
-  const { trainingDevice } = await import('../../api/training-device.ts');
-  const { planAls, planDevices } = await import('../../operators/als-plan.ts');
-  const { chooseKernels } = await import('../../operators/kernel-choices.ts');
-  const { checkAlsParams } = await import('../../operators/als-params.ts');
-  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
-  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
+  const { planOfProblem } = await import('../plan-of-problem.ts');
   await using session = await openSession(values);
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
-  const { executor } = trainingDevice(session, params);
-  const { device, host } = planDevices(executor);
-  const physical = planAls(profile, params, device, { host, choices: await chooseKernels(computeDevice(executor), profile, params) });
+  const physical = await planOfProblem(profile, values, given, session);
   requireBudget(physical, session.memoryBudget);
   return physical;
 }

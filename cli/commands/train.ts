@@ -1,10 +1,10 @@
-import { alsOptions } from '../als-options.ts';
 import { checkWritable } from '../check-output.ts';
 import { refuseOverlap } from '../check-overlap.ts';
 import { defineCommand } from '../command.ts';
 import { openSession } from '../open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
 import { trainingResult } from '../training-report.ts';
+import { trainerOf } from '../trainer.ts';
 import { trainingSets } from '../training-sets.ts';
 
 export const train = defineCommand({
@@ -14,23 +14,25 @@ export const train = defineCommand({
   examples: [
     ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],
     ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
+    ['train ratings/ --model-dir model --algorithm sgd --biases --reg-param 0.05', 'by stochastic gradient descent'],
+    ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
-  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers.',
+  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers (sgd: for up to 4, or the same number; never with --schedule hogwild).',
   run: async ({ values, given, positionals }, context) => {
     const { modelDir, force } = values;
     checkTraining(values, given);
-    await refuseOverlap(modelDir, [...positionals.ratings, values.test]);
+    await refuseOverlap(modelDir, [...positionals.ratings, values.test, values.initModel]);
     await checkWritable(modelDir);
     const { checkModelDirectory } = await import('../../connectors/model-store.ts');
     await checkModelDirectory(modelDir, force);
-    const { ALS } = await import('../../api/als.ts');
-    const als = new ALS(alsOptions(values));
+    const trainer = await trainerOf(values, given);
     await using session = await openSession(values);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
+    const ready = await trainer.prepare(session, sets.train, context);
     const { saveWhatIsLeft } = await import('../save-what-is-left.ts');
-    const model = await saveWhatIsLeft(als.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
+    const model = await saveWhatIsLeft(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({

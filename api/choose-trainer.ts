@@ -1,0 +1,38 @@
+import { computeDevice } from '../engine/devices.ts';
+import { runInto } from '../engine/logical-plan.ts';
+import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
+import { alsDefaults, type AlsParams } from '../operators/als-params.ts';
+import { devicePlan } from '../operators/als-plan.ts';
+import { ProfileRatings } from '../operators/profile-ratings.ts';
+import type { SgdParams } from '../operators/sgd-params.ts';
+import { ALS } from './als.ts';
+import type { Dataset } from './dataset.ts';
+import { RatingInput, type RatingOptions } from './rating-input.ts';
+import { requireReplayable } from './replayable.ts';
+import { SGD } from './sgd.ts';
+import type { RunOptions } from './session.ts';
+
+/** What both algorithms can be told. */
+export interface TrainerOptions extends Partial<Pick<AlsParams & SgdParams, 'rank' | 'maxIter' | 'regParam' | 'seed' | 'biases' | 'earlyStop' | 'targetRmse'>>, RatingOptions {}
+
+export interface ChosenTrainer {
+  readonly trainer: ALS | SGD;
+  /** The rule and the figures that decided. */
+  readonly reason: string;
+}
+
+/**
+ * ALS or SGD, whichever suits the ratings' shape, the session's device and the target: see chooseAlgorithm for the rule.
+ * Reads the ids once to count users and items. `maxIter` is iterations or epochs, by default each algorithm's own.
+ */
+export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = {}, run: RunOptions = {}): Promise<ChosenTrainer> {
+  const [als, sgd] = [new ALS(options), new SGD(options)];
+  requireReplayable(ratings, 'chooseTrainer');
+  const { userCol, itemCol, ratingCol, onBadRows } = options;
+  const ctx = ratings.session.context(run);
+  const plan = new RatingInput({ userCol, itemCol, ratingCol, onBadRows }).selected(ratings.plan);
+  const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
+  const { rank, targetRmse } = als.params;
+  const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, devicePlan(computeDevice(ctx.executor)));
+  return { trainer: algorithm === 'als' ? als : sgd, reason };
+}

@@ -1,0 +1,96 @@
+import { inDeviceScope } from '../engine/device-scope.ts';
+import { UsageError } from '../engine/errors.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { withMeasures } from '../engine/physical-plan.ts';
+import { devicePlan, type RatingsProfile } from '../operators/als-plan.ts';
+import type { FactorModel } from '../operators/factor-model.ts';
+import { trainSgd } from '../operators/sgd.ts';
+import { convergenceReport } from '../operators/sgd-convergence.ts';
+import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd-data.ts';
+import { sgdDevice } from '../operators/sgd-device.ts';
+import { continueFrom } from '../operators/sgd-continue.ts';
+import type { SgdParams } from '../operators/sgd-params.ts';
+import { planSgd, type SgdPlanDetails } from '../operators/sgd-plan.ts';
+import { chooseSchedule } from '../operators/sgd-schedule.ts';
+import { widenRatings } from '../operators/widen-ratings.ts';
+import type { Dataset } from './dataset.ts';
+import { requireBudget } from './memory-budget.ts';
+import { Model } from './model.ts';
+import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
+import type { Session } from './session.ts';
+
+export interface SgdFit {
+  readonly params: SgdParams;
+  readonly input: RatingInput;
+  /** The model that training goes on from: its ids are kept beside those of the ratings. */
+  readonly start?: FactorModel;
+}
+
+/** Trains by SGD in a scope of its own. Throws UsageError where the session insists on a GPU. */
+export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+  requireCpu(ratings.session);
+  return inDeviceScope(ratings.session.context(options), (ctx) => fitInScope(fit, ratings, options, ctx));
+}
+
+/** SGD has kernels for the CPU only: a session that insists on a GPU cannot run it. */
+export function requireCpu({ device }: Session): void {
+  if (device.requested !== 'gpu') return;
+  throw new UsageError('SGD cannot act on a GPU: it steps on the CPU only', { advice: 'Use device auto or cpu, or train by ALS' });
+}
+
+async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  const { params, input, start } = fit;
+  const { session } = ratings;
+  const device = sgdDevice(ctx.executor);
+  const started = performance.now();
+  ctx.events({ type: 'note', text: `CPU: ${device.description}` });
+  const own = await input.index(ratings, options.validation, ctx);
+  const widened = start && (await widenRatings(own, start, device));
+  const indexed = widened?.indexed ?? own;
+  const { users, items, itemCounts } = indexed;
+  const details: SgdPlanDetails = { itemCounts, ...(start ? { start: 'a model' } : {}) };
+  const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  requireBudget(planSgd(profile, params, devicePlan(device), details), session.memoryBudget);
+  const schedule = chooseSchedule(profile, params, devicePlan(device));
+  const from = start && widened && continueFrom(start, widened, params);
+  const data = await loadSgdData(indexed, schedule, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean }, ctx);
+  if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
+  const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const known = { ...profile, ratings: data.block.ratings };
+  const plan = planSgd({ ...known, testRatings: test?.block.ratings }, params, devicePlan(device), details);
+  const convergence = convergenceReport({ ...known, itemCounts }, schedule);
+  ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
+  if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
+  const loaded = performance.now();
+  const result = await trainSgd({ data, schedule, test: test?.block, start: from?.factors }, params, ctx);
+  const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
+  const { user, item, rating } = input.columns;
+  return new Model({
+    rank: params.rank + (params.biases ? 2 : 0),
+    users,
+    items,
+    userFactors: result.userFactors,
+    itemFactors: result.itemFactors,
+    columns: { user, item, rating, prediction: 'prediction' },
+    coldStartStrategy: input.coldStartStrategy,
+    session,
+    training: {
+      algorithm: 'sgd',
+      params,
+      ratings: data.block.ratings,
+      duplicates: data.duplicates,
+      iterations: result.iterations,
+      bestIteration: result.bestIteration,
+      testPairs: test && test.block.ratings + test.coldPairs,
+      coldPairs: test?.coldPairs,
+      seconds,
+      plan: withMeasures(plan, ctx.metrics),
+    },
+  });
+}
+
+async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {
+  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
+  return { block: await loadSgdTest(indexed, data, ctx), coldPairs };
+}

@@ -1,0 +1,38 @@
+import { UsageError } from '../../engine/errors.ts';
+import { flagName } from './option.ts';
+import { sgdOptions } from './sgd-options.ts';
+
+const sgdFlags: readonly string[] = Object.keys(sgdOptions);
+const alsFlags: readonly string[] = ['solver', 'cgSteps', 'nonnegative', 'precision', 'kernel'];
+/** What a model that is continued fixes. */
+const modelFlags: readonly string[] = ['rank', 'biases'];
+
+export interface AlgorithmValues {
+  readonly algorithm: 'als' | 'sgd' | 'auto' | undefined;
+  readonly initModel?: string | undefined;
+  readonly device: string;
+  readonly rate: string | undefined;
+}
+
+/** The algorithm of a run: the one named, sgd for one that goes on from a model, else als. */
+export function algorithmOf({ algorithm, initModel }: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): 'als' | 'sgd' | 'auto' {
+  return algorithm ?? (initModel === undefined ? 'als' : 'sgd');
+}
+
+/** A flag that cannot act with the algorithm is an error. */
+export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<string>): void {
+  const algorithm = algorithmOf(values);
+  const first = (names: readonly string[]) => {
+    const found = names.find((name) => given.has(name));
+    return found === undefined ? undefined : `--${flagName(found)}`;
+  };
+  const [ofSgd, ofAls] = [first(sgdFlags), first(alsFlags)];
+  if (values.initModel !== undefined && algorithm !== 'sgd') throw new UsageError(`--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`, { advice: 'Leave --algorithm out, or give sgd' });
+  if (ofSgd !== undefined && algorithm !== 'sgd') throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm sgd, or leave the flag out' });
+  if (ofAls !== undefined && algorithm !== 'als') throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm als, or leave the flag out' });
+  if (algorithm === 'sgd' && values.device === 'gpu') throw new UsageError('--algorithm sgd cannot act with --device gpu: it steps on the CPU only', { advice: 'Leave one of them out' });
+  if (given.has('decay') && values.rate !== undefined && values.rate !== 'paper') throw new UsageError(`--decay does nothing with --rate ${values.rate}`, { advice: 'Leave one of them out' });
+  if (['regParam', 'regParamUsers', 'regParamItems'].every((name) => given.has(name))) throw new UsageError('--reg-param does nothing beside --reg-param-users and --reg-param-items', { advice: 'Leave one of them out' });
+  const fixed = values.initModel === undefined ? undefined : first(modelFlags);
+  if (fixed !== undefined) throw new UsageError(`${fixed} cannot act with --init-model, which brings its own`, { advice: 'Leave one of them out' });
+}

@@ -1,0 +1,36 @@
+import { trainingDevice } from '../api/training-device.ts';
+import type { Session } from '../api/session.ts';
+import { computeDevice } from '../engine/devices.ts';
+import type { PhysicalPlan } from '../engine/physical-plan.ts';
+import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
+import { alsDefaults, checkAlsParams } from '../operators/als-params.ts';
+import { devicePlan, planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
+import { chooseKernels } from '../operators/kernel-choices.ts';
+import { sgdDevice } from '../operators/sgd-device.ts';
+import { checkSgdParams } from '../operators/sgd-params.ts';
+import { planSgd } from '../operators/sgd-plan.ts';
+import { algorithmOf } from './options/check-algorithm.ts';
+import type { TrainingValues } from './options/training-options.ts';
+import { sgdOptions } from './trainer.ts';
+
+/** The plan for a problem of which only the counts are known. */
+export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
+  const asked = algorithmOf(values);
+  const { rank, cgSteps, targetRmse } = values;
+  const choice = asked === 'auto' ? chooseAlgorithm({ ...profile, rank, cgSteps: cgSteps ?? alsDefaults.cgSteps, targetRmse }, devicePlan(computeDevice(session.executor))) : undefined;
+  const physical = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, session);
+  return choice === undefined ? physical : { ...physical, reasons: [choice.reason, ...physical.reasons] };
+}
+
+function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, { executor }: Session): PhysicalPlan {
+  const { userCol: _user, itemCol: _item, ratingCol: _rating, timestampCol: _time, onDuplicates: _duplicates, onBadRows: _bad, coldStartStrategy: _cold, ...params } = sgdOptions(values, given);
+  return planSgd(profile, checkSgdParams(params), devicePlan(sgdDevice(executor)));
+}
+
+async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {
+  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
+  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
+  const { executor } = trainingDevice(session, params);
+  const { device, host } = planDevices(executor);
+  return planAls(profile, params, device, { host, choices: await chooseKernels(computeDevice(executor), profile, params) });
+}

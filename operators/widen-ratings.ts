@@ -1,0 +1,76 @@
+import { DataError } from '../engine/errors.ts';
+import type { Device } from '../engine/executor.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
+import { makeKeyTable } from '../engine/keys/make-key-table.ts';
+import type { IndexedRatings } from './index-ids.ts';
+import { renumberChunks } from './relabel.ts';
+
+/** Two columns of ids as one, ascending, and where each one's ids are in it. */
+export interface JoinedKeys {
+  readonly keys: KeyColumn;
+  readonly first: Uint32Array;
+  readonly second: Uint32Array;
+}
+
+/** Ratings numbered among their own ids and a model's, and where the model's are. */
+export interface WidenedRatings {
+  readonly indexed: IndexedRatings;
+  /** Position of each of the model's users and items. */
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+}
+
+/** Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws DataError where ids of the two differ in kind. */
+export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, device: Device): Promise<WidenedRatings> {
+  const users = joinKeys(model.users, indexed.users, 'user');
+  const items = joinKeys(model.items, indexed.items, 'item');
+  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, device);
+  const userCounts = spread(indexed.userCounts, users);
+  const itemCounts = spread(indexed.itemCounts, items);
+  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks }, users: users.first, items: items.first };
+}
+
+export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): JoinedKeys {
+  const [left, right] = sameType(first, second, side);
+  const table = makeKeyTable(left.type);
+  const codes = [left, right].map((keys) => {
+    const numbers = new Uint32Array(keyCount(keys));
+    table.add(keys, numbers);
+    return numbers;
+  });
+  const order = table.ascending();
+  const position = new Uint32Array(order.length);
+  for (let i = 0; i < order.length; i++) position[order[i]] = i;
+  const [leftPlaces, rightPlaces] = codes.map((numbers) => numbers.map((code) => position[code]));
+  return { keys: takeKeys(table.keys(), order), first: leftPlaces, second: shared(rightPlaces) };
+}
+
+function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [KeyColumn, KeyColumn] {
+  if (first.type === second.type) return [first, second];
+  if (first.type === 'utf8' || second.type === 'utf8') {
+    throw new DataError(`the model's ${side} ids are ${first.type}, but those of the new ratings are ${second.type}`, { phase: 'read', advice: 'Convert one of them, or train a new model' });
+  }
+  return [asInt64(first), asInt64(second)];
+}
+
+function asInt64(keys: KeyColumn): KeyColumn {
+  if (keys.type !== 'int32') return keys;
+  const halves = new Int32Array(2 * keys.values.length);
+  for (let i = 0; i < keys.values.length; i++) {
+    halves[2 * i] = keys.values[i];
+    halves[2 * i + 1] = keys.values[i] >> 31;
+  }
+  return { type: 'int64', halves };
+}
+
+function spread(counts: Int32Array, { keys, second }: JoinedKeys): Int32Array {
+  const all = new Int32Array(keyCount(keys));
+  for (let i = 0; i < counts.length; i++) all[second[i]] = counts[i];
+  return all;
+}
+
+function shared(values: Uint32Array): Uint32Array {
+  const copy = new Uint32Array(new SharedArrayBuffer(4 * values.length));
+  copy.set(values);
+  return copy;
+}
