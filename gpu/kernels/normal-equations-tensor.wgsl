@@ -61,9 +61,23 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   }
 {%- endfor %}
+  storageBarrier();
   workgroupBarrier();
   // b: the row of the ratings, four numbers a thread.
   if (thread < TILES * 4u) {
-    let b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
+    var b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
+{%- unless RATING_ROW %}
+    if (thread == TILES * 4u - 2u) {
+      b = vec4f();
+    }
+    // The ratings stood in the padding, which is 0 in a slot: line and column 8 of the last tile row.
+    slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
+{%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;
-  }}
+  }
+{%- unless RATING_ROW %}
+  if (thread < 16u) {
+    slots[slot + (LOWER_TILES - 1u) * 64u + thread * 4u + 2u] = vec4f();
+  }
+{%- endunless %}
+}
