@@ -7,6 +7,8 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 
 /** What a GPU device can run, by the names of operators/tasks.ts. */
 export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
+  // What a task names is on the device before its handler is called.
+  upload: async () => ({ rows: 0 }),
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,

@@ -48,13 +48,17 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
   const { kind, strideStep: step = 8 } = device;
   const f = params.rank + (params.biases ? 1 : 0);
   const solver = chooseSolver({ ...params, rank: f }, kind);
-  const memory = memoryPlan(profile, params, device, choices);
+  const uploadBytes = kind === 'gpu' ? blockBytes(m, nz) + blockBytes(n, nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)) : 0;
+  const memory = memoryPlan(profile, params, device, uploadBytes, choices);
   const { deviceBytes } = memory;
   const matrix = (rows: number) => factorBytes(rows, f, step);
   requireBindings({ [`the factors of ${formatCount(Math.max(m, n))} rows`]: matrix(Math.max(m, n)), [`${formatCount(nz)} ratings`]: 4 * nz }, device);
   requireDeviceFit(deviceBytes, device);
   const tasks = taskCount(nz, kind);
   const chunks = Math.ceil(nz / 2 ** 20);
+  // A GPU has one stage more: the blocks' way to it.
+  const blocks = kind === 'gpu' ? 3 : 2;
+  const [start, itemsDone, usersDone] = [blocks + 1, blocks + 2, blocks + 3];
   const onHost = { device: host.name, partitions: { p: 1, q: 1 } };
   const onDevice = { device: device.name, partitions: { p: 1, q: 1 } };
   const halfIteration = (id: number, name: string, inputs: number[], solved: number, fixed: number, choice: KernelChoice | undefined): StagePlan => ({
@@ -87,13 +91,14 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
         `p = 1: X (${formatBytes(matrix(m))}) and Θ (${formatBytes(matrix(n))}) fit the device together, ${formatBytes(deviceBytes)} with ${kind === 'gpu' ? 'R, Rᵀ, ' : ''}the version being written (eq. 8 without the f² terms: A is solved in place)`,
       ],
     },
-    { id: 3, name: 'initialize', inputs: [2], ...onHost, kernel: 'initialize', tasks: taskCount(nz), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
-    { ...halfIteration(4, 'update-items', [2, 3], n, m, choices?.items), reasons: [solver.reason, ...(choices ? [choices.items.reason] : [])] },
-    { ...halfIteration(5, 'update-users', [2, 4], m, n, choices?.users), ...(choices ? { reasons: [choices.users.reason] } : {}) },
-    { id: 6, name: 'train-error', inputs: [2, 4, 5], ...onDevice, kernel: 'squared-error', tasks, repeat: maxIter, bytesRead: blockBytes(m, nz), flops: 2 * nz * f },
+    ...(kind === 'gpu' ? [{ id: blocks, name: 'upload', inputs: [2], ...onDevice, kernel: 'upload', tasks: testRatings === undefined ? 2 : 3, bytesRead: uploadBytes, bytesWritten: uploadBytes }] : []),
+    { id: start, name: 'initialize', inputs: [2], ...onHost, kernel: 'initialize', tasks: taskCount(nz), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
+    { ...halfIteration(itemsDone, 'update-items', [blocks, start], n, m, choices?.items), reasons: [solver.reason, ...(choices ? [choices.items.reason] : [])] },
+    { ...halfIteration(usersDone, 'update-users', [blocks, itemsDone], m, n, choices?.users), ...(choices ? { reasons: [choices.users.reason] } : {}) },
+    { id: blocks + 4, name: 'train-error', inputs: [blocks, itemsDone, usersDone], ...onDevice, kernel: 'squared-error', tasks, repeat: maxIter, bytesRead: blockBytes(m, nz), flops: 2 * nz * f },
   ];
   if (testRatings !== undefined) {
-    stages.push({ id: 7, name: 'test-error', inputs: [4, 5], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings, kind), repeat: maxIter, bytesRead: blockBytes(m, testRatings), flops: 2 * testRatings * f });
+    stages.push({ id: blocks + 5, name: 'test-error', inputs: [itemsDone, usersDone], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings, kind), repeat: maxIter, bytesRead: blockBytes(m, testRatings), flops: 2 * testRatings * f });
   }
   return {
     planVersion: 1,
@@ -104,7 +109,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
     memory,
     reasons: [
       ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
-      ...(kind === 'gpu' ? gpuReasons(profile, factorStride(f, step), f) : cpuReasons(factorStride(f, step), f, tasks)),
+      ...(kind === 'gpu' ? gpuReasons(factorStride(f, step), f) : cpuReasons(factorStride(f, step), f, tasks)),
     ],
   };
 }
@@ -116,23 +121,22 @@ function cpuReasons(stride: number, f: number, tasks: number): string[] {
   ];
 }
 
-function gpuReasons({ users, items, ratings }: RatingsProfile, stride: number, f: number): string[] {
+function gpuReasons(stride: number, f: number): string[] {
   return [
     `${f} features are stored with a stride of ${stride} floats (whole tiles of 16; padding is 0)`,
-    `the start is drawn on the CPU, the same bits as without a GPU; R and Rᵀ (${formatBytes(blockBytes(users, ratings) + blockBytes(items, ratings))}) go to the GPU once, with the first tasks`,
+    'the start is drawn on the CPU, the same bits as without a GPU',
     'a pass over the ratings is one task: a GPU shares the rows out itself',
   ];
 }
 
 /** On a GPU the ratings are on the device too, and the host has the start and the result, or a copy of it on the way. */
-function memoryPlan({ users: m, items: n, ratings: nz, testRatings }: RatingsProfile, params: AlsParams, { kind, strideStep }: DevicePlan, choices?: AlsChoices): MemoryPlan {
+function memoryPlan({ users: m, items: n, ratings: nz, testRatings }: RatingsProfile, params: AlsParams, { kind, strideStep }: DevicePlan, uploadBytes: number, choices?: AlsChoices): MemoryPlan {
   const f = params.rank + (params.biases ? 1 : 0);
   const test = testRatings === undefined ? 0 : blockBytes(m, testRatings);
   const hostBytes = loadingBytes(nz) + test;
   const factors = alsDeviceBytes(m, n, f, params.earlyStop !== undefined, strideStep);
   if (kind === 'cpu') return { hostBytes, deviceBytes: factors };
-  const ratings = blockBytes(m, nz) + blockBytes(n, nz) + test;
-  return { hostBytes: hostBytes + 2 * 4 * f * (m + n), deviceBytes: factors + ratings + (choices ? choices.users.deviceBytes + choices.items.deviceBytes : 0) };
+  return { hostBytes: hostBytes + 2 * 4 * f * (m + n), deviceBytes: factors + uploadBytes + (choices ? choices.users.deviceBytes + choices.items.deviceBytes : 0) };
 }
 
 function describeProblem({ users, items, ratings, testRatings }: RatingsProfile, params: AlsParams): JsonObject {

@@ -20,7 +20,7 @@ import { factorStride } from './partition.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import { chooseSolver } from './solver-choice.ts';
 import { StoppingRule } from './stopping-rule.ts';
-import type { InitializeTask, SolverChoice, UpdateTask } from './tasks.ts';
+import type { InitializeTask, SolverChoice, UpdateTask, UploadTask } from './tasks.ts';
 
 export interface AlsIteration {
   /** From 1. */
@@ -131,8 +131,7 @@ class AlsRun {
     const { maxIter } = this.#params;
     const keepBest = this.#params.earlyStop !== undefined;
     const rule = new StoppingRule(this.#params, this.#input.test);
-    const { byUser, byItem } = this.#input.blocks;
-    for (const block of [byUser, byItem, this.#input.test]) if (block) placeBlock(block, this.#ctx.executor);
+    await this.#upload();
     await this.#initialize(this.#users);
     let best = { iteration: 0, users: this.#users.factors, items: this.#items.factors };
     this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
@@ -163,8 +162,7 @@ class AlsRun {
   release(): void {
     this.#versions.releaseAll();
     if (this.#device === hostDevice(this.#ctx.executor)) return;
-    const { byUser, byItem } = this.#input.blocks;
-    for (const block of [byUser, byItem, this.#input.test]) if (block) this.#device.release(block.ref);
+    for (const block of this.#blocks) this.#device.release(block.ref);
   }
 
   /** The factors of both sides as a model has them. */
@@ -205,6 +203,20 @@ class AlsRun {
       `iteration ${iteration}, side ${side.name}: the normal equations of ${side.name === 'users' ? 'user' : 'item'} ${keyText(side.ids, bad)} (row ${bad}, ${side.block.offsets[bad + 1] - side.block.offsets[bad]} ratings) are singular or not finite`,
       { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
     );
+  }
+
+  /** A GPU gets the blocks before the first iteration, which so takes as long as the others. */
+  async #upload(): Promise<void> {
+    if (this.#device === hostDevice(this.#ctx.executor)) return;
+    const blocks = this.#blocks;
+    for (const block of blocks) placeBlock(block, this.#ctx.executor);
+    const tasks = blocks.map(({ ref }): UploadTask => ({ kernel: 'upload', inputs: { block: ref }, outputs: {}, params: {} }));
+    await runStage(this.#ctx, 'upload', this.#device, tasks);
+  }
+
+  get #blocks(): RatingBlock[] {
+    const { blocks, test } = this.#input;
+    return [blocks.byUser, blocks.byItem, ...(test ? [test] : [])];
   }
 
   /** The start is drawn on the CPU whatever the device, so that it is the same in every bit. */

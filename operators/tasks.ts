@@ -19,6 +19,9 @@ import type { Task } from '../engine/task.ts';
 
 export type * from './sgd-tasks.ts';
 
+/** Brings its inputs, whatever they are, to the memory of a device that has its own; a CPU, which reaches them where they are, has no such task. */
+export type UploadTask = Task<'upload', Record<string, never>>;
+
 export type SolverChoice = {
   /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
   readonly cgBelow: number;

@@ -1,4 +1,5 @@
 /** --device gpu, on the software adapter of the tests. */
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LostTrainingError } from '../../api/lost-training.ts';
@@ -28,12 +29,27 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(got.metrics.rmse).toBeCloseTo(expected.metrics.rmse, 4);
   });
 
+  it('trains: the first line says where, the JSON names the adapter, and the model is like any other', async () => {
+    const file = join(folder, 'few.csv');
+    writeFileSync(file, `user,item,rating\n${randomRatings(62, 40, 30, 600).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
+    const flags = ['train', file, '--rank', '4', '--max-iter', '2', '--test-fraction', '0.1', '--json', '--model-dir'];
+    const { code, stdout, stderr } = await factorflow(...flags, join(folder, 'small'), '--device', 'gpu');
+    expect(code).toBe(0);
+    expect(stderr.replace(SOFTWARE, '')).toMatch(/^GPU: swiftshader.*\nread: started/);
+    const [got, expected] = [objectOf(stdout), objectOf((await factorflow(...flags, join(folder, 'same'), '--device', 'cpu', '--solver', 'cholesky')).stdout)];
+    expect(got).toMatchObject({ command: 'train', algorithm: 'als', device: 'gpu', adapter: expect.stringMatching(/^swiftshader/) });
+    expect(expected).toMatchObject({ device: 'cpu', adapter: null });
+    expect(Object.keys(got)).toEqual(Object.keys(expected));
+    expect(got.testRmse).toBeCloseTo(expected.testRmse as number, 3);
+    expect((await factorflow('evaluate', join(folder, 'small'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
+  });
+
   it('plans with the adapter, its limits and one task a pass', async () => {
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu'];
     const { code, stdout } = await factorflow(...shape);
     expect(code).toBe(0);
     expect(stdout).toMatch(/device +gpu: swiftshader.*; its memory is not known\n +device +cpu: /);
-    expect(stdout).toMatch(/\n +5 +update-users +2,4 +gpu +update .*cg\(6\) +1 x 1 +1 /);
+    expect(stdout).toMatch(/\n +6 +update-users +3,5 +gpu +update \S+ cg\(6\) +1 x 1 +1 /);
     const tight = await factorflow(...shape, '--device-memory', '1GiB');
     expect(tight.code).toBe(4);
     expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu has 1\.0 GiB/);

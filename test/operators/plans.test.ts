@@ -23,6 +23,23 @@ describe('the plan of als', () => {
     await expect(`${explain(planAls(movielens, checkAlsParams(params), device))}\n`).toMatchFileSnapshot(golden(name));
   });
 
+  it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {
+    const gpu: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'a card; f16, subgroups, tensor', bindingBytes: 2 ** 31 - 4, strideStep: 16 };
+    const choice = (name: string, deviceBytes: number) => ({ variant: name, precision: 'f16' as const, ratingScale: 1, reason: `kernel ${name}, by rule`, deviceBytes });
+    const choices = { users: choice('tensor-fused', 3e8), items: choice('tensor', 5e8) };
+    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, checkAlsParams({ rank: 100, regParam: 0.05 }), gpu, { host: device, choices });
+    await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-100-gpu'));
+    expect(plan.stages.map(({ id }) => id)).toEqual(plan.stages.map((_, at) => at));
+    expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
+  });
+
+  it('refuses what one buffer of a GPU does not hold', () => {
+    const gpu: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'a card', bindingBytes: 2 ** 27, strideStep: 16 };
+    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, checkAlsParams({}), gpu, { host: device });
+    expect(plan).toThrow(CapacityError);
+    expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu binds at most 128.0 MiB (134217728 bytes)');
+  });
+
   it('prints what a run measured beside what was planned', async () => {
     const plan = planAls(movielens, checkAlsParams({ rank: 8 }), device);
     const measured = { runs: 1280, rows: 272_780, bytesUp: 1.44e9, bytesDown: 0, milliseconds: 4321, wallMilliseconds: 2200 };

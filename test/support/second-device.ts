@@ -19,6 +19,7 @@ export function secondDevice(options: { /** Called before every task; may throw.
     run: async (task, signal) => {
       options.before?.(task);
       ran.push(task);
+      if (task.kernel === 'upload') return { metrics: { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values: {} };
       return inner.run(task, signal);
     },
     fetch: (ref) => inner.fetch(ref),

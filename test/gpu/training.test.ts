@@ -1,0 +1,80 @@
+/** Training on a GPU from end to end, on the software adapter. */
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { computeDevice } from '../../engine/devices.ts';
+import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
+import type { GpuDevice } from '../../gpu/device.ts';
+import { noGpu } from '../support/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = randomRatings(71, 90, 60, 2500);
+const held = randomRatings(72, 90, 60, 200);
+
+const fit = (session: Session, options: AlsOptions, onEvent?: (event: ProgressEvent) => void, signal?: AbortSignal) =>
+  new ALS({ maxIter: 3, seed: 5, ...options }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(held)), onEvent, signal });
+
+const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+
+/** Largest difference of two models' factors. */
+function distance(left: Model, right: Model): number {
+  const [a, b] = [factorsOf(left), factorsOf(right)];
+  return Math.max(...a.map((values, side) => values.reduce((most, value, i) => Math.max(most, Math.abs(value - b[side][i])), 0)));
+}
+
+describe.skipIf(noGpu)('training on a GPU', () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }])('gives what the CPU gives, within float32: %j', async (options) => {
+    await using cpu = await Session.create({ device: 'cpu', workers: 2 });
+    await using gpu = await Session.create({ device: 'gpu', workers: 1 });
+    const [expected, got] = [await fit(cpu, options), await fit(gpu, options)];
+    expect(distance(got, expected)).toBeLessThan(2e-3);
+    const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
+    expect(last.loss / lastExpected.loss).toBeCloseTo(1, 4);
+    expect(last.testRmse).toBeCloseTo(lastExpected.testRmse!, 3);
+    const { stages } = got.training!.plan;
+    const update = stages.find(({ name }) => name === 'update-users')!;
+    expect(update).toMatchObject({ device: 'gpu', precision: 'f32', measured: { runs: 3, rows: 3 * got.userCount } });
+    // The lists of rows by length, once, and with biases their zeros.
+    expect(update.measured!.bytesUp).toBeLessThan(100 * got.userCount);
+    expect(stages.find(({ name }) => name === 'upload')?.measured?.bytesUp).toBe(stages.find(({ name }) => name === 'upload')?.bytesRead);
+    expect(got.metadata.plan).toMatchObject({ stages: expect.arrayContaining([expect.objectContaining({ name: 'update-users', variant: update.variant, precision: 'f32' })]) });
+  });
+
+  it('takes the kernel that is asked for, and tells those that there are', async () => {
+    await using session = await Session.create({ device: 'gpu', workers: 1 });
+    const model = await fit(session, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
+    expect(model.training?.plan.stages.find(({ name }) => name === 'update-items')).toMatchObject({ variant: 'tiled4-f32', reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]) });
+    await expect(fit(session, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
+    const half = await fit(session, { rank: 4, maxIter: 1, precision: 'f16' });
+    expect(half.training?.plan.stages.find(({ name }) => name === 'update-items')).toMatchObject({ precision: 'f16' });
+    expect(distance(half, model)).toBeLessThan(0.05);
+  });
+
+  it('is cancelled between iterations, and the session goes on', async () => {
+    await using session = await Session.create({ device: 'gpu', workers: 1 });
+    const controller = new AbortController();
+    const cancelled = fit(session, { rank: 4, maxIter: 1000 }, (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()), controller.signal);
+    await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
+    expect((await fit(session, { rank: 4, maxIter: 1 })).training?.iterations).toHaveLength(1);
+  });
+
+  it('that is lost keeps the last model that was copied, and the session says what is the matter', async () => {
+    await using session = await Session.create({ device: 'gpu', workers: 1 });
+    const device = computeDevice(session.executor) as GpuDevice;
+    const run = device.run.bind(device);
+    let updates = 0;
+    device.run = async (task, signal) => {
+      if (task.kernel === 'update' && ++updates === 4) await device.lose();
+      return run(task, signal);
+    };
+    let clock = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => (clock += 60_000));
+    const error = await fit(session, { rank: 4 }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LostTrainingError);
+    expect(String(error)).toMatch(/the GPU swiftshader\S* was lost during .*; the model of iteration 1 is kept/);
+    const { model } = error as LostTrainingError;
+    await using cpu = await Session.create({ device: 'cpu', workers: 1 });
+    expect(distance(model, await fit(cpu, { rank: 4, maxIter: 1, solver: 'cholesky' }))).toBeLessThan(2e-3);
+    await expect(fit(session, { rank: 4 })).rejects.toBeInstanceOf(DeviceLostError);
+  });
+});
