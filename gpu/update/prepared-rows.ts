@@ -111,7 +111,7 @@ async function makeLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: numb
   for (const row of limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to)) {
     const start = offsets[row];
     const length = offsets[row + 1] - start;
-    if (length <= limits.short) {
+    if (limits.short > 0 && length <= limits.short) {
       short.find(({ longest }) => length <= longest)?.list.add(row, start, length, 0);
       continue;
     }

@@ -2,13 +2,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
+import { normalEquations } from '../../cpu/reference/normal-equations.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
+import { updateRow } from '../../cpu/reference/update.ts';
 import type { Device } from '../../engine/executor.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { Task } from '../../engine/task.ts';
-import { ratingBlock } from '../cpu/scope.ts';
+import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
@@ -49,6 +51,45 @@ describe.each([
     for (const name of [...Object.keys(given), ...read]) device.release(ref(name));
     return { values, metrics, fetched: fetched as Record<Name, Partition['columns']> };
   }
+
+  /** The parameters of `update` that the device itself chooses. */
+  async function chosen(rank: number, cgBelow: number, rows: number): Promise<Task['params']> {
+    const solver = cgBelow > 0 ? 'cg' : 'cholesky';
+    const choice = await device.choose?.({ rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, longest: 900, largestRating: 5 });
+    return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
+  }
+
+  it.skipIf(skip).each([[1, 0], [10, 0], [40, 0], [10, 2 ** 31 - 1], [40, 2 ** 31 - 1]])('solves rows of every kind, rank %i, CG below %i ratings', async (rank, cgBelow) => {
+    const lambda = 0.05;
+    const [theta, previous] = [matrix(COLUMNS, rank, 1), matrix(lengths.length, rank, 3)];
+    const block = ratingBlock(lengths, COLUMNS, 2);
+    device.allocate(ref('factors'), { rows: lengths.length, columns: rank, stride: Math.ceil(rank / device.strideStep) * device.strideStep });
+    const params = { from: 0, to: lengths.length, rank, lambda, cgBelow, cgSteps: 3, mean: 0, nonnegative: false, ...(await chosen(rank, cgBelow, lengths.length)) };
+    const { values, metrics, fetched } = await run('update', params, { block, fixed: theta, previous }, ['factors']);
+    expect([values.badRow, metrics.rows]).toEqual([-1, lengths.length]);
+    const solved = fetched.factors.values as Float32Array;
+    lengths.forEach((length, row) => {
+      const x = solved.subarray(row * rank, (row + 1) * rank);
+      if (length === 0) return expect([...x]).toEqual(Array<number>(rank).fill(0));
+      const fixed = theta.columns.values as Float32Array;
+      if (cgBelow === 0) {
+        const { matrix: a, bias } = normalEquations(fixed, rank, rank, rowOf(block, row), lambda);
+        return expect(residual(a, x, bias)).toBeLessThan(1e-5);
+      }
+      const start = Float64Array.from((previous.columns.values as Float32Array).subarray(row * rank, (row + 1) * rank));
+      return expect(relativeDistance(x, updateRow(fixed, rank, rank, rowOf(block, row), lambda, false, start, 3)!)).toBeLessThan(1e-3);
+    });
+  });
+
+  it.skipIf(skip)('names the first row whose solution is not finite', async () => {
+    const block = ratingBlock(lengths, COLUMNS, 2);
+    const { offsets } = block.columns;
+    for (const row of [8, 4]) block.columns.values[offsets[row] as number] = Number.NaN;
+    device.allocate(ref('factors'), { rows: lengths.length, columns: 10, stride: 16 });
+    const params = { from: 0, to: lengths.length, rank: 10, lambda: 0.05, cgBelow: 0, cgSteps: 3, mean: 0, nonnegative: false, ...(await chosen(10, 0, lengths.length)) };
+    const { values } = await run('update', params, { block, fixed: matrix(COLUMNS, 10, 1), previous: matrix(lengths.length, 10, 3) }, ['factors']);
+    expect(values.badRow).toBe(4);
+  });
 
   it.skipIf(skip).each([1, 8, 10, 40])('sums errors and norms over rows, rank %i', async (rank) => {
     const [x, theta] = [matrix(lengths.length, rank, 1), matrix(COLUMNS, rank, 2)];
