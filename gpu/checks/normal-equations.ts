@@ -1,9 +1,11 @@
 import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from '../descriptors/normal-equations.ts';
 import type { Gpu } from '../gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { paddedRank, slotElements } from '../update/layout.ts';
-import { EntryList } from '../update/work.ts';
+import { EntryList, type Parts } from '../update/work.ts';
 import type { KernelCheck } from './check.ts';
-import { eachSlotElement, partEquations, ratedRows, readSlot } from './rated-rows.ts';
+import { deviation } from './deviation.ts';
+import { eachSlotElement, partEquations, type RatedRows, ratedRows, readSlot } from './rated-rows.ts';
 
 /** Of the largest element of A and of b: the rounding of some thousand sums. */
 const LIMIT = 1e-5;
@@ -48,17 +50,36 @@ export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, 
 async function check(gpu: Gpu, params: NormalEquationsParams, longest: number): Promise<{ error: number; limit: number }> {
   const { rank, precision, biases, bin } = params;
   const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
+  // The longest row in three parts, one of them a whole number of bins.
+  const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
+  const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, { precision, uniforms: {}, workgroups: normalEquationsWorkgroups(params, parts.count) });
+  const elements = slotElements(rank);
+  let error = slotsError(rows, parts, slots);
+  for (let slot = 0; slot < parts.count; slot++) error = Math.max(error, padding(slots.subarray(slot * elements, (slot + 1) * elements), rank));
+  return { error, limit: LIMIT };
+}
+
+/** The rows' ratings in parts of at most `size`, each with a slot; a row without ratings has a part without any. */
+export function partsOf({ offsets }: RatedRows, size: number): Parts {
   const parts = new EntryList();
   let slot = 0;
-  for (let row = 0; row + 1 < rows.offsets.length; row++) {
-    const [from, to] = [rows.offsets[row], rows.offsets[row + 1]];
-    // The longest row in three parts, one of them a whole number of bins.
-    const size = row === 0 ? Math.ceil(longest / 3 / bin) * bin : Math.max(1, to - from);
+  for (let row = 0; row + 1 < offsets.length; row++) {
+    const [from, to] = [offsets[row], offsets[row + 1]];
     for (let first = from; first === from || first < to; first += size) parts.add(row, first, Math.min(size, to - first), slot++);
   }
-  const { entries, count } = parts.list;
-  const elements = slotElements(rank);
-  const content = new Float32Array(elements * count).fill(7e7);
+  return parts.list;
+}
+
+export interface SumOptions {
+  readonly precision: 'f32' | 'f16';
+  /** Beside count and mean. */
+  readonly uniforms: Readonly<Record<string, number>>;
+  readonly workgroups: number;
+}
+
+/** The slots that a kernel makes of parts, over what they held before. */
+export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups }: SumOptions): Promise<Float32Array> {
+  const content = new Float32Array(slotElements(rows.rank) * count).fill(7e7);
   const buffers: Record<string, GPUBuffer> = {
     work: await gpu.bufferOf(entries, 'work'),
     indices: await gpu.bufferOf(rows.indices, 'indices'),
@@ -67,32 +88,26 @@ async function check(gpu: Gpu, params: NormalEquationsParams, longest: number): 
     fixed_bias: await gpu.bufferOf(rows.fixedBias, 'fixed_bias'),
     slots: await gpu.bufferOf(content, 'slots'),
   };
-  const compiled = await gpu.compile(normalEquationsKernel, params);
+  const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
-    .pass('check normal-equations')
-    .dispatch(compiled, buffers, { count, mean: rows.mean }, normalEquationsWorkgroups(params, count))
+    .pass(`check ${kernel.name}`)
+    .dispatch(compiled, buffers, { ...uniforms, count, mean: rows.mean }, workgroups)
     .submit({ read: { buffer: buffers.slots, bytes: content.byteLength } });
   for (const buffer of Object.values(buffers)) buffer.destroy();
-  const result = new Float32Array(bytes);
+  return new Float32Array(bytes);
+}
+
+/** The largest error of A or b of a part. */
+export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Float32Array): number {
+  const elements = slotElements(rows.rank);
   let error = 0;
   for (let i = 0; i < count; i++) {
     const [, first, ratings, slot] = entries.subarray(4 * i, 4 * i + 4);
     const expected = partEquations(rows, first, ratings);
-    const found = readSlot(result.subarray(slot * elements, (slot + 1) * elements), rank);
-    error = Math.max(error, deviation(found.matrix, expected.matrix), deviation(found.bias, expected.bias), padding(result.subarray(slot * elements, (slot + 1) * elements), rank));
+    const found = readSlot(slots.subarray(slot * elements, (slot + 1) * elements), rows.rank);
+    error = Math.max(error, deviation(found.matrix, expected.matrix), deviation(found.bias, expected.bias));
   }
-  return { error, limit: LIMIT };
-}
-
-/** The largest difference, over the largest element; NaN where there is one. */
-export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>): number {
-  let difference = 0;
-  let largest = 0;
-  for (let i = 0; i < expected.length; i++) {
-    difference = Math.max(difference, Math.abs(found[i] - expected[i]));
-    largest = Math.max(largest, Math.abs(expected[i]));
-  }
-  return difference / (largest || 1);
+  return error;
 }
 
 /** The largest element of a slot that belongs to no feature. */

@@ -13,7 +13,9 @@ export interface RatedRows {
   readonly theta: Float32Array;
   readonly mirror: Uint32Array;
   readonly offsets: Int32Array;
+  /** Ascending within a row, as in blocks; a column may come twice. */
   readonly indices: Uint32Array;
+  /** Multiples of 1/64, as mean and biases are: float16 holds them and their differences, whatever way an adapter rounds. */
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
@@ -29,7 +31,7 @@ export interface RatedRowsOptions {
   readonly columns?: number;
 }
 
-export function ratedRows({ rank, lengths, biases, precision, columns = 300 }: RatedRowsOptions): RatedRows {
+export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths) }: RatedRowsOptions): RatedRows {
   const random = randomNumbers(rank + lengths.length);
   const stride = strideOf(rank);
   const round = precision === 'f16' ? roundToHalf : Math.fround;
@@ -41,9 +43,10 @@ export function ratedRows({ rank, lengths, biases, precision, columns = 300 }: R
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
   const ratings = offsets[lengths.length];
   const indices = Uint32Array.from({ length: Math.max(1, ratings) }, () => Math.floor(random() * columns));
-  const values = Float32Array.from({ length: Math.max(1, ratings) }, () => 1 + 4 * random());
-  const fixedBias = Float32Array.from({ length: columns }, () => random() - 0.5);
-  const mean = Math.fround(3.1);
+  for (let row = 0; row < lengths.length; row++) indices.subarray(offsets[row], offsets[row + 1]).sort();
+  const values = Float32Array.from({ length: Math.max(1, ratings) }, () => 1 + Math.floor(256 * random()) / 64);
+  const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
+  const mean = 3.125;
   const part = (first: number, count: number) => ({
     indices: indices.subarray(first, first + count),
     values: Float64Array.from(values.subarray(first, first + count), (value, k) => (biases ? value - mean - fixedBias[indices[first + k]] : value)),

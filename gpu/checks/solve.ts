@@ -5,7 +5,7 @@ import type { Gpu } from '../gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import type { KernelCheck } from './check.ts';
 import { roundToHalf } from './float16.ts';
-import { deviation } from './normal-equations.ts';
+import { deviation } from './deviation.ts';
 import { equationsOf, otherRowsKept, relativeResidual, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows } from './solved-rows.ts';
 
 const NO_ROW = 0xffff_ffff;

@@ -7,8 +7,11 @@ import { halfValue } from './float16.ts';
 import { randomNumbers } from './random.ts';
 import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
 
+/** What slots hold beyond the rank: the kernels that fill them may leave anything there. */
+const BEYOND = 1234;
+
 /** What is left in outputs before a kernel runs. */
-const STALE = 3e7;
+export const STALE = 3e7;
 
 /** Rows of the output beyond those that are solved: nobody may touch them. */
 const OTHER_ROWS = 2;
@@ -48,7 +51,7 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
     }
   });
   const elements = slotElements(rank);
-  const slots = new Float32Array(elements * parts.length);
+  const slots = new Float32Array(elements * parts.length).fill(BEYOND);
   parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), part));
   const rows = lengths.length + OTHER_ROWS;
   const previous = new Float32Array(rows * stride);
@@ -98,7 +101,7 @@ export interface SolvedRow {
 }
 
 /** A row of the outputs, its bias back in its place. */
-export function solvedRow(rows: SolvedRows, row: number, outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array }): SolvedRow {
+export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number, outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array }): SolvedRow {
   const { rank, stride } = rows;
   const found = outputs.factors.subarray(row * stride, (row + 1) * stride);
   const x = Float64Array.from(found.subarray(0, rank));

@@ -4,7 +4,7 @@ import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreePa
 import type { Gpu } from '../gpu.ts';
 import { EntryList } from '../update/work.ts';
 import type { KernelCheck } from './check.ts';
-import { deviation } from './normal-equations.ts';
+import { deviation } from './deviation.ts';
 import { randomNumbers } from './random.ts';
 import { ratedRows } from './rated-rows.ts';
 

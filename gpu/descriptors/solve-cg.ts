@@ -65,6 +65,7 @@ export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
     const { stride, registers, segments, lanes, rows } = shape(params);
     return {
       ...params,
+      RANK: rank,
       STEPS: steps,
       STRIDE: stride,
       QUADS: stride / 4,

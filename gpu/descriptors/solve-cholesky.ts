@@ -53,7 +53,8 @@ export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank) / 4,
-      // Where b begins, behind the tiles.
+      // Where the last row of tiles begins, and where b does, behind the tiles.
+      LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: (slotElements(rank) - stride) / 4,
       THREADS: threads,
       ...biasPlace(rank),

@@ -64,6 +64,11 @@ fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
 }
 {% endif %}
 
+// Which of four features there are.
+fn is_feature(quad: u32) -> vec4<bool> {
+  return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
+}
+
 // Adds up what the QUADS threads of a row have put into `shares`.
 fn total(batch: u32) -> vec2f {
   var sum = vec2f();
@@ -117,7 +122,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       x[BIAS_COMPONENT] = previous_bias[entry.x];
     }
 {% endif %}
-    b = summed(base + SLOT_QUADS - QUADS + lane, entry.w) * scale;
+    b = select(vec4f(), summed(base + SLOT_QUADS - QUADS + lane, entry.w) * scale, is_feature(lane));
   }
 {% if keep == 'memory' %}
 {% if a == 'f16' %}
@@ -187,7 +192,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% for segment in segments %}
       q += vec4f(products[at + {{ segment }} * STRIDE], products[at + {{ segment }} * STRIDE + 1], products[at + {{ segment }} * STRIDE + 2], products[at + {{ segment }} * STRIDE + 3]);
 {% endfor %}
-      q = fma(vec4f(shift), p, q);
+      q = select(vec4f(), fma(vec4f(shift), p, q), is_feature(lane));
       shares[cell] = vec2f(dot(p, q), 0.0);
     }
     workgroupBarrier();

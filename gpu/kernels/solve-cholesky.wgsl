@@ -67,13 +67,23 @@ fn row_in_tile(row: u32) -> u32 {
   return select(row % 16, 0, row == STRIDE);
 }
 
-// Sums the slots in their order.
+// Which of four elements of a slot belong to features: of the last row of tiles, and of b.
+fn is_feature(at: u32) -> vec4<bool> {
+  let within = at - LAST_TILES;
+  let row = STRIDE - 16 + within % 64 / 4;
+  let of_matrix = vec4<bool>(row < RANK);
+  let of_bias = vec4u(4 * (at - BIAS_START)) + vec4u(0, 1, 2, 3) < vec4u(RANK);
+  return select(select(of_matrix, of_bias, at >= BIAS_START), vec4<bool>(true), at < LAST_TILES);
+}
+
+// Sums the slots in their order. Only rows beyond the rank are emptied: columns there stand right of the diagonal, where nobody reads.
 fn gather(base: u32, slot_count: u32, thread: u32) {
   for (var at = thread; at < SLOT_QUADS; at += THREADS) {
     var sum = slots[base + at];
     for (var slot = 1u; slot < slot_count; slot++) {
       sum += slots[base + slot * SLOT_QUADS + at];
     }
+    sum = select(vec4f(), sum, is_feature(at));
     let within = at % 64;
     let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
     keep_quad(base, kept, sum);
