@@ -38,8 +38,8 @@ export interface SgdResult extends ModelFactors {
   readonly bestIteration: number;
 }
 
-/** An epoch whose loss is this much above the one before has diverged; less than that is the noise of SGD. */
-const DIVERGED = 1.1;
+/** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
+const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 const MOST_RESTARTS = 3;
 
 /**
@@ -91,10 +91,11 @@ class SgdRun {
     let best = { iteration: 0, version: good };
     this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
     let restarts = 0;
+    const noise = DIVERGED.absolute * data.scale.deviation ** 2 * data.block.ratings;
     for (let epoch = 1; epoch <= maxIter; ) {
       const { version, seconds, rate } = await this.#epoch(pass, good, epoch);
       const errors = await this.#loss.of(version);
-      if (!Number.isFinite(errors.loss) || errors.loss > DIVERGED * goodLoss) {
+      if (!(errors.loss <= DIVERGED.relative * goodLoss + noise)) {
         this.#versions.release(version);
         if (++restarts > MOST_RESTARTS) throw this.#diverged(epoch, errors.loss, goodLoss, rate);
         this.#rate.halve();
