@@ -112,8 +112,10 @@ export class Gpu {
     const code = renderKernel(kernel, params);
     this.device.pushErrorScope('validation');
     const module = this.device.createShaderModule({ label, code });
+    // Scopes are a stack: this one ends before anybody else can begin theirs.
+    const scope = this.device.popErrorScope();
     const { messages } = await module.getCompilationInfo();
-    const error = await this.device.popErrorScope();
+    const error = await scope;
     this.requireDevice(label);
     const wrong = messages.find(({ type }) => type === 'error');
     if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);

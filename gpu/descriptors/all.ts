@@ -3,6 +3,7 @@ import { chooseNormalEquations, normalEquationsKernel } from './normal-equations
 import { predictKernel } from './predict.ts';
 import { solveCgKernel } from './solve-cg.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
+import { spinKernel } from './spin.ts';
 import { squaredErrorKernel } from './squared-error.ts';
 import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from './tensor.ts';
 import { toHalfKernel } from './to-half.ts';
@@ -43,6 +44,7 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 64, steps: 6, halfA: false, biases: false, half: false },
   ]),
   sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
+  sample(spinKernel, [{}]),
   sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
   sample(weightedNormKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),

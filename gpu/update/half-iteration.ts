@@ -6,9 +6,10 @@ import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../descripto
 import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { CompiledKernel, Gpu } from '../gpu.ts';
 import type { Binding, KernelTimes, Pass } from '../pass.ts';
+import { keepBusy } from '../keep-busy.ts';
 import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
 import { addHalf } from './mirror.ts';
-import { freeParams, prepareRows } from './prepared-rows.ts';
+import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
 import type { UpdateSettings } from './settings.ts';
 
 export interface UpdateInputs {
@@ -45,6 +46,12 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
   return { badRow: bad === NO_ROW ? -1 : bad, times };
 }
 
+/** A kernel, and how many workgroups serve so many parts or rows. */
+interface SizedKernel {
+  readonly compiled: CompiledKernel;
+  workgroups(count: number): number;
+}
+
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
 class UpdateKernels {
   readonly #gpu: Gpu;
@@ -67,34 +74,47 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, rank, lambda, mean, scale } = this.#settings;
+    const { variant, lambda, mean, scale } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
+    const kernels = await keepBusy(this.#gpu, this.#compile(rows));
     const bindings = await this.#bindings();
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
-    if (rows.free !== undefined) await this.#addFree(add, rows.free);
-    if (rows.batches.length > 0) {
-      const sum = await this.#compileSum();
-      const solve = await this.#compileSolve();
-      const slots = await this.#gpu.scratch('slots', rows.slotBytes);
-      for (const batch of rows.batches) {
-        add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
-        add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
-      }
+    if (rows.free !== undefined && kernels.free !== undefined) {
+      this.#startFree();
+      add(kernels.free.compiled, { work: rows.free.entries }, rows.free.count, kernels.free.workgroups(rows.free.count));
     }
-    for (const { longest, entries, count } of rows.short) {
-      add(await this.#gpu.compile(updateShortKernel, { rank, longest, biases: this.#biases }), { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
+    const slots = await this.#gpu.scratch('slots', rows.slotBytes);
+    const { sum, solve } = kernels;
+    for (const batch of rows.batches) {
+      if (sum === undefined || solve === undefined) continue;
+      add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+      add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
-    if (rows.fused !== undefined && variant.fused !== undefined) {
-      const { bin, workgroups } = variant.fused;
-      const compiled = await this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
-      add(compiled, { work: rows.fused.entries }, rows.fused.count, Math.min(workgroups, rows.fused.count));
+    for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
+    if (rows.fused !== undefined && kernels.fused !== undefined) {
+      add(kernels.fused, { work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
     }
-    // Kernels of tiles leave the mirror to a pass over the whole; it is small beside them.
+    // The kernel without A leaves the mirror to a pass over the whole; it is small beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
+  }
+
+  /** The kernels that the lists want, compiled side by side. */
+  async #compile(rows: PreparedRows) {
+    const { variant, rank } = this.#settings;
+    const biases = this.#biases;
+    const batches = rows.batches.length > 0;
+    const [free, sum, solve, fused, short] = await Promise.all([
+      rows.free && this.#compileFree(),
+      batches ? this.#compileSum() : undefined,
+      batches ? this.#compileSolve() : undefined,
+      rows.fused && variant.fused && this.#gpu.compile(updateTensorKernel, { rank, bin: variant.fused.bin, biases, steps: this.#steps, halfA: variant.halfA }),
+      Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
+    ]);
+    return { free, sum, solve, fused, short };
   }
 
   async #bindings(): Promise<Readonly<Record<string, Binding>>> {
@@ -115,18 +135,21 @@ class UpdateKernels {
     };
   }
 
-  /** Short rows by CG without A: they start from what the outputs hold. */
-  async #addFree(add: (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => void, { entries, count }: { readonly entries: GPUBuffer; readonly count: number }): Promise<void> {
+  /** CG without A starts from what the outputs hold. */
+  #startFree(): void {
     const { previous, factors, previousBias, bias } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });
     encoder.copyBufferToBuffer(previous.values, 0, factors.values, 0, previous.rows * previous.stride * 4);
     if (previousBias !== undefined && bias !== undefined) encoder.copyBufferToBuffer(previousBias, 0, bias, 0, previous.rows * 4);
     this.#gpu.device.queue.submit([encoder.finish()]);
-    const params = freeParams(this.#gpu, this.#settings, this.#biases);
-    add(await this.#gpu.compile(updateMatrixFreeKernel, params), { work: entries }, count, updateMatrixFreeWorkgroups(params, count));
   }
 
-  async #compileSum(): Promise<{ readonly compiled: CompiledKernel; workgroups(parts: number): number }> {
+  async #compileFree(): Promise<SizedKernel> {
+    const params = freeParams(this.#gpu, this.#settings, this.#biases);
+    return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
+  }
+
+  async #compileSum(): Promise<SizedKernel> {
     const { variant, rank } = this.#settings;
     const biases = this.#biases;
     if (variant.sum.kernel === 'tensor') {
@@ -138,7 +161,7 @@ class UpdateKernels {
     return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
   }
 
-  async #compileSolve(): Promise<{ readonly compiled: CompiledKernel; workgroups(rows: number): number }> {
+  async #compileSolve(): Promise<SizedKernel> {
     const { variant, rank, solver } = this.#settings;
     const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
     const one = (rows: number) => rows;
