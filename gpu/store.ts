@@ -1,5 +1,6 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './buffer-pool.ts';
+import { destroyBuffers } from './destroy-buffers.ts';
 import type { Gpu } from './gpu.ts';
 import { vectorLayouts } from './layouts.ts';
 import { downloadRows, uploadRows } from './matrix-rows.ts';
@@ -131,11 +132,4 @@ export class GpuStore {
     await this.#gpu.upload(buffer, values);
     return buffer;
   }
-}
-
-/** What a kernel's preparation keeps with a block goes with it: buffers, or lists and objects of them. */
-function destroyBuffers(value: unknown): void {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
-  if ('destroy' in value && typeof value.destroy === 'function') value.destroy();
-  else for (const part of Object.values(value)) destroyBuffers(part);
 }

@@ -1,8 +1,10 @@
 import type { Gpu } from '../gpu.ts';
 import type { KernelCheck } from './check.ts';
+import { halfIterationChecks } from './half-iteration.ts';
 import { lossChecks } from './loss.ts';
 import { normalEquationsChecks } from './normal-equations.ts';
-import { solveCgChecks, solveCholeskyChecks } from './solve.ts';
+import { solveCgChecks, solveCgRegistersChecks, solveCholeskyChecks } from './solve.ts';
+import { tensorChecks } from './tensor.ts';
 import { toHalfChecks } from './to-half.ts';
 import { topNChecks } from './top-n.ts';
 import { updateMatrixFreeChecks } from './update-matrix-free.ts';
@@ -10,7 +12,10 @@ import { updateMatrixFreeChecks } from './update-matrix-free.ts';
 /** The kernels of ALS's half-iteration that every GPU runs. */
 export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks];
 
+/** Those for GPUs with subgroups of 32 threads, or with tensor cores. */
+export const subgroupChecks: readonly KernelCheck[] = [...tensorChecks, ...solveCgRegistersChecks];
+
 /** Every check of every kernel that the GPU has what it takes for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...lossChecks, ...topNChecks].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...halfIterationChecks(gpu.info)].filter((check) => check.admitted?.(gpu) ?? true);
 }

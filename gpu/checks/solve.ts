@@ -1,6 +1,7 @@
 import { conjugateGradient } from '../../cpu/reference/conjugate-gradient.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../descriptors/solve-cg.ts';
+import { solveCgKernel, type SolveCgParams } from '../descriptors/solve-cg.ts';
 import { solveCholeskyKernel, type SolveCholeskyParams } from '../descriptors/solve-cholesky.ts';
+import { solveCgRegistersKernel, type SolveRegistersParams } from '../descriptors/tensor.ts';
 import type { Gpu } from '../gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import type { KernelCheck } from './check.ts';
@@ -8,15 +9,15 @@ import { roundToHalf } from './float16.ts';
 import { deviation } from './deviation.ts';
 import { equationsOf, otherRowsKept, relativeResidual, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows } from './solved-rows.ts';
 
-const NO_ROW = 0xffff_ffff;
+export const NO_ROW = 0xffff_ffff;
 /** Of the residual in the exact equations, over ‖b‖. */
-const RESIDUAL_LIMIT = 1e-4;
+export const RESIDUAL_LIMIT = 1e-4;
 /** Of the largest element of x after as many steps in float64. */
 const CG_LIMIT = 1e-4;
 /** The same where A is rounded to float16: an adapter's rounding may go the other way in its last bit. */
-const CG_HALF_LIMIT = 4e-3;
+export const CG_HALF_LIMIT = 4e-3;
 /** With biases A has one eigenvalue far above the others, and float32 loses the directions' conjugacy, in any implementation. */
-const CG_BIAS_LIMIT = 2e-3;
+export const CG_BIAS_LIMIT = 2e-3;
 
 const ranks = [1, 7, 10, 32, 63, 64, 100, 128, 200];
 
@@ -40,6 +41,16 @@ const approximate: readonly SolveCgParams[] = [
   { ...common, rank: 10, steps: 40 },
 ];
 
+const registers = { steps: 6, halfA: false, biases: false, half: false };
+
+const inRegisters: readonly SolveRegistersParams[] = [
+  ...ranks.filter((rank) => rank <= 128).map((rank) => ({ ...registers, rank })),
+  ...[7, 64, 100, 200, 256].map((rank) => ({ ...registers, rank, halfA: true, half: true })),
+  ...[10, 100].map((rank) => ({ ...registers, rank, biases: true, half: true })),
+  { ...registers, rank: 24, halfA: true, biases: true, half: true },
+  { ...registers, rank: 10, steps: 1 },
+];
+
 /** Exact solves by their residual, in workgroup memory and in place; and that a singular A is reported. */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params), run: (gpu: Gpu) => checkExact(gpu, params) })),
@@ -48,11 +59,28 @@ export const solveCholeskyChecks: readonly KernelCheck[] = [
 
 /** The same steps in float64 from the same start. */
 export const solveCgChecks: readonly KernelCheck[] = [
-  ...approximate.map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, params) })),
-  { name: solveCgKernel.name, variant: 'an A that is not finite', run: checkNotFinite },
+  ...approximate.map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, params, params.a === 'f16') })),
+  { name: solveCgKernel.name, variant: 'an A that is not finite', run: (gpu: Gpu) => checkNotFinite(gpu, solveCgKernel, { ...common, rank: 20 }) },
 ];
 
-function variantOf(params: KernelParams): string {
+/** The same with A in registers, a workgroup a row. */
+export const solveCgRegistersChecks: readonly KernelCheck[] = [
+  ...inRegisters.map((params) => ({
+    name: solveCgRegistersKernel.name,
+    variant: variantOf(params),
+    admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
+    run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, params.halfA),
+  })),
+  {
+    name: solveCgRegistersKernel.name,
+    variant: 'an A that is not finite',
+    admitted: (gpu) => gpu.admits(solveCgRegistersKernel, { ...registers, rank: 20 }),
+    run: (gpu) => checkNotFinite(gpu, solveCgRegistersKernel, { ...registers, rank: 20 }),
+  },
+];
+
+/** "rank 100, biases" */
+export function variantOf(params: KernelParams): string {
   return Object.entries(params)
     .filter(([, value]) => value !== false)
     .map(([name, value]) => (value === true ? name : `${name} ${value}`))
@@ -73,20 +101,23 @@ async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
   return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }
 
-async function checkSteps(gpu: Gpu, params: SolveCgParams) {
+type StepParams = KernelParams & { readonly rank: number; readonly steps: number; readonly biases: boolean; readonly half: boolean };
+
+/** As many workgroups as rows are enough for both kernels. `halfA`: A / n is rounded to float16. */
+async function checkSteps<Params extends StepParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, halfA: boolean) {
   const { rank, steps, biases } = params;
   const rows = rowsToSolve(rank, biases, lengthsFor(rank));
-  const solved = await solve(gpu, solveCgKernel, params, rows, solveCgWorkgroups(params, rows.count));
+  const solved = await solve(gpu, kernel, params, rows, rows.count);
   const errors = solved.map(({ x, wrong }, entry) => {
     const [row, , ratings] = rows.work.subarray(4 * entry, 4 * entry + 3);
     if (wrong !== 0) return wrong;
     if (ratings === 0) return Math.hypot(...x);
     const start = Float64Array.from(rows.previous.subarray(row * rows.stride, row * rows.stride + rank));
     if (biases) start[rank - 1] = rows.previousBias[row];
-    const { matrix, bias } = equationsOf(rows, entry, params.a === 'f16' ? roundToHalf : undefined);
+    const { matrix, bias } = equationsOf(rows, entry, halfA ? roundToHalf : undefined);
     return deviation(x, conjugateGradient(matrix, bias, start, steps));
   });
-  return { error: Math.max(...errors), limit: params.a === 'f16' ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_LIMIT };
+  return { error: Math.max(...errors), limit: halfA ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }
 
 /** With λ = 0 rows of one rating have a singular A: the lowest of them must be named. Row numbers descend, so that is row 1. */
@@ -97,11 +128,10 @@ async function checkSingular(gpu: Gpu) {
 }
 
 /** An element of A in the first slot of the first row, which has the highest number, is infinite. */
-async function checkNotFinite(gpu: Gpu) {
+async function checkNotFinite<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params) {
   const rows = rowsToSolve(20, false, [40, 7, 50]);
   rows.slots[5] = Infinity;
-  const params = { ...common, rank: 20 };
-  const { status } = await run(gpu, solveCgKernel, params, rows, solveCgWorkgroups(params, rows.count));
+  const { status } = await run(gpu, kernel, params, rows, rows.count);
   return { error: status === 2 ? 0 : Infinity, limit: 0 };
 }
 

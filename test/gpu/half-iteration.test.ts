@@ -1,0 +1,29 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { halfIterationChecks } from '../../gpu/checks/half-iteration.ts';
+import type { Gpu } from '../../gpu/gpu.ts';
+import { noGpu, openTestGpu } from '../support/open-gpu.ts';
+
+const shapes = [
+  { rank: 10, solver: 'cg', biases: false },
+  { rank: 40, solver: 'cholesky', biases: false },
+  { rank: 33, solver: 'cg', biases: true },
+] as const;
+
+describe.skipIf(noGpu)('half-iterations on a GPU', () => {
+  let gpu: Gpu;
+  beforeAll(async () => {
+    gpu = await openTestGpu();
+  });
+  afterAll(() => gpu?.close());
+
+  for (const shape of shapes) {
+    it(`agree with their twin by every variant: ${JSON.stringify(shape)}`, async () => {
+      const checks = halfIterationChecks(gpu.info, [shape], 2000);
+      expect(checks.length).toBeGreaterThan(3);
+      for (const { variant, run } of checks) {
+        const { error, limit } = await run(gpu);
+        expect(error, variant).toBeLessThanOrEqual(limit);
+      }
+    });
+  }
+});
