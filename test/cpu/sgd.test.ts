@@ -152,11 +152,12 @@ describe('deal-ratings and shuffle-ratings', () => {
     const total = 171;
     const buckets = 8;
     const shuffled = (seed: number, cuts: readonly number[]) => {
-      const list = listOf({ rows: new Array(total).fill(0), columns: new Array(total).fill(0), values: new Array(total).fill(0) });
+      const nothing = new Float32Array(total);
+      const list = listOf({ rows: nothing, columns: nothing, values: nothing });
       const ranges = (count: number) => [0, ...cuts.filter((cut) => cut < count)].map((from, i, all) => ({ from, to: all[i + 1] ?? count }));
       for (const range of ranges(Math.ceil(total / buckets))) dealRatings(memory.scope({ ...range, buckets, seed }, { block, list }, {}));
       for (const range of ranges(buckets)) shuffleRatings(memory.scope({ ...range, buckets, seed }, { list }, {}));
-      const { rows, columns, values } = list.columns;
+      const { rows, columns, values } = list.columns as { rows: Uint32Array; columns: Uint32Array; values: Float32Array };
       return Array.from(rows, (row, k) => `${row},${columns[k]},${values[k]}`);
     };
     const first = shuffled(1, []);

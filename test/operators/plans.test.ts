@@ -6,6 +6,11 @@ import { explain } from '../../engine/explain.ts';
 import type { DevicePlan } from '../../engine/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als-params.ts';
 import { planAls } from '../../operators/als-plan.ts';
+import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
+import { convergenceReport } from '../../operators/sgd-convergence.ts';
+import { checkSgdParams } from '../../operators/sgd-params.ts';
+import { planSgd } from '../../operators/sgd-plan.ts';
+import { chooseSchedule } from '../../operators/sgd-schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/solver-choice.ts';
 
 const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
@@ -70,5 +75,80 @@ describe('solver auto', () => {
     expect(at(32)).toBeLessThan(1000);
     expect(at(64)).toBe(ALL_ROWS);
     expect(at(512)).toBe(ALL_ROWS);
+  });
+});
+
+describe('the plan of sgd', () => {
+  it.each([
+    ['movielens-sgd-rank-32', { rank: 32, regParam: 0.05 }],
+    ['movielens-sgd-rank-128-biases', { rank: 128, biases: true, regParamUsers: 0.02, regParamItems: 0.04, rate: 'adagrad' as const, earlyStop: 3 }],
+    ['movielens-sgd-hogwild', { rank: 32, schedule: 'hogwild' as const, rate: 'bold' as const }],
+    ['movielens-sgd-wavefront', { rank: 32, schedule: 'wavefront' as const, rate: 'constant' as const }],
+  ])('prints as %s.txt', async (name, params) => {
+    await expect(`${explain(planSgd(movielens, checkSgdParams(params), device))}\n`).toMatchFileSnapshot(golden(name));
+  });
+
+  it('is JSON and survives it', () => {
+    const plan = planSgd(movielens, checkSgdParams({ rank: 64 }), device);
+    expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
+  });
+
+  it('refuses factors that do not fit: two versions of both sides', () => {
+    expect(() => planSgd({ ...movielens, users: 2_000_000 }, checkSgdParams({ rank: 512 }), device)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
+  });
+
+  it('has the same grid for up to four workers, then twice as many bands as workers, and a band of columns that fits the cache', () => {
+    const grid = (parallelism: number, rank = 8) => {
+      const { rowBands, columnBands } = chooseSchedule(movielens, checkSgdParams({ rank }), { ...device, parallelism });
+      return [rowBands, columnBands];
+    };
+    expect([1, 2, 4].map((workers) => grid(workers))).toEqual([[8, 8], [8, 8], [8, 8]]);
+    expect(grid(16)).toEqual([32, 32]);
+    expect(grid(2, 512)).toEqual([8, 54]);
+    expect(chooseSchedule({ users: 10, items: 90 }, checkSgdParams({}), device)).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
+    expect(chooseSchedule({ users: 3, items: 90 }, checkSgdParams({ schedule: 'wavefront' }), device)).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
+  });
+});
+
+describe('the convergence of sgd', () => {
+  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => chooseSchedule(problem, checkSgdParams({ schedule: name }), { ...device, parallelism });
+  // The paper's Hugewiki: min(m, n) = 40k and s = 768 converge in 2 x 2 blocks and fail in 4 x 4.
+  const hugewiki = { users: 50_082_603, items: 39_780, ratings: 3_069_817_980 };
+
+  it('of Hogwild! asks for s below a twentieth of the shorter side', () => {
+    const report = (workers: number) => convergenceReport(hugewiki, schedule('hogwild', workers));
+    expect(report(256)).toMatchObject({ workers: 256, leastSide: 39_780, bound: 1989 });
+    expect(report(256).warning).toBeUndefined();
+    const split = (i: number) => convergenceReport(hugewiki, { ...schedule('hogwild', 768), rowBands: i, columnBands: i }).warning;
+    expect([1, 2, 4].map((i) => split(i) !== undefined)).toEqual([false, false, true]);
+  });
+
+  it('counts expected collisions exactly where the items are known: s Σ (n_v / Nz)²', () => {
+    const problem = { users: 100, items: 3, ratings: 10, itemCounts: [5, 3, 2] };
+    expect(convergenceReport(problem, schedule('hogwild', 4)).collisionRate).toBeCloseTo(4 * 0.38);
+    expect(convergenceReport({ ...problem, itemCounts: undefined }, schedule('hogwild', 4)).collisionRate).toBeCloseTo(4 / 3);
+  });
+
+  it('of blocks has no collisions, and warns of grids with fewer than twice as many bands as workers', () => {
+    expect(convergenceReport(movielens, schedule('blocks', 2))).toMatchObject({ collisionRate: 0, workers: 1 });
+    expect(convergenceReport(movielens, schedule('blocks', 2)).warning).toBeUndefined();
+    expect(convergenceReport(movielens, schedule('wavefront', 2)).warning).toBeUndefined();
+    expect(convergenceReport({ users: 5, items: 3, ratings: 9 }, schedule('blocks', 2, { ...movielens, users: 5, items: 3 })).warning).toMatch(/fewer than 2 s = 4 bands/);
+  });
+});
+
+describe('algorithm auto', () => {
+  const choose = (rank: number, more = {}) => chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, device);
+
+  it('takes ALS at small ranks and SGD at large ones, earlier with a target, and tells the figures', () => {
+    expect(choose(10).algorithm).toBe('als');
+    expect(choose(512).algorithm).toBe('als');
+    expect([choose(64).algorithm, choose(64, { targetRmse: 0.8 }).algorithm]).toEqual(['als', 'sgd']);
+    expect(choose(64).reason).toMatch(/an iteration of ALS takes about \d\.\d\d s, 3 epochs of SGD, which do as much, 0\.\d\d s; sgd must cost less than 1\/2/);
+  });
+
+  it('takes ALS where rows are short, and where a GPU computes', () => {
+    expect(choose(64, { targetRmse: 0.8, ratings: 1_000_000 }).algorithm).toBe('als');
+    expect(chooseAlgorithm({ ...movielens, rank: 64, cgSteps: 6, targetRmse: 0.8 }, { kind: 'gpu', parallelism: 1 }).algorithm).toBe('als');
   });
 });
