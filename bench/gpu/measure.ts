@@ -1,0 +1,85 @@
+import type { HalfIterations, IterationTimes, Side, TrainingSetting } from './half-iterations.ts';
+
+/** Milliseconds of work before anything is timed: an idle card clocks low. */
+const WARM_UP = 400;
+
+/** An iteration that takes longer, in milliseconds, is timed once. */
+const SLOW = 2000;
+
+/** Milliseconds after which no further iteration is timed, once there are three. */
+const ENOUGH = 1500;
+
+const sideNames: readonly Side[] = ['items', 'users'];
+
+/** Medians in milliseconds. */
+export interface Measurement {
+  /** Of whole iterations, as the host sees them. */
+  readonly wall: number;
+  readonly low: number;
+  readonly high: number;
+  readonly sides: Readonly<Record<Side, number>>;
+  /** On the GPU, by side and kernel: "items solve-cg". */
+  readonly kernels: Readonly<Record<string, number>>;
+  /** Of the first iteration: lists of rows are made and kernels compiled. */
+  readonly first: number;
+  /** Timed once, by its kernels. */
+  readonly once: boolean;
+  /** Test RMSE after as many iterations as were asked for. */
+  readonly rmse: number;
+  readonly bad: readonly string[];
+}
+
+/** Trains from the start for some iterations, then times more of them. */
+export async function measure(training: HalfIterations, setting: TrainingSetting & { readonly iterations?: number }): Promise<Measurement> {
+  const { rank, iterations = 1 } = setting;
+  await training.restart(rank);
+  const begin = await training.iterate(setting, true);
+  for (let iteration = 1; iteration < iterations; iteration++) await training.iterate(setting);
+  const rmse = await training.rmse();
+  const told = { first: begin.wall, rmse, bad: begin.bad };
+  const onGpu = kernelSum(begin, 'items') + kernelSum(begin, 'users');
+  if (onGpu > SLOW) return { ...told, once: true, wall: onGpu, low: onGpu, high: onGpu, sides: { items: kernelSum(begin, 'items'), users: kernelSum(begin, 'users') }, kernels: kernelMedians([begin]) };
+  await warmUp(training, setting);
+  const runs = await repeat(() => training.iterate(setting), 3, 9, ENOUGH);
+  const timed = await repeat(() => training.iterate(setting, true), 1, 5, ENOUGH / 3);
+  const walls = runs.map(({ wall }) => wall);
+  return {
+    ...told,
+    once: false,
+    wall: median(walls),
+    low: Math.min(...walls),
+    high: Math.max(...walls),
+    sides: { items: median(runs.map(({ sides }) => sides.items)), users: median(runs.map(({ sides }) => sides.users)) },
+    kernels: kernelMedians(timed),
+  };
+}
+
+/** Iterates until the card's clock is up. */
+export async function warmUp(training: HalfIterations, setting: TrainingSetting): Promise<void> {
+  for (const begin = performance.now(); performance.now() - begin < WARM_UP; ) await training.iterate(setting);
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[sorted.length >> 1] ?? Number.NaN;
+}
+
+async function repeat<T>(run: () => Promise<T>, least: number, most: number, milliseconds: number): Promise<T[]> {
+  const results: T[] = [];
+  const begin = performance.now();
+  while (results.length < least || (results.length < most && performance.now() - begin < milliseconds)) results.push(await run());
+  return results;
+}
+
+function kernelSum({ kernels, sides }: IterationTimes, side: Side): number {
+  const times = Object.values(kernels[side]);
+  return times.length === 0 ? sides[side] : times.reduce((sum, ms) => sum + ms, 0);
+}
+
+function kernelMedians(iterations: readonly IterationTimes[]): Record<string, number> {
+  const all: Record<string, number[]> = {};
+  for (const { kernels } of iterations) {
+    for (const side of sideNames) for (const [name, ms] of Object.entries(kernels[side])) (all[`${side} ${name}`] ??= []).push(ms);
+  }
+  return Object.fromEntries(Object.entries(all).map(([name, times]) => [name, median(times)]));
+}
