@@ -1,3 +1,4 @@
+import type { ExitCode } from '../engine/errors.ts';
 import type { EventSink } from '../engine/events.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Options, Values } from './options/option.ts';
@@ -26,6 +27,8 @@ export interface CommandContext {
 export interface CommandResult {
   readonly json: JsonObject;
   readonly text: string;
+  /** Where what was found is bad news: 0 without it. */
+  readonly exitCode?: ExitCode;
 }
 
 export interface CommandInput<O extends Options> {

@@ -23,8 +23,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     () => run.progress?.close('failed'),
   );
   try {
-    await execute(run, run.interruption.signal);
-    return 0;
+    return await execute(run, run.interruption.signal);
   } catch (error) {
     run.progress?.close('failed');
     return await fail(error, run);
@@ -33,17 +32,21 @@ export async function runCli(argv: readonly string[]): Promise<number> {
   }
 }
 
-async function execute(run: Run, signal: AbortSignal): Promise<void> {
+async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const request = await parseArguments(run.argv);
-  if (request.kind === 'text') return print(request.text);
+  if (request.kind === 'text') {
+    await print(request.text);
+    return 0;
+  }
   const command = request.command.prepare(request.raw);
   run.json = command.json;
   const progress = await openProgress(command.quiet);
   run.progress = progress;
-  const { json, text } = await command.run({ signal, onEvent: progress.onEvent, expect: progress.expect });
+  const { json, text, exitCode = 0 } = await command.run({ signal, onEvent: progress.onEvent, expect: progress.expect });
   progress.close('done');
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
+  return exitCode;
 }
 
 /** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "exitCode"}}. */

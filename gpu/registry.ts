@@ -1,11 +1,12 @@
 import type { GpuTaskHandler } from './handler.ts';
+import { checkKernels } from './tasks/check-kernels.ts';
 import { predict } from './tasks/predict.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
-/** What a GPU device can run, by the names of operators/tasks.ts. */
+/** What a GPU device can run, by the names of operators/tasks.ts; what serves only GPUs is described where it is. */
 export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   // What a task names is on the device before its handler is called.
   upload: async () => ({ rows: 0 }),
@@ -14,4 +15,5 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   'weighted-norm': weightedNorm,
   predict,
   'top-n': topN,
+  'check-kernels': checkKernels,
 };

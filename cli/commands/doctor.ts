@@ -5,14 +5,23 @@ import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../facts.ts';
+import { toggle } from '../options/kinds.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const doctor = defineCommand({
   summary: 'Versions, processor, memory, and what there is of a GPU',
   positionals: [],
-  options: commonOptions,
-  examples: [['doctor', 'what to send along with a question']],
-  run: async (_input, { signal }) => {
+  options: {
+    checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),
+    ...commonOptions,
+  },
+  examples: [
+    ['doctor', 'what to send along with a question'],
+    ['doctor --check-kernels', 'whether the GPU and its driver compute what they should'],
+  ],
+  run: async ({ values }, context) => {
+    const { signal } = context;
+    if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels(context);
     const machine = describeMachine();
     const outcome = await probeWebGpu(signal);
     if (signal.aborted) throw new CancelledError({ phase: 'doctor' });

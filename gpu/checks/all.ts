@@ -17,5 +17,5 @@ export const subgroupChecks: readonly KernelCheck[] = [...tensorChecks, ...solve
 
 /** Every check of every kernel that the GPU has what it takes for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...halfIterationChecks(gpu.info)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

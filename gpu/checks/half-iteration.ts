@@ -39,8 +39,8 @@ function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   return [1, 0, 64, 65, longest, 33, ...(end > 70 ? [end, end - 1] : []), 32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1];
 }
 
-/** Checks of all variants that the adapter admits for the shapes. */
-export function halfIterationChecks(info: GpuInfo, among: readonly HalfIterationShape[] = shapes, longest = 10_000): KernelCheck[] {
+/** Checks of all variants that the adapter admits for the shapes; the longest row has so many ratings. */
+export function halfIterationChecks(info: GpuInfo, longest: number, among: readonly HalfIterationShape[] = shapes): KernelCheck[] {
   return among.flatMap((shape) =>
     updateVariants(info, { ...shape, cgSteps: CG_STEPS }).map((variant) => ({
       name: 'half-iteration',

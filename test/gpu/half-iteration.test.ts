@@ -18,7 +18,7 @@ describe.skipIf(noGpu)('half-iterations on a GPU', () => {
 
   for (const shape of shapes) {
     it(`agree with their twin by every variant: ${JSON.stringify(shape)}`, async () => {
-      const checks = halfIterationChecks(gpu.info, [shape], 2000);
+      const checks = halfIterationChecks(gpu.info, 1000, [shape]);
       expect(checks.length).toBeGreaterThan(3);
       for (const { variant, run } of checks) {
         const { error, limit } = await run(gpu);

@@ -1,0 +1,81 @@
+import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/executor.ts';
+import { startPhase } from '../../engine/phase.ts';
+import type { CommandContext, CommandResult } from '../command.ts';
+import { openGpu } from './open-gpu.ts';
+
+/** What came of one check; `error` is null where it is no number, or where the check itself failed. */
+type CheckResult = {
+  readonly kernel: string;
+  readonly variant: string;
+  readonly error: number | null;
+  readonly limit: number | null;
+  readonly failed: boolean;
+  readonly message?: string;
+};
+
+interface Check {
+  readonly name: string;
+  readonly variant: string;
+}
+
+/** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
+export async function checkKernels({ signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const { gpu, close } = await openGpu();
+  try {
+    const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
+    const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
+    const results: CheckResult[] = [];
+    for (const [number, { name, variant }] of checks.entries()) {
+      if (signal.aborted) throw new CancelledError({ phase: 'check-kernels' });
+      results.push({ kernel: name, variant, ...(await outcome(gpu, number)) });
+      phase.progress(number + 1);
+    }
+    phase.end(checks.length);
+    const failed = results.some((result) => result.failed);
+    return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
+  } finally {
+    await close();
+  }
+}
+
+async function outcome(gpu: Device, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
+  try {
+    const { error, limit } = (await run(gpu, { check })) as { readonly error: number; readonly limit: number };
+    return { error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit) };
+  } catch (cause) {
+    if (cause instanceof DeviceLostError) throw cause;
+    return { error: null, limit: null, failed: true, message: cause instanceof Error ? cause.message.split('\n')[0] : String(cause) };
+  }
+}
+
+async function run(gpu: Device, params: { readonly check?: number }) {
+  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
+}
+
+/** A line a kernel: checks, the one that came nearest to its limit, and below it those that failed. */
+function report(adapter: string, results: readonly CheckResult[]): string {
+  const kernels = [...new Set(results.map(({ kernel }) => kernel))];
+  const lines = kernels.map((name) => {
+    const own = results.filter(({ kernel }) => kernel === name);
+    const failed = own.filter((result) => result.failed);
+    const good = own.filter((result) => !result.failed);
+    const nearest = good.reduce<CheckResult | undefined>((a, b) => (a === undefined || share(b) > share(a) ? b : a), undefined);
+    const worst = nearest === undefined ? '' : `largest error ${shown(nearest.error)} of ${shown(nearest.limit)}`;
+    return [`${String(own.length).padStart(3)} checks, ${failed.length === 0 ? 'all good' : `${failed.length} FAILED`}`, worst, failed.map(failure)] as const;
+  });
+  const widths = [Math.max(...kernels.map((name) => name.length)), Math.max(...lines.map(([counts]) => counts.length))];
+  return [`  ${adapter}`, ...kernels.flatMap((name, i) => [`  ${name.padEnd(widths[0])}  ${lines[i][0].padEnd(widths[1])}  ${lines[i][1]}`.trimEnd(), ...lines[i][2].map((text) => `      ${text}`)])].join('\n');
+}
+
+function failure({ variant, error, limit, message }: CheckResult): string {
+  return `${variant}: ${message ?? `error ${shown(error)}, at most ${shown(limit)}`}`;
+}
+
+function share({ error, limit }: CheckResult): number {
+  return error === null || limit === null || limit === 0 ? 0 : error / limit;
+}
+
+function shown(value: number | null): string {
+  return value === null ? 'not finite' : value === 0 ? '0' : value.toExponential(1);
+}
