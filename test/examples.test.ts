@@ -13,6 +13,7 @@ const expected: Readonly<Record<string, RegExp>> = {
   '04-cross-validate.ts': /(rank [48], regParam 0\.[12]: RMSE 1\.[56]\d+, MAE 1\.\d+\n){4}[CG]PU: .*\nbest: rank 8, regParam 0\.2, RMSE 1\.5\d+ over 3 folds\nRMSE 1\.5\d+ on the \d+ later ratings/,
   '05-query-with-duckdb.ts': /^1\d{6} recommendations of 10506 films for 16554 users\n(film \d+: for \d+ users; \d{2,} ratings with a mean of [89](\.\d)?\n){5}$/,
   '06-csv-to-recommendations.ts': /listener: Utf8, 1: song: Utf8, 2: stars: Int32(.|\n)*\nlistener,rank,song,prediction\n(listener-0,\d,"song, no\. \d?[02468]",[45]\.\d+\n){3}/,
+  '07-update-a-model.ts': /^701 new users, 497 new films in 8961 new ratings\nbefore the update: RMSE 1\.54\d+ over 8639 known pairs, 1366 unknown\nupdated: RMSE 1\.53\d+ over 8713 known pairs, 1292 unknown\ntrained anew: RMSE 1\.52\d+ over 8713 known pairs, 1292 unknown\n$/,
 };
 
 describe('the examples', () => {

@@ -1,6 +1,6 @@
 import { tableFromJSON } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, CrossValidator, Dataset, Model, Session, UsageError } from '../../index.ts';
+import { ALS, CrossValidator, Dataset, Model, Session, SGD, UsageError } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 let session: Session;
@@ -34,6 +34,9 @@ const methods: Readonly<Record<string, (options: never) => unknown>> = {
   'session.from': (options) => session.from([], undefined, options),
   'ALS.fit': (options) => new ALS().fit(ratings, options),
   'ALS.plan': (options) => new ALS().plan(ratings, options),
+  'SGD.fit': (options) => new SGD().fit(ratings, options),
+  'SGD.plan': (options) => new SGD().plan(ratings, options),
+  update: (options) => model.update(ratings, options),
   predict: (options) => model.predict(ratings, options),
   evaluate: (options) => model.evaluate(ratings, options),
   recommendForAllUsers: (options) => model.recommendForAllUsers(1, options),

@@ -18,7 +18,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--reg-param', '-1'], /--reg-param must be a number of 0 or more, got "-1"/],
     [['--memory-budget', 'lots'], /--memory-budget must be a size/],
     [['--solver', 'lu'], /--solver must be auto, cholesky or cg, got "lu"/],
-    [['--algorithm', 'sgd'], /--algorithm must be als, got "sgd"/],
+    [['--algorithm', 'svd'], /--algorithm must be als, sgd or auto, got "svd"/],
     [['--device', 'gpu:0,1'], /--device gpu:0,1: this version uses one GPU at a time/],
     [['--device', 'tpu'], /--device must be auto, cpu or gpu/],
     [['--device', 'cpu', '--precision', 'f16'], /--precision f16 cannot act with --device cpu/],
@@ -34,7 +34,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
     [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
-    [['--learning-rate', '0.1'], /unknown flag --learning-rate/],
+    [['--alpha', '40'], /unknown flag --alpha/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
@@ -122,7 +122,7 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--learning-rate', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+    for (const later of ['--alpha', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
   });
 
   it('load neither Arrow nor Parquet nor WebGPU', async ({ skip }) => {
