@@ -107,7 +107,8 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
   const f16 = has('shader-f16');
   // Kernels with subgroups are written for 32 threads.
   const subgroups = has('subgroups') && subgroupSize === 32;
-  const found: Record<GpuFeature, boolean> = { f16, subgroups, tensor: f16 && subgroups && tensor && has('chromium-experimental-subgroup-matrix') };
+  const quads = has('subgroups') && info.subgroupMinSize >= 4;
+  const found: Record<GpuFeature, boolean> = { f16, quads, subgroups, tensor: f16 && subgroups && tensor && has('chromium-experimental-subgroup-matrix') };
   const name = [info.device, info.description].find((part) => part !== '');
   return {
     name: name ?? 'unnamed adapter',

@@ -260,7 +260,7 @@ function keyOf(change: StoreChange): string {
 function deviceBytes(partition: Partition): number {
   const { layout, rows, columns } = partition;
   if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(columns.values.length / rows) * 4;
-  return layout === 'rating-block' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
+  return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
 }
 
 function sharedCopy<Column extends SharedColumn>(column: Column): Column {

@@ -2,7 +2,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import type { Gpu } from './gpu.ts';
-import type { DeviceBlock, DeviceMatrix } from './resources.ts';
+import type { DeviceBlock, DeviceList, DeviceMatrix } from './resources.ts';
 
 /** What a handler gets to do one task with, in the thread that owns the GPU. What it allocates it destroys. */
 export interface GpuTaskScope {
@@ -14,6 +14,8 @@ export interface GpuTaskScope {
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */
   block(name: string): DeviceBlock;
+  /** A rating-list among the inputs. */
+  list(name: string): DeviceList;
   /** f32 buffer of a partition's column `values`, such as a bias or column bounds. */
   vector(name: string): GPUBuffer;
   /** The host form of an input, such as pairs. */

@@ -1,8 +1,11 @@
 import { Liquid } from 'liquidjs';
 import { kernelTexts } from './generated/kernels-wgsl.ts';
 
-/** What an adapter may lack and a kernel may need. `tensor` is chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16. */
-export type GpuFeature = 'f16' | 'subgroups' | 'tensor';
+/**
+ * What an adapter may lack and a kernel may need. `subgroups` are of 32 threads, `quads` of four at least. `tensor` is chromium-experimental-subgroup-matrix with
+ * f16 x f16 -> f32 in 16x16x16.
+ */
+export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor';
 
 /** Values of a kernel's parameters, as plain JSON: they are the key of the compiled pipeline. */
 export type KernelParams = Readonly<Record<string, number | boolean | string>>;

@@ -1,6 +1,9 @@
 import type { GpuTaskHandler } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
+import { copyRows } from './tasks/copy-rows.ts';
 import { predict } from './tasks/predict.ts';
+import { sgdBlock } from './tasks/sgd-block.ts';
+import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
@@ -11,6 +14,9 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   // What a task names is on the device before its handler is called.
   upload: async () => ({ rows: 0 }),
   update,
+  'sgd-block': sgdBlock,
+  'sgd-tiles': sgdTiles,
+  'copy-rows': copyRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   predict,

@@ -38,6 +38,16 @@ export interface DeviceBlock {
   readonly prepared: Map<string, unknown>;
 }
 
+/** Ratings in the order in which they are visited (layout rating-list). */
+export interface DeviceList {
+  readonly ratings: number;
+  /** u32[ratings] */
+  readonly rows: GPUBuffer;
+  readonly columns: GPUBuffer;
+  /** f32[ratings] */
+  readonly values: GPUBuffer;
+}
+
 export function matrixBytes(rows: number, columns: number, half: boolean): number {
   return rows * strideOf(columns) * 4 + (half ? (rows + 1) * strideOf(columns) * 2 : 0);
 }

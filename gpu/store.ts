@@ -5,7 +5,7 @@ import type { Gpu } from './gpu.ts';
 import { vectorLayouts } from './layouts.ts';
 import { downloadRows, uploadRows } from './matrix-rows.ts';
 import { addHalf } from './update/mirror.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from './resources.ts';
+import { type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from './resources.ts';
 
 /** What the store knows of one partition; the buffers are made when a task first names it. */
 interface Entry {
@@ -15,6 +15,7 @@ interface Entry {
   readonly shape?: Pick<MatrixShape, 'rows' | 'columns'>;
   matrix?: DeviceMatrix;
   block?: DeviceBlock;
+  list?: DeviceList;
   vector?: GPUBuffer;
 }
 
@@ -58,6 +59,7 @@ export class GpuStore {
       entry.matrix ??= await this.#uploadMatrix(key, partition);
       entry.partition = undefined;
     } else if (partition?.layout === 'rating-block') entry.block ??= await this.#uploadBlock(key, partition);
+    else if (partition?.layout === 'rating-list') entry.list ??= await this.#uploadList(key, partition);
     else if (partition !== undefined && vectorLayouts.includes(partition.layout)) entry.vector ??= await this.#uploadVector(key, partition);
     return entry;
   }
@@ -89,8 +91,9 @@ export class GpuStore {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    const { matrix, block, vector } = entry;
+    const { matrix, block, list, vector } = entry;
     for (const buffer of [matrix?.values, matrix?.half, vector]) if (buffer !== undefined) this.#pool.give(buffer);
+    destroyBuffers(list);
     if (block === undefined) return;
     for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
     for (const prepared of block.prepared.values()) destroyBuffers(prepared);
@@ -124,6 +127,15 @@ export class GpuStore {
       indices: await this.#gpu.bufferOf(columns.indices, `${key} indices`),
       values: await this.#gpu.bufferOf(columns.values, `${key} values`),
       prepared: new Map(),
+    };
+  }
+
+  async #uploadList(key: string, { columns: { rows, columns, values } }: Partition): Promise<DeviceList> {
+    return {
+      ratings: rows.length,
+      rows: await this.#gpu.bufferOf(rows, `${key} rows`),
+      columns: await this.#gpu.bufferOf(columns, `${key} columns`),
+      values: await this.#gpu.bufferOf(values, `${key} values`),
     };
   }
 

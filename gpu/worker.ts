@@ -118,6 +118,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     matrix: (name) => named('matrix', name, entry(name)?.matrix),
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),
+    list: (name) => named('list', name, entry(name)?.list),
     vector: (name) => named('vector', name, entry(name)?.vector),
     partition: (name) => named('partition', name, entry(name)?.partition),
     has: (name) => name in inputs,

@@ -41,6 +41,28 @@ export type SgdBlockTask = Task<
     readonly from?: number;
     readonly to?: number;
     readonly batch?: number;
+    /** On a GPU: threads that step one rating together, teams of them at work at once, and what factors are stored as while they are stepped. */
+    readonly lanes?: number;
+    readonly workers?: number;
+    readonly precision?: 'f32' | 'f16';
+  }
+>;
+
+/**
+ * One epoch of such steps over all ratings of `block`, for devices whose many small memories each hold the factors of some
+ * columns: columns are dealt to `tiles`, ratings after them, sorted by row; teams of `lanes` threads step a tile's ratings,
+ * `threads` of them a tile. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
+ * (Hogwild!), so a step may overwrite another's. Outputs as for sgd-block. Features may be kept in float16 meanwhile (`precision`).
+ */
+export type SgdTilesTask = Task<
+  'sgd-tiles',
+  Omit<SgdBlockTask['params'], 'rowStart' | 'from' | 'to' | 'batch' | 'lanes' | 'workers' | 'precision'> & {
+    readonly tiles: number;
+    readonly lanes: number;
+    readonly threads: number;
+    readonly precision: 'f32' | 'f16';
+    readonly seed: number;
+    readonly epoch: number;
   }
 >;
 

@@ -83,6 +83,9 @@ export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: Json
       },
       matrix: (name) => given(matrices, name),
       block: (name) => given(blocks, name),
+      list: (name) => {
+        throw new Error(`no rating-list ${name} here`);
+      },
       vector: (name) => given(vectors, name),
       partition: (name) => given(partitions, name),
       has: (name) => [matrices, blocks, vectors, partitions].some((inputs) => inputs.has(name)),

@@ -1,6 +1,8 @@
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { chooseNormalEquations, normalEquationsKernel } from './normal-equations.ts';
 import { predictKernel } from './predict.ts';
+import { fromHalfKernel } from './from-half.ts';
+import { sgdListKernel, sgdTileCountKernel, sgdTileScatterKernel, sgdTilesKernel } from './sgd.ts';
 import { solveCgKernel } from './solve-cg.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { spinKernel } from './spin.ts';
@@ -44,6 +46,17 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 64, steps: 6, halfA: false, biases: false, half: false },
   ]),
   sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
+  sample(fromHalfKernel, [{}]),
+  sample(sgdTilesKernel, [
+    { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true },
+    { features: 128, precision: 'f32', places: 20, threads: 64, lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdListKernel, [
+    { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
+    { features: 16, precision: 'f32', threads: 128, lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdTileCountKernel, [{}]),
+  sample(sgdTileScatterKernel, [{}]),
   sample(spinKernel, [{}]),
   sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
   sample(weightedNormKernel, [{}]),

@@ -1,0 +1,102 @@
+import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../descriptors/sgd.ts';
+import type { Gpu } from '../gpu.ts';
+import type { DeviceBlock } from '../resources.ts';
+
+/** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
+export interface TileLists {
+  readonly tiles: number;
+  /** Columns that a tile holds at most. */
+  readonly places: number;
+  /** Ratings of the largest tile. */
+  readonly largest: number;
+  readonly starts: GPUBuffer;
+  readonly ratings: GPUBuffer;
+  readonly columns: GPUBuffer;
+}
+
+/** No column: a tile's place that nobody takes. */
+const NO_COLUMN = 0xffff_ffff;
+
+/**
+ * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the block. Columns go
+ * round by falling number of ratings, there and back, so that tiles have equally many of both. Inside a tile ratings are sorted
+ * by row; the order of a row's own ratings there is not determined.
+ */
+export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: number, tiles: number): Promise<TileLists> {
+  const key = `tiles ${tiles}`;
+  const known = block.prepared.get(key) as TileLists | undefined;
+  if (known !== undefined) return known;
+  if (tiles > MOST_TILES) throw new Error(`ratings are dealt to at most ${MOST_TILES} tiles, not ${tiles}`);
+  const dealt = dealColumns(block.columns, columnCount, tiles);
+  const lists: TileLists = {
+    tiles,
+    places: dealt.places,
+    largest: dealt.largest,
+    starts: await gpu.bufferOf(dealt.starts, 'tile starts'),
+    ratings: await gpu.buffer(8 * block.ratings, 'ratings by tile'),
+    columns: await gpu.bufferOf(dealt.columns, 'columns by tile'),
+  };
+  await dealRatings(gpu, block, dealt, lists);
+  block.prepared.set(key, lists);
+  return lists;
+}
+
+interface DealtColumns {
+  readonly places: number;
+  readonly largest: number;
+  /** First rating of each tile, and the number of all. */
+  readonly starts: Uint32Array;
+  /** Columns by tile and place. */
+  readonly columns: Uint32Array;
+  /** Of each column its tile, and above 16 bits its place. */
+  readonly placeOf: Uint32Array;
+}
+
+export function dealColumns(indices: Uint32Array, columnCount: number, tiles: number): DealtColumns {
+  const counts = new Uint32Array(columnCount);
+  for (let k = 0; k < indices.length; k++) counts[indices[k]]++;
+  const order = Uint32Array.from({ length: columnCount }, (_, column) => column).sort((left, right) => counts[right] - counts[left] || left - right);
+  const places = Math.ceil(columnCount / tiles);
+  const columns = new Uint32Array(tiles * places).fill(NO_COLUMN);
+  const placeOf = new Uint32Array(columnCount);
+  const totals = new Uint32Array(tiles);
+  order.forEach((column, at) => {
+    const place = Math.floor(at / tiles);
+    const across = at % tiles;
+    const tile = place % 2 === 0 ? across : tiles - 1 - across;
+    columns[tile * places + place] = column;
+    placeOf[column] = tile | (place << 16);
+    totals[tile] += counts[column];
+  });
+  const starts = new Uint32Array(tiles + 1);
+  for (let tile = 0; tile < tiles; tile++) starts[tile + 1] = starts[tile] + totals[tile];
+  return { places, largest: totals.reduce((most, total) => Math.max(most, total), 0), starts, columns, placeOf };
+}
+
+/** Counts per chunk of rows and tile, their sums up to there, and the ratings to where these say. */
+async function dealRatings(gpu: Gpu, block: DeviceBlock, { starts, placeOf }: DealtColumns, { tiles, ratings }: TileLists): Promise<void> {
+  const chunks = Math.ceil(block.rows / TILE_CHUNK_ROWS);
+  const places = await gpu.bufferOf(placeOf, 'places of columns');
+  const table = await gpu.buffer(4 * chunks * tiles, 'ratings by chunk and tile');
+  try {
+    const bindings = { offsets: block.rowPointers, indices: block.indices, values: block.values, places };
+    const uniforms = { rows: block.rows, tiles };
+    const count = await gpu.compile(sgdTileCountKernel, {});
+    await gpu.pass('count by tile').dispatch(count, { ...bindings, counts: table }, uniforms, chunks).submit();
+    const counts = new Uint32Array(chunks * tiles);
+    await gpu.download(table, counts);
+    const next = starts.slice(0, tiles);
+    for (let at = 0; at < counts.length; at++) {
+      const tile = at % tiles;
+      const own = counts[at];
+      counts[at] = next[tile];
+      next[tile] += own;
+    }
+    await gpu.upload(table, counts);
+    const scatter = await gpu.compile(sgdTileScatterKernel, {});
+    await gpu.pass('deal to tiles').dispatch(scatter, { ...bindings, starts: table, ratings }, uniforms, chunks).submit();
+  } finally {
+    places.destroy();
+    table.destroy();
+  }
+}

@@ -1,0 +1,26 @@
+import type { SgdTilesTask } from '../../operators/tasks.ts';
+import { sgdTilesKernel, TILE_BATCH } from '../descriptors/sgd.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { keepBusy } from '../keep-busy.ts';
+import { batchOrder } from '../sgd/batch-order.ts';
+import { begin, end, steppedFactors } from '../sgd/stepped.ts';
+import { tileLists } from '../sgd/tile-lists.ts';
+
+/** See SgdTilesTask: one submission an epoch. */
+export const sgdTiles: GpuTaskHandler = async (scope) => {
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, seed, epoch } = scope.params as SgdTilesTask['params'];
+  const { gpu } = scope;
+  const block = scope.block('block');
+  const factors = await steppedFactors(scope, precision, adaptive);
+  const lists = await tileLists(gpu, block, factors.columns.rows, tiles);
+  const params = { features: rank + (biases ? 2 : 0), precision, places: lists.places, threads, lanes, biases, adaptive };
+  const kernel = await keepBusy(gpu, gpu.compile(sgdTilesKernel, params));
+  const pass = gpu.pass('sgd-tiles');
+  await begin(scope, pass, factors, precision);
+  const { starts, ratings, columns } = lists;
+  const order = batchOrder(Math.ceil(lists.largest / TILE_BATCH), seed, epoch);
+  pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, ...order }, tiles);
+  await end(scope, pass, factors, precision);
+  await pass.submit();
+  return { rows: block.ratings };
+};
