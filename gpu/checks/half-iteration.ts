@@ -8,7 +8,8 @@ import type { UpdateVariant } from '../update/variant.ts';
 import { updateVariants } from '../update/variants.ts';
 import type { KernelCheck } from './check.ts';
 import { problemBuffers, problemError, ratedProblem, type RatedProblem } from './rated-problem.ts';
-import { CG_BIAS_LIMIT, CG_HALF_LIMIT, RESIDUAL_LIMIT } from './solve.ts';
+import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, RESIDUAL_LIMIT } from './solve.ts';
+import { CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from './tensor.ts';
 
 /** What is solved: with biases the last feature is the bias. */
 export interface HalfIterationShape {
@@ -18,9 +19,6 @@ export interface HalfIterationShape {
 }
 
 const CG_STEPS = 6;
-
-/** Of the largest element of x after as many steps in float64. */
-const CG_LIMIT = 1e-3;
 
 /** Long rows are cut here into parts of so many ratings, and by regions of θ of so many bytes. */
 const PART_RATINGS = 500;
@@ -75,9 +73,10 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: H
   return { error, limit: limitOf(variant, steps, biases) };
 }
 
-function limitOf({ halfA }: UpdateVariant, steps: number, biases: boolean): number {
+function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean): number {
   if (steps === 0) return RESIDUAL_LIMIT;
-  return halfA ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_LIMIT;
+  if (sum.kernel === 'tensor') return biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT;
+  return biases ? CG_BIAS_LIMIT : CG_LIMIT;
 }
 
 async function blockOf(gpu: Gpu, { ratings, lengths }: RatedProblem, { indices, values }: Readonly<Record<string, GPUBuffer>>): Promise<DeviceBlock> {

@@ -13,7 +13,7 @@ export const NO_ROW = 0xffff_ffff;
 /** Of the residual in the exact equations, over ‖b‖. */
 export const RESIDUAL_LIMIT = 1e-4;
 /** Of the largest element of x after as many steps in float64. */
-const CG_LIMIT = 1e-4;
+export const CG_LIMIT = 1e-4;
 /** The same where A is rounded to float16: an adapter's rounding may go the other way in its last bit. */
 export const CG_HALF_LIMIT = 4e-3;
 /** With biases A has one eigenvalue far above the others, and float32 loses the directions' conjugacy, in any implementation. */

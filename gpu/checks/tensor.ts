@@ -9,7 +9,7 @@ import { halfBits } from './float16.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.ts';
 import { type Expectation, problemBuffers, problemError, ratedProblem, type RatedProblem } from './rated-problem.ts';
 import { ratedRows } from './rated-rows.ts';
-import { CG_BIAS_LIMIT, CG_HALF_LIMIT, NO_ROW, RESIDUAL_LIMIT, variantOf } from './solve.ts';
+import { CG_HALF_LIMIT, NO_ROW, RESIDUAL_LIMIT, variantOf } from './solve.ts';
 
 const RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200, 256];
 const LONGEST = 10_000;
@@ -21,7 +21,9 @@ const FULL_REGISTERS = 128;
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
 /** Of the largest element of x after as many steps in float64: what SUM_LIMIT allows, seen through the solver. */
-const CG_TENSOR_LIMIT = 1e-3;
+export const CG_TENSOR_LIMIT = 1e-3;
+/** The same with biases, see CG_BIAS_LIMIT. */
+export const CG_TENSOR_BIAS_LIMIT = 8e-3;
 
 const sums: readonly { readonly params: TensorParams; readonly scale?: number }[] = [
   ...RANKS.map((rank) => ({ params: { rank, bin: 32, biases: false } })),
@@ -74,7 +76,7 @@ const updateChecks: readonly KernelCheck[] = updates.map(({ params, scale = 1 })
     const { rank, biases, bin, steps, halfA } = params;
     const problem = ratedProblem({ rank, biases, precision: 'f16', lengths: lengthsFor(bin) });
     const error = await checkUpdate(gpu, updateTensorKernel, params, problem, { scale, expectation: { steps, exactTo: -1 } });
-    return { error, limit: halfA ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_TENSOR_LIMIT };
+    return { error, limit: biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT };
   },
 }));
 
@@ -102,7 +104,7 @@ interface UpdateCheck {
   readonly expectation: Expectation;
 }
 
-/** Three workgroups walk all rows; the last rating of a row is in the list's row of that number. */
+/** Three workgroups walk all rows. */
 async function checkUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation }: UpdateCheck): Promise<number> {
   const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale);
   const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, expectation) : Infinity;

@@ -1,0 +1,54 @@
+/** No software adapter runs the kernels for subgroups and tensor cores: their checks are tried on an emulation of them. */
+import { describe, expect, it } from 'vitest';
+import { subgroupChecks } from '../../gpu/checks/all.ts';
+import { emulatedGpu } from '../support/emulated-gpu.ts';
+
+const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32)\b|not finite/.test(variant));
+const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];
+
+describe('checks of kernels for subgroups and tensor cores', () => {
+  const gpu = emulatedGpu();
+
+  it('are there for each', () => {
+    expect(kernels).toEqual(['normal-equations-tensor', 'update-tensor', 'update-short', 'solve-cg-registers']);
+    for (const name of kernels) expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(4);
+  });
+
+  for (const check of quick) {
+    it(`pass with what ${check.name} should compute: ${check.variant}`, async () => {
+      const { error, limit } = await check.run(gpu);
+      expect(error).toBeLessThanOrEqual(limit);
+    });
+  }
+
+  const faults: Readonly<Record<string, (outputs: Readonly<Record<string, { readonly bytes: ArrayBuffer }>>) => void>> = {
+    'one sum is off': ({ slots, factors }) => {
+      const values = new Float32Array((factors ?? slots).bytes);
+      values[0] *= 1.02;
+    },
+    'one row is skipped': ({ slots, factors }) => new Float32Array((factors ?? slots).bytes).fill(3e7, 0, 16),
+    'all is NaN': ({ slots, factors }) => new Float32Array((factors ?? slots).bytes).fill(NaN),
+  };
+  for (const [fault, spoil] of Object.entries(faults)) {
+    it(`fail where ${fault}`, async () => {
+      const spoiled = emulatedGpu((_kernel, buffers) => spoil(buffers));
+      for (const name of kernels) {
+        const check = quick.find((one) => one.name === name && one.variant.includes('rank 10'));
+        const { error, limit } = await check!.run(spoiled);
+        expect(error <= limit, name).toBe(false);
+      }
+    });
+  }
+
+  it('fail where the mirror in float16 is another row, a bias is lost, or a bad row is not named', async () => {
+    const spoiled = emulatedGpu((_kernel, { half, bias, status }) => {
+      if (half) new Uint16Array(half.bytes).reverse();
+      if (bias) new Float32Array(bias.bytes).fill(0);
+      if (status) new Uint32Array(status.bytes).fill(0xffff_ffff);
+    });
+    for (const check of quick.filter(({ name, variant }) => name !== 'normal-equations-tensor' && /biases|not finite/.test(variant))) {
+      const { error, limit } = await check.run(spoiled);
+      expect(error <= limit, check.variant).toBe(false);
+    }
+  });
+});
