@@ -1,5 +1,7 @@
+import { computeDevice, hostDevice } from '../engine/devices.ts';
 import { inDeviceScope } from '../engine/device-scope.ts';
 import { UsageError } from '../engine/errors.ts';
+import type { Executor } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { withMeasures } from '../engine/physical-plan.ts';
@@ -8,7 +10,7 @@ import type { FactorModel } from '../operators/factor-model.ts';
 import { trainSgd } from '../operators/sgd.ts';
 import { convergenceReport } from '../operators/sgd-convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd-data.ts';
-import { sgdDevice } from '../operators/sgd-device.ts';
+import { sgdDevice, sgdExecutor } from '../operators/sgd-device.ts';
 import { continueFrom } from '../operators/sgd-continue.ts';
 import type { SgdParams } from '../operators/sgd-params.ts';
 import { planSgd, type SgdPlanDetails } from '../operators/sgd-plan.ts';
@@ -27,26 +29,37 @@ export interface SgdFit {
   readonly start?: FactorModel;
 }
 
-/** Trains by SGD in a scope of its own. Throws UsageError where the session insists on a GPU. */
+/** Trains by SGD in a scope of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
-  requireCpu(ratings.session);
-  return inDeviceScope(ratings.session.context(options), (ctx) => fitInScope(fit, ratings, options, ctx));
+  const { session } = ratings;
+  const { executor } = sgdTraining(session, fit.params);
+  return inDeviceScope({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
-/** SGD has kernels for the CPU only: a session that insists on a GPU cannot run it. */
-export function requireCpu({ device }: Session): void {
-  if (device.requested !== 'gpu') return;
-  throw new UsageError('SGD cannot act on a GPU: it steps on the CPU only', { advice: 'Use device auto or cpu, or train by ALS' });
+/**
+ * The devices that SGD can be trained on: the session's, or its CPU alone where the schedule is one of a CPU's. Throws
+ * UsageError for what cannot act there.
+ */
+export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
+  const host = hostDevice(executor);
+  const chosen = sgdDevice(executor, params);
+  if (chosen !== host) return { executor, text: `GPU: ${device.description}` };
+  const passed = computeDevice(executor) !== host;
+  if (passed && device.requested === 'gpu') throw new UsageError(`schedule ${params.schedule} cannot act on a GPU`, { advice: 'Use schedule tile or hogwild, or device auto or cpu' });
+  const reason = passed ? `schedule ${params.schedule} is for a CPU` : device.reason;
+  const because = reason === undefined ? '' : ` (${reason})`;
+  if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
+  return { executor: sgdExecutor(executor, params), text: `CPU: ${host.description}${because}` };
 }
 
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
   const { params, input, start } = fit;
   const { session } = ratings;
-  const device = sgdDevice(ctx.executor);
+  const device = sgdDevice(ctx.executor, params);
   const started = performance.now();
-  ctx.events({ type: 'note', text: `CPU: ${device.description}` });
+  ctx.events({ type: 'note', text: sgdTraining(session, params).text });
   const own = await input.index(ratings, options.validation, ctx);
-  const widened = start && (await widenRatings(own, start, device));
+  const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts } = indexed;
   const details: SgdPlanDetails = { itemCounts, ...(start ? { start: 'a model' } : {}) };

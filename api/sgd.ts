@@ -10,7 +10,7 @@ import { planSgd } from '../operators/sgd-plan.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { fitSgd, requireCpu } from './fit-sgd.ts';
+import { fitSgd, sgdTraining } from './fit-sgd.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from './model.ts';
 import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions } from './rating-input.ts';
@@ -33,9 +33,9 @@ export class SGD {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: SgdOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, earlyStop, targetRmse, ...unknown } = rest;
+    const { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse, ...unknown } = rest;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown SGD parameter ${name}`);
-    this.params = checkSgdParams({ rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, earlyStop, targetRmse });
+    this.params = checkSgdParams({ rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse });
     this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
@@ -49,11 +49,11 @@ export class SGD {
    */
   async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
-    requireCpu(ratings.session);
-    const ctx = ratings.session.context(options);
+    const { executor } = sgdTraining(ratings.session, this.params);
+    const ctx = { ...ratings.session.context(options), executor };
     const { users, items, ratings: count } = await runInto(this.#input.selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
-    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, devicePlan(sgdDevice(ctx.executor)));
+    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, devicePlan(sgdDevice(executor, this.params)));
     requireBudget(plan, ratings.session.memoryBudget);
     return new ExplainedPlan(plan);
   }

@@ -24,7 +24,8 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
 
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, { executor }: Session): PhysicalPlan {
   const { userCol: _user, itemCol: _item, ratingCol: _rating, timestampCol: _time, onDuplicates: _duplicates, onBadRows: _bad, coldStartStrategy: _cold, ...params } = sgdOptions(values, given);
-  return planSgd(profile, checkSgdParams(params), devicePlan(sgdDevice(executor)));
+  const checked = checkSgdParams(params);
+  return planSgd(profile, checked, devicePlan(sgdDevice(executor, checked)));
 }
 
 async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {

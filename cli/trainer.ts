@@ -80,9 +80,9 @@ function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
 }
 
 function stepOptions(values: TrainingValues, given: Given): Omit<SgdOptions, keyof RatingOptions | 'rank' | 'biases' | 'seed'> {
-  const { maxIter, regParamUsers, regParamItems, learningRate, decay, rate, schedule, earlyStop, targetRmse } = values;
+  const { maxIter, regParamUsers, regParamItems, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse } = values;
   const regParam = given.has('regParam') ? values.regParam : undefined;
-  return { maxIter, regParam, regParamUsers, regParamItems, learningRate, decay, rate, schedule, earlyStop, targetRmse };
+  return { maxIter, regParam, regParamUsers, regParamItems, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse };
 }
 
 function ratingOptions(values: TrainingValues): Pick<AlsOptions, keyof RatingOptions> {

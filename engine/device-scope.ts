@@ -40,6 +40,10 @@ class DeviceScope implements Device {
     return this.#device.strideStep;
   }
 
+  get limits() {
+    return this.#device.limits;
+  }
+
   get description() {
     return this.#device.description;
   }

@@ -13,6 +13,14 @@ export type KernelChoice = {
   readonly deviceBytes: number;
 };
 
+/** Of one workgroup of threads on a GPU. */
+export type DeviceLimits = {
+  readonly workgroupBytes: number;
+  readonly workgroupThreads: number;
+  /** Threads that can add up their numbers without that memory. */
+  readonly teamLanes: number;
+};
+
 /**
  * A place where tasks run: all CPU threads together, or one GPU.
  *
@@ -30,6 +38,8 @@ export interface Device {
   readonly bindingBytes?: number;
   /** A row of a matrix takes a multiple of so many elements. */
   readonly strideStep: number;
+  /** What kernels that share memory between threads may take; of GPUs. */
+  readonly limits?: DeviceLimits;
   /** For people: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
   /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */

@@ -1,3 +1,4 @@
+import type { DeviceLimits } from './executor.ts';
 import type { JsonObject } from './json.ts';
 import type { Measure, RunMetrics } from './metrics.ts';
 
@@ -27,6 +28,7 @@ export interface DevicePlan {
   /** See Device; absent where there is no such bound, or where it is 8. */
   readonly bindingBytes?: number;
   readonly strideStep?: number;
+  readonly limits?: DeviceLimits;
 }
 
 export interface StagePlan {

@@ -1,7 +1,7 @@
 import { collectGarbage } from '../engine/collect-garbage.ts';
 import { mustEndFirst } from '../engine/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
-import type { Device, KernelChoice } from '../engine/executor.ts';
+import type { Device, DeviceLimits, KernelChoice } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, type SharedColumn } from '../engine/partition.ts';
@@ -43,6 +43,7 @@ export class GpuDevice implements Device {
   readonly strideStep = STRIDE_STEP;
   readonly capacityBytes: number;
   readonly bindingBytes: number;
+  readonly limits: DeviceLimits;
   readonly description: string;
   readonly info: GpuInfo;
   readonly #pool: ThreadPool;
@@ -64,6 +65,8 @@ export class GpuDevice implements Device {
     this.info = info;
     this.capacityBytes = memoryBytes;
     this.bindingBytes = Math.min(info.limits.bindingBytes, info.limits.bufferBytes);
+    const { workgroupBytes, workgroupThreads } = info.limits;
+    this.limits = { workgroupBytes, workgroupThreads, teamLanes: info.features.includes('subgroups') ? 32 : info.features.includes('quads') ? 4 : 1 };
     this.description = describe(info);
     this.#ended = mustEndFirst(() => {
       pool.hurry();

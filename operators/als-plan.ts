@@ -17,10 +17,10 @@ export interface RatingsProfile extends ChoiceProfile {
   readonly input?: string;
 }
 
-export function devicePlan({ name, kind, parallelism, capacityBytes, description, bindingBytes, strideStep }: Device): DevicePlan {
+export function devicePlan({ name, kind, parallelism, capacityBytes, description, bindingBytes, strideStep, limits }: Device): DevicePlan {
   const capacity = Number.isFinite(capacityBytes) ? capacityBytes : null;
   const plan = { name, kind, parallelism, capacityBytes: capacity, description };
-  return kind === 'cpu' ? plan : { ...plan, bindingBytes, strideStep };
+  return kind === 'cpu' ? plan : { ...plan, bindingBytes, strideStep, ...(limits && { limits }) };
 }
 
 /** The devices of a run as `planAls` takes them. */

@@ -35,7 +35,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   const [userBands, itemBands] = schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
   const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
   const bound = leastSide / SAFE_PART;
-  if (kind !== 'hogwild') {
+  if (kind !== 'hogwild' && kind !== 'tile') {
     const s = schedule.workers;
     const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
     const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide; a block is one worker's, against the paper's bound min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} and its twentieth ${format(bound)}`;

@@ -1,3 +1,4 @@
+import { hostDevice } from '../engine/devices.ts';
 import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
@@ -10,7 +11,8 @@ import type { SgdData } from './sgd-data.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
 import type { SgdVersion } from './sgd-versions.ts';
 import { evenRanges, shuffleRatings } from './shuffled-ratings.ts';
-import type { SgdBlockTask } from './tasks.ts';
+import type { TileShape } from './sgd-tiles.ts';
+import type { SgdBlockTask, SgdTilesTask } from './tasks.ts';
 
 const STAGE = 'sgd-epoch';
 
@@ -25,12 +27,19 @@ export type EpochPass = (version: SgdVersion, params: StepParams, epoch: number,
 
 /** Lays the ratings out as the schedule wants them, once, and gives what runs an epoch over them. */
 export async function preparePass(data: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
+  if (schedule.tile !== undefined) return tilePass(data, schedule.tile, seed, device, ctx);
   return schedule.kind === 'hogwild' ? hogwildPass(data, schedule, seed, device, ctx) : gridPass(data, schedule, seed, device, ctx);
 }
 
 /** batch-Hogwild! (cuMF_SGD, section 3.2.2): the batches of a shuffled list in an order of the epoch's own, shared out among the workers. */
-async function hogwildPass({ block }: SgdData, { workers }: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
-  const list = await shuffleRatings(block, seed, device, ctx);
+async function hogwildPass({ block }: SgdData, { workers, lanes, precision }: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
+  const host = hostDevice(ctx.executor);
+  const list = await shuffleRatings(block, seed, host, ctx);
+  if (device !== host) {
+    device.put(list, await host.fetch(list));
+    host.release(list);
+  }
+  const teams = device.kind === 'gpu' ? { lanes, workers, precision } : {};
   const batches = Math.ceil(block.ratings / BATCH_RATINGS);
   const name = dataSetName('batch-order');
   const random = new CounterRandom(seed, 0xba7c);
@@ -39,11 +48,19 @@ async function hogwildPass({ block }: SgdData, { workers }: SgdSchedule, seed: n
     const shared = sharedArray(Uint32Array, batches);
     shared.set(randomOrder(batches, random.derive(epoch)));
     device.put(order, { layout: 'batch-order', rows: batches, columns: { order: shared } });
-    const tasks = evenRanges(batches, TASKS_PER_WORKER * workers).map(
-      (range): SgdBlockTask => ({ kernel: 'sgd-block', inputs: { block: list, order }, outputs: { ...version }, params: { ...params, ...range, batch: BATCH_RATINGS } }),
+    const tasks = evenRanges(batches, device.kind === 'gpu' ? 1 : TASKS_PER_WORKER * workers).map(
+      (range): SgdBlockTask => ({ kernel: 'sgd-block', inputs: { block: list, order }, outputs: { ...version }, params: { ...params, ...teams, ...range, batch: BATCH_RATINGS } }),
     );
     await runStage(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
     device.release(order);
+  };
+}
+
+/** Tiles of columns in the workgroups of a GPU: one task an epoch. */
+function tilePass({ block }: SgdData, { tiles, lanes, threads, precision }: TileShape, seed: number, device: Device, ctx: ExecutionContext): EpochPass {
+  return async (version, params, epoch, onProgress) => {
+    const task: SgdTilesTask = { kernel: 'sgd-tiles', inputs: { block: block.ref }, outputs: { ...version }, params: { ...params, tiles, lanes, threads, precision, seed, epoch } };
+    await runStage(ctx, STAGE, device, [task], () => onProgress(1));
   };
 }
 

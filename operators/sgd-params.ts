@@ -2,7 +2,8 @@ import { UsageError } from '../engine/errors.ts';
 import { MAXIMUM_RANK } from './als-params.ts';
 
 export const rateNames = ['paper', 'constant', 'bold', 'adagrad'] as const;
-export const scheduleNames = ['auto', 'hogwild', 'wavefront', 'blocks'] as const;
+export const scheduleNames = ['auto', 'hogwild', 'wavefront', 'tile', 'blocks'] as const;
+export const precisionNames = ['auto', 'f32', 'f16'] as const;
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
 export interface SgdParams {
@@ -25,13 +26,15 @@ export interface SgdParams {
   readonly rate: (typeof rateNames)[number];
   /** Which ratings are visited when, and by whom. */
   readonly schedule: (typeof scheduleNames)[number];
+  /** What factors are stored as while a GPU steps them; `auto`: float16 there. A CPU has float32 only. */
+  readonly precision: (typeof precisionNames)[number];
   /** Ends after so many epochs without a better validation RMSE, and keeps the best. */
   readonly earlyStop?: number;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
 
-export const sgdDefaults: SgdParams = { rank: 10, maxIter: 20, regParam: 0.1, seed: 0, biases: false, learningRate: 0.08, decay: 0.3, rate: 'paper', schedule: 'auto' };
+export const sgdDefaults: SgdParams = { rank: 10, maxIter: 20, regParam: 0.1, seed: 0, biases: false, learningRate: 0.08, decay: 0.3, rate: 'paper', schedule: 'auto', precision: 'auto' };
 
 /** λ of users and of items. */
 export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = regParam }: SgdParams): { readonly users: number; readonly items: number } {
@@ -52,6 +55,7 @@ export function checkSgdParams(given: Partial<SgdParams>): SgdParams {
   if (!(Number.isFinite(params.learningRate) && params.learningRate > 0)) throw new UsageError(`learningRate (α) must be a number > 0, got ${params.learningRate}`);
   if (!rateNames.includes(params.rate)) throw new UsageError(`rate must be ${rateNames.join(', ')}, got ${params.rate}`);
   if (!scheduleNames.includes(params.schedule)) throw new UsageError(`schedule must be ${scheduleNames.join(', ')}, got ${params.schedule}`);
+  if (!precisionNames.includes(params.precision)) throw new UsageError(`precision must be ${precisionNames.join(', ')}, got ${params.precision}`);
   if (typeof params.biases !== 'boolean') throw new UsageError(`biases must be true or false, got ${String(params.biases)}`);
   if (given.decay !== undefined && params.rate !== 'paper') throw new UsageError(`decay (β) acts only with rate paper, not with ${params.rate}`, { advice: 'Leave one of them out' });
   if (given.regParam !== undefined && params.regParamUsers !== undefined && params.regParamItems !== undefined) {

@@ -28,7 +28,9 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
   const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts }, schedule);
   const adaptive = params.rate === 'adagrad' ? 4 * (m + n) : 0;
   const versionBytes = factorBytes(m, features) + factorBytes(n, features) + adaptive;
-  const deviceBytes = versionBytes * (params.earlyStop === undefined ? 2 : 3);
+  // On a GPU the ratings lie there too, once as they come and once as they are stepped, and float16 mirrors beside the factors.
+  const onGpu = device.kind === 'gpu' ? blockBytes(Math.max(m, n), nz) + 12 * nz : 0;
+  const deviceBytes = versionBytes * (params.earlyStop === undefined ? 2 : 3) * (schedule.precision === 'f16' ? 1.5 : 1) + onGpu;
   requireDeviceFit(deviceBytes, device);
   const grid = { p: schedule.columnBands, q: schedule.rowBands };
   const onDevice = { device: device.name, partitions: grid };
@@ -36,12 +38,14 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
   const hogwild = schedule.kind === 'hogwild';
   const batches = Math.ceil(nz / BATCH_RATINGS);
   const rows = schedule.rows === 'users' ? m : n;
-  const layoutBytes = hogwild ? 12 * nz : 8 * nz + 4 * rows * schedule.columnBands;
+  const layoutBytes = schedule.tile !== undefined ? 8 * nz : hogwild ? 12 * nz : 8 * nz + 4 * rows * schedule.columnBands;
   const stages: StagePlan[] = [
     { id: 0, name: 'read', inputs: [], device: 'host', kernel: profile.input ?? 'source', bytesWritten: 12 * nz },
     { id: 1, name: 'index-ids', inputs: [0], device: device.name, kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
     { id: 2, name: 'rating-blocks', inputs: [1], ...whole, kernel: 'relabel, counting sort', bytesRead: 12 * nz, bytesWritten: blockBytes(rows, nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] },
-    hogwild
+    schedule.tile !== undefined
+      ? { id: 3, name: 'deal-ratings', inputs: [2], ...whole, kernel: 'sgd-tile-count, sgd-tile-scatter', bytesRead: 8 * nz, bytesWritten: 8 * nz }
+      : hogwild
       ? { id: 3, name: 'shuffle-ratings', inputs: [2], ...whole, kernel: 'deal-ratings, shuffle-ratings', bytesRead: 8 * nz, bytesWritten: layoutBytes }
       : { id: 3, name: 'cut-blocks', inputs: [2], ...onDevice, kernel: 'cut-block', tasks: schedule.rowBands, bytesRead: 8 * nz, bytesWritten: layoutBytes },
     { id: 4, name: 'initialize', inputs: [2], ...whole, kernel: start === undefined ? 'initialize' : 'copy', bytesWritten: versionBytes, reasons: [startReason(params, start)] },
@@ -51,7 +55,7 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
       inputs: [3, 4],
       ...onDevice,
       kernel: `sgd-block ${schedule.kind}`,
-      tasks: hogwild ? Math.min(batches, 8 * schedule.workers) : schedule.rowBands * schedule.columnBands,
+      tasks: device.kind === 'gpu' ? 1 : hogwild ? Math.min(batches, 8 * schedule.workers) : schedule.rowBands * schedule.columnBands,
       repeat: maxIter,
       bytesRead: layoutBytes + versionBytes,
       bytesWritten: versionBytes,

@@ -3,6 +3,7 @@ import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type Phase, startPhase } from '../engine/phase.ts';
 import type { AlsIteration } from './als.ts';
+import { placeBlock } from './place-block.ts';
 import { LearningRate } from './learning-rate.ts';
 import type { RatingBlock } from './rating-block.ts';
 import { ratingErrors } from './rating-errors.ts';
@@ -72,7 +73,7 @@ class SgdRun {
     this.#input = input;
     this.#params = params;
     this.#ctx = ctx;
-    this.#device = sgdDevice(ctx.executor);
+    this.#device = sgdDevice(ctx.executor, params);
     this.#features = params.rank + (params.biases ? 2 : 0);
     this.#rate = new LearningRate(params);
     this.#versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, this.#features, params.rate === 'adagrad');
@@ -83,6 +84,7 @@ class SgdRun {
     const { data, schedule, test, start } = this.#input;
     const { maxIter } = this.#params;
     const rule = new StoppingRule(this.#params, test);
+    for (const block of [data.block, test]) if (block) placeBlock(block, this.#ctx.executor);
     const pass = await preparePass(data, schedule, this.#params.seed, this.#device, this.#ctx);
     let good = this.#versions.create();
     await initializeSgd(good, data, this.#params, start, this.#device, this.#ctx);

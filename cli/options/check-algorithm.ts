@@ -3,7 +3,7 @@ import { flagName } from './option.ts';
 import { sgdOptions } from './sgd-options.ts';
 
 const sgdFlags: readonly string[] = Object.keys(sgdOptions);
-const alsFlags: readonly string[] = ['solver', 'cgSteps', 'nonnegative', 'precision', 'kernel'];
+const alsFlags: readonly string[] = ['solver', 'cgSteps', 'nonnegative', 'kernel'];
 /** What a model that is continued fixes. */
 const modelFlags: readonly string[] = ['rank', 'biases'];
 
@@ -30,7 +30,6 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   if (values.initModel !== undefined && algorithm !== 'sgd') throw new UsageError(`--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`, { advice: 'Leave --algorithm out, or give sgd' });
   if (ofSgd !== undefined && algorithm !== 'sgd') throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm sgd, or leave the flag out' });
   if (ofAls !== undefined && algorithm !== 'als') throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm als, or leave the flag out' });
-  if (algorithm === 'sgd' && values.device === 'gpu') throw new UsageError('--algorithm sgd cannot act with --device gpu: it steps on the CPU only', { advice: 'Leave one of them out' });
   if (given.has('decay') && values.rate !== undefined && values.rate !== 'paper') throw new UsageError(`--decay does nothing with --rate ${values.rate}`, { advice: 'Leave one of them out' });
   if (['regParam', 'regParamUsers', 'regParamItems'].every((name) => given.has(name))) throw new UsageError('--reg-param does nothing beside --reg-param-users and --reg-param-items', { advice: 'Leave one of them out' });
   const fixed = values.initModel === undefined ? undefined : first(modelFlags);

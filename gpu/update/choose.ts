@@ -5,7 +5,7 @@ import { strideOf } from '../resources.ts';
 import { slotElements } from './layout.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
-import { updateVariants } from './variants.ts';
+import { everyVariant, updateVariants } from './variants.ts';
 
 /** Float16 serves up to 65,504; factors of ratings up to this stay far below, and so do sums of their products over n. */
 const LARGEST_HALF_RATING = 10_000;
@@ -24,23 +24,19 @@ export interface TunedVariant {
  * best by rule. Throws UsageError for a name that the adapter, the rank or the solver does not admit.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
-  const admitted = updateVariants(info, problem);
   const { kernel } = problem;
   if (kernel !== undefined) {
-    const asked = admitted.find(({ name }) => name === kernel);
-    if (asked === undefined) throw notAdmitted(kernel, info, problem, admitted);
+    const asked = variantNamed(kernel, info, problem);
     if (problem.precision !== 'auto' && asked.precision !== problem.precision) {
       throw new UsageError(`kernel ${kernel} computes in ${asked.precision}, but precision ${problem.precision} is asked for`, { advice: 'Leave one of the two out' });
     }
     return choiceOf(asked, problem, 'as asked');
   }
-  const fitting = admitted.filter(({ precision }) => problem.precision === 'auto' || precision === problem.precision);
-  if (fitting.length === 0) throw new UsageError(`${info.name} has no kernel for rank ${problem.rank} in ${problem.precision}`, { advice: 'Use another precision, or device cpu' });
-  const exact = problem.precision === 'auto' && problem.largestRating > LARGEST_HALF_RATING;
-  const among = exact ? fitting.filter(({ precision }) => precision === 'f32') : fitting;
-  const measured = tuned && among.find(({ name }) => name === tuned.variant);
+  const measured = tuned && everyVariant(info, problem).find((variant) => variant.name === tuned.variant && servesPrecision(variant, problem));
   if (tuned !== undefined && measured !== undefined) return choiceOf(measured, problem, tuned.reason);
-  const [best] = among;
+  const [best] = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
+  if (best === undefined) throw new UsageError(`${info.name} has no kernel for rank ${problem.rank} in ${problem.precision}`, { advice: 'Use another precision, or device cpu' });
+  const exact = needsExact(problem);
   const why = [
     'by rule: the first of the kernels that this GPU admits',
     ...(best.sum.kernel === 'tiled' && !info.features.includes('tensor') ? ['it has no tensor cores that WebGPU can use'] : []),
@@ -50,16 +46,22 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
   return choiceOf(best, problem, why.join('; '));
 }
 
-/** The variant of a name that a choice gave; throws UsageError when the adapter does not have it. */
-export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>): UpdateVariant {
-  const variants = updateVariants(info, shape);
-  const found = variants.find((variant) => variant.name === name);
-  if (found === undefined) throw notAdmitted(name, info, shape, variants);
-  return found;
+/** Whether a variant may be taken without being asked for by name. */
+export function servesPrecision({ precision }: UpdateVariant, problem: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
+  if (needsExact(problem)) return precision === 'f32';
+  return problem.precision === 'auto' || precision === problem.precision;
 }
 
-function notAdmitted(name: string, info: GpuInfo, { rank, solver }: Pick<UpdateProblem, 'rank' | 'solver'>, variants: readonly UpdateVariant[]): UsageError {
-  return new UsageError(`there is no kernel ${name} for rank ${rank} and solver ${solver} on ${info.name}`, { advice: `There are: ${variants.map((variant) => variant.name).join(', ')}` });
+function needsExact({ precision, largestRating }: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
+  return precision === 'auto' && largestRating > LARGEST_HALF_RATING;
+}
+
+/** The variant of a name that a choice gave; throws UsageError when the adapter does not have it. */
+export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>): UpdateVariant {
+  const found = everyVariant(info, shape).find((variant) => variant.name === name);
+  if (found !== undefined) return found;
+  const main = updateVariants(info, shape).map((variant) => variant.name);
+  throw new UsageError(`there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`, { advice: `There are: ${main.join(', ')}; and variants of them, which factorflow doctor --tune tries` });
 }
 
 function choiceOf(variant: UpdateVariant, { rank, rows, columns, largestRating }: UpdateProblem, why: string): KernelChoice {

@@ -4,6 +4,7 @@ import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { GpuInfo } from '../acquire.ts';
 import { admits } from '../admits.ts';
 import { paddedRank } from './layout.ts';
+import { moreVariants } from './more-variants.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 
 /** Ratings of a part; long rows are cut so that no workgroup works for long on its own. */
@@ -29,6 +30,12 @@ type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...tensorVariants(info, shape), ...tiledVariants(info, shape)];
+}
+
+/** Those, and what a tuner may find better: many. */
+export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  const main = updateVariants(info, shape);
+  return [...main, ...moreVariants(info, shape, main)];
 }
 
 function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {

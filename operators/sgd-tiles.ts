@@ -1,0 +1,63 @@
+import type { DeviceLimits } from '../engine/executor.ts';
+import { formatBytes } from '../engine/format.ts';
+import type { DevicePlan } from '../engine/physical-plan.ts';
+import { factorStride } from './partition.ts';
+import type { SgdParams } from './sgd-params.ts';
+
+/** How a GPU steps: see SgdTilesTask. */
+export interface TileShape {
+  readonly tiles: number;
+  /** Columns that a tile holds at most. */
+  readonly places: number;
+  readonly lanes: number;
+  readonly threads: number;
+  readonly precision: 'f32' | 'f16';
+}
+
+/** Workgroups that a large GPU runs at once, one a multiprocessor; more tiles come in waves of as many. */
+const WAVE = 132;
+
+/** Tiles that ratings can be dealt to on a GPU. */
+const MOST_TILES = 2048;
+
+/** Threads of a workgroup where the adapter allows it. */
+const THREADS = 1024;
+
+/** Features of a team's thread: fewer ratings are stepped at once, and fewer steps lost, the fewer there are. */
+const FEATURES_A_LANE = 8;
+
+/** What factors are stored as while they are stepped. */
+export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DevicePlan, 'kind'>): 'f32' | 'f16' {
+  return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
+}
+
+/** Threads that step one rating together. */
+export function teamOf(features: number, { teamLanes }: DeviceLimits): number {
+  const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, features / FEATURES_A_LANE)));
+  return Math.max(1, Math.min(wanted, teamLanes));
+}
+
+/**
+ * Tiles for so many columns: as few as hold them all in workgroup memory, in whole waves, so that no multiprocessor waits for
+ * the last. Undefined where there would be too many, or where not even a column fits.
+ */
+export function tileShape(columns: number, params: SgdParams, device: DevicePlan): TileShape | undefined {
+  const { limits } = device;
+  if (limits === undefined) return undefined;
+  const features = params.rank + (params.biases ? 2 : 0);
+  const precision = sgdPrecision(params, device);
+  const columnBytes = factorStride(features, device.strideStep) * (precision === 'f16' ? 2 : 4) + (params.rate === 'adagrad' ? 4 : 0);
+  const most = Math.floor(limits.workgroupBytes / columnBytes);
+  if (most === 0) return undefined;
+  const waves = Math.ceil(columns / (WAVE * most));
+  const tiles = Math.min(columns, WAVE * waves);
+  if (tiles > MOST_TILES) return undefined;
+  const lanes = teamOf(features, limits);
+  return { tiles, places: Math.ceil(columns / tiles), lanes, threads: Math.min(THREADS, limits.workgroupThreads), precision };
+}
+
+/** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */
+export function describeTiles({ tiles, places, lanes, threads, precision }: TileShape, features: number, strideStep: number | undefined): string {
+  const bytes = places * factorStride(features, strideStep) * (precision === 'f16' ? 2 : 4);
+  return `${tiles} tiles of at most ${places} columns, whose factors take ${formatBytes(bytes)} of a workgroup's memory; ${threads / lanes} teams of ${lanes} threads step a tile, factors are stored as ${precision === 'f16' ? 'float16' : 'float32'} meanwhile`;
+}
