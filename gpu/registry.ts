@@ -6,6 +6,7 @@ import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
+import { tuneUpdate } from './tasks/tune-update.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
@@ -22,4 +23,5 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   predict,
   'top-n': topN,
   'check-kernels': checkKernels,
+  'tune-update': tuneUpdate,
 };

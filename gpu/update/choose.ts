@@ -58,10 +58,11 @@ function needsExact({ precision, largestRating }: Pick<UpdateProblem, 'precision
 
 /** The variant of a name that a choice gave; throws UsageError when the adapter does not have it. */
 export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>): UpdateVariant {
-  const found = everyVariant(info, shape).find((variant) => variant.name === name);
+  const main = updateVariants(info, shape);
+  const called = (variant: UpdateVariant) => variant.name === name;
+  const found = main.find(called) ?? everyVariant(info, shape).find(called);
   if (found !== undefined) return found;
-  const main = updateVariants(info, shape).map((variant) => variant.name);
-  throw new UsageError(`there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`, { advice: `There are: ${main.join(', ')}; and variants of them, which factorflow doctor --tune tries` });
+  throw new UsageError(`there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`, { advice: `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which factorflow doctor --tune tries` });
 }
 
 function choiceOf(variant: UpdateVariant, { rank, rows, columns, largestRating }: UpdateProblem, why: string): KernelChoice {

@@ -1,0 +1,73 @@
+import type { Task } from '../../engine/task.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
+import type { Gpu } from '../gpu.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import type { DeviceBlock } from '../resources.ts';
+import { variantNamed } from '../update/choose.ts';
+import { type HostRatings, sampleRows } from '../update/sample-block.ts';
+import { timeVariants, type VariantTime } from '../update/time-variants.ts';
+
+/**
+ * Times variants of `update` on rows of a block, in the order in which they are named; nothing is written.
+ *
+ * Values: `times`, see VariantTime, of as many variants as were begun within `seconds`; `ratings` and `rows` that were
+ * solved; `clock`, "gpu" or "host".
+ */
+export type TuneUpdateTask = Task<
+  'tune-update',
+  {
+    readonly rank: number;
+    readonly solver: 'cg' | 'cholesky';
+    readonly cgSteps: number;
+    readonly biases: boolean;
+    /** Rows of θ. */
+    readonly columns: number;
+    readonly ratingScale: number;
+    readonly variants: readonly string[];
+    /** Ratings of the sample, about. */
+    readonly sample: number;
+    readonly seconds: number;
+    /** Milliseconds of the fastest so far, if any. */
+    readonly best?: number;
+  }
+> & { readonly inputs: { readonly block: PartitionRef } };
+
+export interface TuneUpdateValues {
+  readonly times: readonly VariantTime[];
+  readonly rows: number;
+  readonly ratings: number;
+  readonly clock: 'gpu' | 'host';
+}
+
+const LAMBDA = 0.05;
+const MEAN = 3;
+
+export const tuneUpdate: GpuTaskHandler = async (scope) => {
+  const { gpu } = scope;
+  const { rank, solver, cgSteps, biases, columns, ratingScale, variants, sample, seconds, best } = scope.params as TuneUpdateTask['params'];
+  const whole = scope.partition('block').columns as unknown as HostRatings;
+  const taken = sampleRows(whole, sample);
+  const block = taken === whole ? scope.block('block') : await blockOf(gpu, taken);
+  const { rows, ratings } = block;
+  const settings = { from: 0, to: rows, rank, lambda: LAMBDA, mean: biases ? MEAN : 0, solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const), scale: ratingScale };
+  const named = variants.map((name) => variantNamed(name, gpu.info, { rank, solver, cgSteps, biases }));
+  try {
+    const times = await timeVariants(gpu, { block, columns, biases, settings }, named, { seconds, best, cancelled: scope.cancelled });
+    return { rows, values: { times, rows, ratings, clock: gpu.info.timestamps ? 'gpu' : 'host' } };
+  } finally {
+    if (taken !== whole) for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
+  }
+};
+
+async function blockOf(gpu: Gpu, { offsets, indices, values }: HostRatings): Promise<DeviceBlock> {
+  return {
+    rows: offsets.length - 1,
+    ratings: indices.length,
+    offsets,
+    columns: indices,
+    rowPointers: await gpu.bufferOf(offsets, 'sample offsets'),
+    indices: await gpu.bufferOf(indices, 'sample indices'),
+    values: await gpu.bufferOf(values, 'sample values'),
+    prepared: new Map(),
+  };
+}

@@ -1,0 +1,82 @@
+import { normalEquationsKernel } from '../descriptors/normal-equations.ts';
+import { normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
+import type { GpuInfo } from '../acquire.ts';
+import { admits } from '../admits.ts';
+import { paddedRank } from './layout.ts';
+import type { UpdateProblem, UpdateVariant } from './variant.ts';
+
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
+
+/** What a part of a name changes; undefined where it would change nothing. */
+interface Change {
+  readonly part: string;
+  apply(variant: UpdateVariant, shape: Shape): UpdateVariant | undefined;
+}
+
+/** One of each group, or none, may be applied, in this order. */
+const changes: readonly (readonly Change[])[] = [
+  [1024, 8192].map((longest) => ({ part: `to${longest}`, apply: (variant) => variant.fused && { ...variant, fused: { ...variant.fused, longest } } })),
+  [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
+  [{ part: 'scalar', apply: (variant) => tiled(variant, () => ({ vectorized: false })) }],
+  [64, 256].map((threads) => ({ part: `threads${threads}`, apply: (variant, shape) => tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)) })),
+  [
+    { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
+    { part: 'bin16', apply: (variant) => (variant.sum.kernel === 'tensor' && variant.sum.bin !== 16 ? { ...variant, sum: { ...variant.sum, bin: 16 }, fused: variant.fused && { ...variant.fused, bin: 16 } } : undefined) },
+  ],
+];
+
+type Tiles = Extract<UpdateVariant['sum'], { readonly kernel: 'tiled' }>;
+
+function tiled(variant: UpdateVariant, change: (tiles: Tiles) => Partial<Tiles> | undefined): UpdateVariant | undefined {
+  if (variant.sum.kernel !== 'tiled') return undefined;
+  const changed = change(variant.sum);
+  return changed && { ...variant, sum: { ...variant.sum, ...changed } };
+}
+
+/** Parts of rows that share a workgroup of about so many threads (clMF, section 3.2.1), and what they stage in the same memory. */
+function batching(threads: number, lanes: number, rows: number, bin: number, { rank }: Shape): Partial<Tiles> | undefined {
+  const batch = Math.max(1, Math.min(8, Math.floor(threads / lanes)));
+  const stagedBytes = 16384 / (4 * paddedRank(rank) + 8);
+  return batch === rows ? undefined : { rows: batch, bin: Math.max(1, Math.min(bin, Math.floor(stagedBytes / batch))) };
+}
+
+/**
+ * Variants of variants (clMF, section 3: which code variant is fastest differs from device to device, and is measured): named by
+ * what they are variants of and what differs, "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule
+ * takes none of them; the tuner and whoever asks for one by name may.
+ */
+export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
+  const grown = among.flatMap((variant) => changes.reduce((all, group) => [...all, ...all.flatMap((one) => applied(one, group, shape))], [variant]).slice(1));
+  return grown.filter((variant) => runs(info, variant, shape));
+}
+
+function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape): UpdateVariant[] {
+  return group.flatMap(({ part, apply }) => {
+    const changed = apply(variant, shape);
+    return changed === undefined ? [] : [{ ...changed, name: `${variant.name}-${part}` }];
+  });
+}
+
+function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, cgSteps, biases }: Shape): boolean {
+  if (sum.kernel === 'tensor') {
+    if (fused !== undefined && !admits(info, updateTensorKernel, { rank, bin: fused.bin, biases, steps: cgSteps, halfA })) return false;
+    return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
+  }
+  const { kernel: _kernel, ...tiles } = sum;
+  return admits(info, normalEquationsKernel, { rank, precision, biases, ...tiles });
+}
+
+/** The variants whose names differ in one part: "tiled8-f32" and "tiled4-f32", "tensor" and "tensor-short32". */
+export function neighboursOf(name: string, among: readonly UpdateVariant[]): UpdateVariant[] {
+  const own = partsOf(name);
+  return among.filter((variant) => {
+    const other = partsOf(variant.name);
+    const kinds = new Set([...own.keys(), ...other.keys()]);
+    return [...kinds].filter((kind) => own.get(kind) !== other.get(kind)).length === 1;
+  });
+}
+
+/** What each part of a name says, by what it speaks of: "tiled" 8, "f" 16, "free" nothing more. */
+function partsOf(name: string): ReadonlyMap<string, string> {
+  return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));
+}
