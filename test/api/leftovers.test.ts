@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type FitOptions, type Model, Session, UsageError } from '../../index.ts';
+import { ALS, type AlsOptions, DivergedError, type FitOptions, type Model, Session, SGD, UsageError } from '../../index.ts';
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 
@@ -50,6 +50,17 @@ describe('nothing stays on the device', () => {
     await drain(model.recommendForAllUsers(3, { exclude: session.from(batches) }));
     await drain(model.predict(session.from(batches)));
     await model.evaluate(session.from(batches));
+    expect([...held]).toEqual([]);
+  });
+
+  it('after SGD that ends well, is updated, diverges or breaks', async () => {
+    for (const schedule of ['hogwild', 'wavefront', 'blocks'] as const) {
+      const sgd = new SGD({ rank: 4, maxIter: 3, schedule, rate: 'adagrad', biases: true, earlyStop: 1 });
+      const model = await sgd.fit(session.from(batches), { validation: session.from(batches.slice(0, 3)) });
+      await model.update(session.from(batches.slice(0, 4)), { maxIter: 2 });
+      await expect(sgd.fit(session.from(failing(40)))).rejects.toThrow('the source broke');
+      await expect(new SGD({ rank: 4, learningRate: 1e6, schedule }).fit(session.from(batches))).rejects.toThrow(DivergedError);
+    }
     expect([...held]).toEqual([]);
   });
 
