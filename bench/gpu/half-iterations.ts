@@ -123,6 +123,7 @@ export class HalfIterations {
       matrix: (name) => (name === 'rowFactors' ? x : theta),
       block: () => this.#test,
       has: () => false,
+      list: unused,
       matrixWithHalf: unused,
       vector: unused,
       partition: unused,

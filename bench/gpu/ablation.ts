@@ -1,0 +1,64 @@
+/**
+ * What each technique of ALS on a GPU is worth: tables in Markdown for bench/RESULTS.md, each beside the figure of the paper
+ * that it repeats. A data set that `factorflow generate` wrote is loaded once; tables come as they are ready.
+ *
+ *     node bench/gpu/ablation.ts FOLDER [--tables tensor,techniques] [--ranks 100,64] [--seconds 200] [--output FILE]
+ *
+ * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first for the first
+ * rank and then for the others. `--ranks` replaces each table's own. What `--seconds` does not allow is left out.
+ */
+import { parseArgs } from 'node:util';
+import { describeMachine } from '../machine.ts';
+import { BenchRun, type Table } from './bench-run.ts';
+import { convergenceTable, stepsTable } from './convergence-tables.ts';
+import { HalfIterations } from './half-iterations.ts';
+import { ranksTable } from './ranks-table.ts';
+import { solversTable, techniquesTable } from './techniques-table.ts';
+import { tensorTable } from './tensor-table.ts';
+
+const RANKS = [100, 200, 128, 64, 90, 80, 70, 60, 50, 40, 30, 20, 10];
+
+/** A table's parts, the first of them the most important. */
+const parts: Readonly<Record<string, (ranks?: readonly number[]) => readonly Table[]>> = {
+  rmse: ([rank] = [100]) => [convergenceTable(rank)],
+  steps: ([rank] = [100]) => [stepsTable(rank)],
+  tensor: (ranks = [100, 64, 128, 200]) => ranks.map(tensorTable),
+  // At rank 10 several rows share a workgroup.
+  techniques: (ranks = [100, 64, 10]) => ranks.map(techniquesTable),
+  solvers: ([rank] = [100]) => [solversTable(rank)],
+  ranks: (ranks = RANKS) => [ranksTable(ranks)],
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tables: { type: 'string', default: Object.keys(parts).join(',') },
+    ranks: { type: 'string' },
+    seconds: { type: 'string', default: '200' },
+    output: { type: 'string' },
+  },
+});
+const [folder] = positionals;
+const names = values.tables.split(',');
+const unknown = names.find((name) => parts[name] === undefined);
+if (folder === undefined || unknown !== undefined) {
+  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(parts).join(', ')}`);
+  process.exit(2);
+}
+const ranks = values.ranks?.split(',').map(Number);
+const chosen = names.map((name) => parts[name](ranks));
+const tables = [...chosen.flatMap((own) => own.slice(0, 1)), ...chosen.flatMap((own) => own.slice(1))];
+
+const bench = new BenchRun(await HalfIterations.open(folder), { seconds: Number(values.seconds), output: values.output });
+bench.line(describeMachine());
+for (const line of bench.training.description) bench.line(line);
+for (const [at, table] of tables.entries()) {
+  if (bench.timeIsUp) {
+    bench.line(`\nTime was up before: ${tables.slice(at).map(({ name, rank }) => `${name} (rank ${rank})`).join(', ')}`);
+    break;
+  }
+  const begin = performance.now();
+  await bench.attempt(`table ${table.name}, rank ${table.rank}`, () => table.run(bench));
+  bench.line(`\n(${table.name}, rank ${table.rank}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+}
+process.exit(0);

@@ -1,0 +1,83 @@
+/** What the memory of a GPU gives: the floors that iterations are compared with. */
+import { readFileSync } from 'node:fs';
+import type { Gpu } from '../../gpu/gpu.ts';
+import type { DeviceBlock, DeviceMatrix } from '../../gpu/resources.ts';
+import type { HalfIterations } from './half-iterations.ts';
+import { median } from './measure.ts';
+
+/** Bytes a millisecond. */
+export interface Bandwidth {
+  /** Of copies, reading and writing counted. */
+  readonly copy: number;
+  /** Of rows of θ in float16, gathered in the order of the ratings by user. */
+  readonly users: number;
+  /** The same of x, by item. */
+  readonly items: number;
+}
+
+const RATINGS_A_WORKGROUP = 256;
+
+/** Bytes copied at once. */
+const COPY_BYTES = 512 << 20;
+
+/** Measures on the factors of the training's rank. */
+export async function measureBandwidth(training: HalfIterations): Promise<Bandwidth> {
+  const { gpu, users, items } = training;
+  const { x, theta } = training.factors();
+  return { copy: await copyRate(gpu), users: await gatherRate(gpu, users, theta), items: await gatherRate(gpu, items, x) };
+}
+
+/** Milliseconds an iteration below which nothing gets with `bytes` an element of the factors: memory, and gathers as measured. */
+export function floors({ copy, users, items }: Bandwidth, training: HalfIterations, rank: number, bytes: 2 | 4): { readonly memory: number; readonly gather: number } {
+  const { ratings } = training.users;
+  const rows = training.users.rows + training.items.rows;
+  // Ratings once a side, each side's factors read once and written once, with their mirror where there is one.
+  const moved = 2 * 8 * ratings + rows * rank * (bytes + 4 + (bytes === 2 ? 2 : 0));
+  const gathered = ratings * rank * bytes;
+  return { memory: moved / copy, gather: gathered / users + gathered / items };
+}
+
+async function copyRate(gpu: Gpu): Promise<number> {
+  const bytes = Math.min(COPY_BYTES, gpu.info.limits.bindingBytes, gpu.info.software ? 1 << 20 : COPY_BYTES);
+  const [from, to] = [await gpu.buffer(bytes, 'copied'), await gpu.buffer(bytes, 'copy')];
+  const milliseconds = await timeOf(gpu, (encoder) => encoder.copyBufferToBuffer(from, 0, to, 0, bytes));
+  from.destroy();
+  to.destroy();
+  return (2 * bytes) / milliseconds;
+}
+
+async function gatherRate(gpu: Gpu, block: DeviceBlock, { stride, half }: DeviceMatrix): Promise<number> {
+  if (half === undefined) throw new Error('there is no half mirror to gather');
+  const module = gpu.device.createShaderModule({ label: 'gather', code: readFileSync(new URL('gather.wgsl', import.meta.url), 'utf8') });
+  const pipeline = await gpu.device.createComputePipelineAsync({ label: 'gather', layout: 'auto', compute: { module, entryPoint: 'main', constants: { CHUNKS: stride / 8, RATINGS: block.ratings } } });
+  const unlikely = await gpu.scratch('unlikely', 16);
+  const entries = [block.indices, half, unlikely].map((buffer, binding): GPUBindGroupEntry => ({ binding, resource: { buffer } }));
+  const bindGroup = gpu.device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+  const workgroups = Math.ceil(block.ratings / RATINGS_A_WORKGROUP);
+  const wide = Math.min(workgroups, 32768);
+  const milliseconds = await timeOf(gpu, (encoder) => {
+    const pass = encoder.beginComputePass();
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, bindGroup);
+    pass.dispatchWorkgroups(wide, Math.ceil(workgroups / wide));
+    pass.end();
+  });
+  return (block.ratings * stride * 2) / milliseconds;
+}
+
+/** Milliseconds of a command when eight follow each other: median of seven, warm. */
+async function timeOf(gpu: Gpu, add: (encoder: GPUCommandEncoder) => void): Promise<number> {
+  const repeats = 8;
+  const run = async () => {
+    const encoder = gpu.device.createCommandEncoder();
+    for (let i = 0; i < repeats; i++) add(encoder);
+    const begin = performance.now();
+    gpu.device.queue.submit([encoder.finish()]);
+    await gpu.pass('wait').submit();
+    return (performance.now() - begin) / repeats;
+  };
+  for (const begin = performance.now(); performance.now() - begin < 400; ) await run();
+  const times: number[] = [];
+  for (let i = 0; i < 7; i++) times.push(await run());
+  return median(times);
+}
