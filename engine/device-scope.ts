@@ -52,6 +52,10 @@ class DeviceScope implements Device {
     return this.#device.choose?.bind(this.#device);
   }
 
+  get tune() {
+    return this.#device.tune?.bind(this.#device);
+  }
+
   put(ref: PartitionRef, partition: Partition): void {
     this.#device.put(ref, partition);
     this.#hold(ref);

@@ -13,6 +13,22 @@ export type KernelChoice = {
   readonly deviceBytes: number;
 };
 
+/** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */
+export type KernelTuning = {
+  readonly variant: string;
+  /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+  readonly reason: string;
+  /** In the order in which they were timed; `milliseconds` is null, with the problem, for one that failed. */
+  readonly times: readonly { readonly variant: string; readonly milliseconds: number | null; readonly runs: number; readonly problem?: string }[];
+  /** Of the sample. */
+  readonly rows: number;
+  readonly ratings: number;
+  /** Whose clock: the GPU's where it has one. */
+  readonly clock: 'gpu' | 'host';
+  /** Why it will not be remembered beyond this process, where that is so. */
+  readonly note?: string;
+};
+
 /** Of one workgroup of threads on a GPU. */
 export type DeviceLimits = {
   readonly workgroupBytes: number;
@@ -53,6 +69,12 @@ export interface Device {
   release(ref: PartitionRef): void;
   /** Chooses among the variants of the task `update`; only devices that have several. Throws UsageError for one that cannot run. */
   choose?(problem: JsonObject): Promise<KernelChoice>;
+  /**
+   * Times the variants on a block that was put, so that `choose` takes the fastest for problems like this one; only devices
+   * that choose. `where-it-pays`: undefined where it is not worth the time, or was done before; `thorough`: all there is to
+   * measure, whatever it takes.
+   */
+  tune?(problem: JsonObject, block: PartitionRef, how: 'where-it-pays' | 'thorough', signal?: AbortSignal): Promise<KernelTuning | undefined>;
   /** Gives memory that was released back to the system, as far as that is in its power; costs a few milliseconds. */
   trim(): Promise<void>;
   close(): Promise<void>;

@@ -1,16 +1,19 @@
 import { collectGarbage } from '../engine/collect-garbage.ts';
 import { mustEndFirst } from '../engine/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
-import type { Device, DeviceLimits, KernelChoice } from '../engine/executor.ts';
+import type { Device, DeviceLimits, KernelChoice, KernelTuning } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, type SharedColumn } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef } from '../engine/partition.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
 import type { AcquireOptions, GpuInfo } from './acquire.ts';
-import { vectorLayouts } from './layouts.ts';
+import { deviceBytes, sharedCopy } from './host-columns.ts';
 import { strideOf, STRIDE_STEP } from './resources.ts';
+import type { TuneUpdateValues } from './tasks/tune-update.ts';
+import { KernelTuner, type TunedKernels } from './tuner.ts';
+import { TunerCache } from './tuner-cache.ts';
 import { chooseUpdate } from './update/choose.ts';
 import type { UpdateProblem } from './update/variant.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
@@ -18,7 +21,12 @@ import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 export interface GpuDeviceOptions extends AcquireOptions {
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
+  /** Where measured choices are kept; default: the user's cache folder. */
+  readonly tunedKernels?: TunedKernels;
 }
+
+/** Seconds of measuring in front of a training run, for each side. */
+const TUNE_SECONDS = 2;
 
 /** Shared memory that may wait for its collection. */
 const COLLECT_BYTES = 256 << 20;
@@ -47,6 +55,7 @@ export class GpuDevice implements Device {
   readonly description: string;
   readonly info: GpuInfo;
   readonly #pool: ThreadPool;
+  readonly #tuner: KernelTuner;
   readonly #store = new Map<string, Stored>();
   /** What the thread has yet to be told; its first element is number `#told` of all there ever were. */
   readonly #changes: (StoreChange | undefined)[] = [];
@@ -60,8 +69,9 @@ export class GpuDevice implements Device {
   #closing = false;
   readonly #ended: () => void;
 
-  private constructor(pool: ThreadPool, info: GpuInfo, memoryBytes: number) {
+  private constructor(pool: ThreadPool, info: GpuInfo, memoryBytes: number, tunedKernels: TunedKernels) {
     this.#pool = pool;
+    this.#tuner = new KernelTuner(info, tunedKernels);
     this.info = info;
     this.capacityBytes = memoryBytes;
     this.bindingBytes = Math.min(info.limits.bindingBytes, info.limits.bufferBytes);
@@ -75,14 +85,14 @@ export class GpuDevice implements Device {
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
-  static async open({ memoryBytes = Number.POSITIVE_INFINITY, ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+  static async open({ memoryBytes = Number.POSITIVE_INFINITY, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     let device: GpuDevice | undefined;
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { atomics: 'disabled', crashed });
     try {
       const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
       const { outcome } = await pool.run(() => request);
-      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, memoryBytes);
+      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, memoryBytes, tunedKernels);
       return device;
     } catch (cause) {
       await pool.close();
@@ -92,6 +102,7 @@ export class GpuDevice implements Device {
 
   put(ref: PartitionRef, partition: Partition): void {
     const key = partitionKey(ref);
+    if (this.#hasSame(key, partition)) return;
     const bytes = deviceBytes(partition);
     this.#require(key, bytes, Math.max(0, ...Object.values(partition.columns).map((column) => column.byteLength)), bytes > 0);
     // Another thread would get a copy of an array that is not shared, and of all that lies in the same memory.
@@ -140,7 +151,19 @@ export class GpuDevice implements Device {
   }
 
   async choose(problem: JsonObject): Promise<KernelChoice> {
-    return chooseUpdate(this.info, problem as unknown as UpdateProblem);
+    const update = problem as unknown as UpdateProblem;
+    return chooseUpdate(this.info, update, await this.#tuner.known(update));
+  }
+
+  async tune(problem: JsonObject, block: PartitionRef, how: 'where-it-pays' | 'thorough', signal?: AbortSignal): Promise<KernelTuning | undefined> {
+    const update = problem as unknown as UpdateProblem;
+    const thorough = how === 'thorough';
+    if (!thorough && !(await this.#tuner.pays(update))) return undefined;
+    const effort = { seconds: thorough ? Number.POSITIVE_INFINITY : TUNE_SECONDS, thorough };
+    return this.#tuner.tune(update, effort, async (params) => {
+      const { values } = await this.run({ kernel: 'tune-update', inputs: { block }, outputs: {}, params }, signal);
+      return values as unknown as TuneUpdateValues;
+    });
   }
 
   release(ref: PartitionRef): void {
@@ -150,6 +173,14 @@ export class GpuDevice implements Device {
     this.#forget(key, stored);
     this.#note(key, { release: key });
     if (stored.host !== undefined) this.#collect(partitionBytes(stored.host));
+  }
+
+  /** Ratings that were put before need not go again: the same arrays, which no task has written. */
+  #hasSame(key: string, partition: Partition): boolean {
+    const stored = this.#store.get(key);
+    if (stored?.host === undefined || stored.changed) return false;
+    const [known, given] = [stored.host.columns, Object.entries(partition.columns)];
+    return partition.layout === 'rating-block' && given.length === Object.keys(known).length && given.every(([name, column]) => known[name] === column);
   }
 
   /** Shared memory that this thread, or soon the other, has no more use for; see collectGarbage. */
@@ -257,18 +288,4 @@ export function describe({ name, features, software }: GpuInfo): string {
 function keyOf(change: StoreChange): string {
   if ('put' in change) return change.put;
   return 'allocate' in change ? change.allocate : change.release;
-}
-
-/** Bytes that a partition takes on the device once a task names it; others stay on the host. */
-function deviceBytes(partition: Partition): number {
-  const { layout, rows, columns } = partition;
-  if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(columns.values.length / rows) * 4;
-  return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
-}
-
-function sharedCopy<Column extends SharedColumn>(column: Column): Column {
-  if (column.buffer instanceof SharedArrayBuffer) return column;
-  const memory = new SharedArrayBuffer(column.byteLength);
-  new Uint8Array(memory).set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
-  return new (column.constructor as new (buffer: SharedArrayBuffer) => Column)(memory);
 }

@@ -47,7 +47,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
 }
 
 /** Whether a variant may be taken without being asked for by name. */
-export function servesPrecision({ precision }: UpdateVariant, problem: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
+export function servesPrecision({ precision }: Pick<UpdateVariant, 'precision'>, problem: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
   if (needsExact(problem)) return precision === 'f32';
   return problem.precision === 'auto' || precision === problem.precision;
 }

@@ -1,0 +1,126 @@
+import type { KernelTuning } from '../engine/executor.ts';
+import type { GpuInfo } from './acquire.ts';
+import type { TuneUpdateTask, TuneUpdateValues } from './tasks/tune-update.ts';
+import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
+import { neighboursOf } from './update/more-variants.ts';
+import type { VariantTime } from './update/time-variants.ts';
+import type { UpdateProblem, UpdateVariant } from './update/variant.ts';
+import { everyVariant, updateVariants } from './update/variants.ts';
+
+/** Measures, as the task tune-update does. */
+export type Measure = (params: TuneUpdateTask['params']) => Promise<TuneUpdateValues>;
+
+/** Where choices are kept from run to run: gpu/tuner-cache.ts. */
+export interface TunedKernels {
+  find(key: string): Promise<TunedVariant | undefined>;
+  /** Gives why it could not be kept, where that is so. */
+  keep(key: string, tuned: TunedVariant): Promise<string | undefined>;
+}
+
+export interface TuneEffort {
+  /** Seconds of measuring, about: a variant that was begun is finished. */
+  readonly seconds: number;
+  /** Whether what differs in one part from the fastest is measured too, until nothing is faster. */
+  readonly thorough: boolean;
+}
+
+/** Tuning in front of a training run pays from so many ratings times features on. */
+const WORTHWHILE = 1e9;
+
+/** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
+const SAMPLE = { hardware: 20_000_000, software: 20_000 };
+
+/** Which code variant is fastest is measured where that pays, and remembered (clMF, section 3). */
+export class KernelTuner {
+  readonly #info: GpuInfo;
+  readonly #kept: TunedKernels;
+  readonly #known = new Map<string, TunedVariant | undefined>();
+
+  constructor(info: GpuInfo, kept: TunedKernels) {
+    this.#info = info;
+    this.#kept = kept;
+  }
+
+  /** What was measured for problems like this one, in this process or an earlier one. */
+  async known(problem: UpdateProblem): Promise<TunedVariant | undefined> {
+    const key = keyOf(this.#info, problem);
+    if (!this.#known.has(key)) this.#known.set(key, await this.#kept.find(key));
+    return this.#known.get(key);
+  }
+
+  /** Whether to measure before a training run: on hardware, once, for a problem large enough, where nobody asks for a kernel. */
+  async pays(problem: UpdateProblem): Promise<boolean> {
+    const { kernel, ratings, rank } = problem;
+    return kernel === undefined && !this.#info.software && ratings * rank >= WORTHWHILE && (await this.known(problem)) === undefined;
+  }
+
+  /** Measures, and remembers the fastest. */
+  async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
+    const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
+    const times: VariantTime[] = [];
+    let measured: Omit<TuneUpdateValues, 'times'> = { rows: 0, ratings: 0, clock: 'host' };
+    const begin = performance.now();
+    for (let next = firstCandidates(this.#info, problem, effort); next.length > 0; ) {
+      const seconds = effort.seconds - (performance.now() - begin) / 1000;
+      if (seconds <= 0) break;
+      const values = await measure(paramsOf(this.#info, problem, next, { seconds, best: fastest(times)?.milliseconds ?? undefined }));
+      measured = values;
+      times.push(...values.times);
+      const best = fastest(times);
+      const tried = new Set([...times.map(({ variant }) => variant), ...next.map(({ name }) => name)]);
+      next = effort.thorough && best !== undefined ? neighboursOf(best.variant, every).filter(({ name }) => !tried.has(name)) : [];
+    }
+    const { rows, ratings, clock } = measured;
+    const best = fastest(times);
+    if (best === undefined) return { times, rows, ratings, clock, variant: chooseUpdate(this.#info, problem).variant, reason: 'none could be measured; the rule decides' };
+    const tuned = { variant: best.variant, reason: reasonOf(best, times, ratings) };
+    const key = keyOf(this.#info, problem);
+    this.#known.set(key, tuned);
+    const note = await this.#kept.keep(key, tuned);
+    return { times, rows, ratings, clock, ...tuned, ...(note === undefined ? {} : { note }) };
+  }
+}
+
+/** The rule's variants; where that has tensor cores, of the others only the first, unless all are wanted. */
+function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
+  const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
+  if (thorough || main[0]?.sum.kernel !== 'tensor') return main;
+  return [...main.filter(({ sum }) => sum.kernel === 'tensor'), ...main.filter(({ sum }) => sum.kernel === 'tiled').slice(0, 1)];
+}
+
+function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TuneUpdateTask['params'] {
+  const { rank, solver, cgSteps, biases, columns } = problem;
+  const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
+  return { rank, solver, cgSteps, biases, columns, ratingScale, variants: variants.map(({ name }) => name), sample: info.software ? SAMPLE.software : SAMPLE.hardware, seconds, ...(best === undefined ? {} : { best }) };
+}
+
+function fastest(times: readonly VariantTime[]): (VariantTime & { readonly milliseconds: number }) | undefined {
+  return byTime(times)[0];
+}
+
+function byTime(times: readonly VariantTime[]) {
+  return times.flatMap((time) => (time.milliseconds === null ? [] : [{ ...time, milliseconds: time.milliseconds }])).sort((left, right) => left.milliseconds - right.milliseconds);
+}
+
+/** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+function reasonOf(best: { readonly milliseconds: number }, times: readonly VariantTime[], ratings: number): string {
+  const [, second] = byTime(times);
+  const against = second === undefined ? '' : ` against ${shown(second.milliseconds)} of ${second.variant}`;
+  return `measured fastest of ${byTime(times).length}: ${shown(best.milliseconds)}${against}, sample of ${ratings.toLocaleString('en')} ratings`;
+}
+
+function shown(milliseconds: number): string {
+  return `${milliseconds.toFixed(milliseconds < 10 ? 2 : 1)} ms`;
+}
+
+/**
+ * What the fastest kernel depends on: adapter, rank, solver, precision and, within factors of two, numbers of rows and columns
+ * and lengths of rows; and the variants there are, which come with the version of this package.
+ */
+function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
+  const { rank, solver, cgSteps, biases, precision, rows, columns, ratings, longest } = problem;
+  const about = (value: number) => Math.round(Math.log2(Math.max(1, value)));
+  const exact = servesPrecision({ precision: 'f16' }, problem) ? '' : ' no f16';
+  const shape = `2^${about(rows)} x 2^${about(columns)}, rows of 2^${about(ratings / Math.max(1, rows))}, at most 2^${about(longest)}`;
+  return [`${vendor} ${architecture} ${name}`, features.join(' '), `rank ${rank}`, solver === 'cg' ? `cg ${cgSteps}` : solver, biases ? 'biases' : 'no biases', `${precision}${exact}`, shape].join('; ');
+}
