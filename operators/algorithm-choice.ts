@@ -29,7 +29,7 @@ const FEW_RATINGS = 20;
 /**
  * Whether a problem is for ALS or for SGD. A pure function; the rule:
  *
- *     a GPU computes                                       als (SGD's kernels are for the CPU)
+ *     a GPU computes                                       als (its iterations are short there, too, and it has no rate to choose)
  *     fewer than 20 ratings a row of the longer side       als
  *     2 epochs of SGD cost less than an iteration of ALS   sgd; without a target RMSE only when less than 2/3
  *     else                                                 als
@@ -39,7 +39,7 @@ const FEW_RATINGS = 20;
  */
 export function chooseAlgorithm(problem: AlgorithmProblem, device: Pick<DevicePlan, 'kind' | 'parallelism'>): AlgorithmChoice {
   const { users, items, ratings, rank, targetRmse } = problem;
-  if (device.kind === 'gpu') return { algorithm: 'als', reason: "algorithm auto: als, since a GPU computes and SGD's kernels are for the CPU" };
+  if (device.kind === 'gpu') return { algorithm: 'als', reason: 'algorithm auto: als, since a GPU computes: iterations are short there either way, and ALS has no learning rate to choose' };
   const perRow = ratings / Math.max(users, items);
   if (perRow < FEW_RATINGS) {
     return { algorithm: 'als', reason: `algorithm auto: als, since the longer side has ${perRow.toFixed(1)} ratings a row: below ${FEW_RATINGS} SGD takes many epochs to move a row that ALS solves at once` };

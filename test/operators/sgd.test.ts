@@ -176,7 +176,7 @@ describe('parameters', () => {
     [{ decay: -1 }, /decay must be a number >= 0/],
     [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],
     [{ rate: 'linear' }, /rate must be paper, constant, bold, adagrad/],
-    [{ schedule: 'tile' }, /schedule must be auto, hogwild, wavefront, blocks/],
+    [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got rows/],
     [{ regParam: 1, regParamUsers: 1, regParamItems: 1 }, /regParam does nothing beside/],
     [{ solver: 'cg' }, /unknown SGD parameter solver/],
     [{ earlyStop: 0 }, /earlyStop/],
