@@ -14,6 +14,7 @@ import { ProfileRatings } from '../operators/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
 import type { BadRowPolicy } from '../operators/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
+import { tuneKernels } from '../operators/tune-kernels.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
@@ -92,6 +93,7 @@ export class ALS {
     const test = options.validation && (await this.#validation(options.validation, input, ctx));
     const device = computeDevice(ctx.executor);
     const known = device.choose === undefined ? profile : { ...profile, ...profileOfBlocks(input.blocks) };
+    await tuneKernels(input.blocks, known, this.params, 'where-it-pays', ctx);
     const choices = await chooseKernels(device, known, this.params);
     const plan = this.#plan({ ...known, ratings: byUser.ratings, testRatings: test?.block.ratings }, ctx, choices);
     const loaded = performance.now();

@@ -30,12 +30,15 @@ const STARS = 5;
 /** The kernels that the device takes for both half-iterations; undefined for a device without a choice. Throws UsageError. */
 export async function chooseKernels(device: Device, profile: ChoiceProfile, params: AlsParams): Promise<AlsChoices | undefined> {
   if (device.choose === undefined) return undefined;
+  const problems = updateProblems(profile, params);
+  const [users, items] = await Promise.all([device.choose(problems.users), device.choose(problems.items)]);
+  return { users, items };
+}
+
+/** What a device is asked about each side. */
+export function updateProblems(profile: ChoiceProfile, params: AlsParams): { readonly users: JsonObject; readonly items: JsonObject } {
   const { users, items, longestUser, longestItem } = profile;
-  const [usersChoice, itemsChoice] = await Promise.all([
-    device.choose(updateProblem(profile, params, users, items, longestUser)),
-    device.choose(updateProblem(profile, params, items, users, longestItem)),
-  ]);
-  return { users: usersChoice, items: itemsChoice };
+  return { users: updateProblem(profile, params, users, items, longestUser), items: updateProblem(profile, params, items, users, longestItem) };
 }
 
 /** What is known of sorted ratings. */
