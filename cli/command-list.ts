@@ -19,5 +19,5 @@ export const commandList: readonly CommandEntry[] = [
   { name: 'convert', words: '<paths..>', summary: 'Copy ratings into another format', load: async () => (await import('./commands/convert.ts')).convert },
   { name: 'plan', words: '[paths..]', summary: 'What a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
   { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./commands/generate.ts')).generate },
-  { name: 'doctor', words: '', summary: 'Versions, processor, memory, and what there is of a GPU', load: async () => (await import('./commands/doctor.ts')).doctor },
+  { name: 'doctor', words: '[ratings..]', summary: 'Versions, processor, memory, and what there is of a GPU', load: async () => (await import('./commands/doctor.ts')).doctor },
 ];

@@ -1,26 +1,46 @@
-import { CancelledError } from '../../engine/errors.ts';
+import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../facts.ts';
-import { toggle } from '../options/kinds.ts';
+import { columnOptions } from '../options/column-options.ts';
+import { choice, toggle } from '../options/kinds.ts';
+import { flagName } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
+import { ranksOption } from '../options/ranks-option.ts';
+
+const options = {
+  checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),
+  tune: toggle({ describe: "time the GPU's kernels, on ratings or generated ones; training with data of such a shape takes the fastest", group: 'Options:' }),
+  rank: ranksOption,
+  solver: choice({ describe: 'for --tune: see train', group: 'Options:', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' }),
+  biases: toggle({ describe: 'for --tune: see train', group: 'Options:' }),
+  ...columnOptions,
+  ...commonOptions,
+};
+
+/** Flags that say what is tuned. */
+const tuneFlags = ['rank', 'solver', 'biases', 'userCol', 'itemCol', 'ratingCol'] as const;
 
 export const doctor = defineCommand({
   summary: 'Versions, processor, memory, and what there is of a GPU',
-  positionals: [],
-  options: {
-    checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),
-    ...commonOptions,
-  },
+  positionals: [{ name: 'ratings', describe: 'for --tune: files or folders of ratings like those you train on', required: false, many: true }],
+  options,
   examples: [
     ['doctor', 'what to send along with a question'],
     ['doctor --check-kernels', 'whether the GPU and its driver compute what they should'],
+    ['doctor --tune --rank 64,128 ratings/', 'find the fastest kernels for these ratings; later runs take them'],
   ],
-  run: async ({ values }, context) => {
+  run: async ({ values, given, positionals }, context) => {
     const { signal } = context;
+    const { userCol, itemCol, ratingCol } = values;
+    if (values.tune && values.checkKernels) throw new UsageError('--tune and --check-kernels exclude each other', { advice: 'Run one after the other' });
+    if (values.tune) return (await import('../doctor/tune.ts')).tune({ ...values, columns: { userCol, itemCol, ratingCol }, paths: positionals.ratings }, context);
+    if (positionals.ratings.length > 0) throw new UsageError(`unknown argument "${positionals.ratings[0]}"`, { advice: 'Ratings serve --tune' });
+    const useless = tuneFlags.find((name) => given.has(name));
+    if (useless !== undefined) throw new UsageError(`--${flagName(useless)} acts only with --tune`);
     if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels(context);
     const machine = describeMachine();
     const outcome = await probeWebGpu(signal);

@@ -1,0 +1,30 @@
+import { inDeviceScope } from '../engine/device-scope.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import type { AlsParams } from '../operators/als-params.ts';
+import { profileOfBlocks } from '../operators/kernel-choices.ts';
+import { buildRatingBlocks } from '../operators/rating-blocks.ts';
+import { type SideTunings, tuneKernels } from '../operators/tune-kernels.ts';
+import type { Dataset } from './dataset.ts';
+import { RatingInput, type RatingOptions } from './rating-input.ts';
+import type { RunOptions } from './session.ts';
+
+export interface RatingsTuning {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  /** In the order of the parameters. */
+  readonly tunings: readonly SideTunings[];
+}
+
+/** Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see tuneKernels. */
+export async function tuneRatings(ratings: Dataset, wanted: readonly AlsParams[], columns: RatingOptions, options: RunOptions): Promise<RatingsTuning> {
+  return inDeviceScope(ratings.session.context(options), async (ctx) => {
+    const indexed = await new RatingInput(columns).index(ratings, undefined, ctx);
+    const { users, items } = indexed;
+    const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
+    const profile = profileOfBlocks(blocks);
+    const tunings: SideTunings[] = [];
+    for (const params of wanted) tunings.push(await tuneKernels(blocks, profile, params, 'thorough', ctx));
+    return { users: keyCount(users), items: keyCount(items), ratings: blocks.byUser.ratings, tunings };
+  });
+}

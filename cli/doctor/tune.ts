@@ -1,0 +1,55 @@
+import type { KernelTuning } from '../../engine/executor.ts';
+import { formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { checkAlsParams } from '../../operators/als-params.ts';
+import type { SideTunings } from '../../operators/tune-kernels.ts';
+import type { CommandContext, CommandResult } from '../command.ts';
+import { openSession } from '../open-session.ts';
+
+export interface TuneRequest {
+  readonly rank: readonly number[];
+  readonly solver: 'auto' | 'cholesky' | 'cg';
+  readonly biases: boolean;
+  readonly paths: readonly string[];
+  readonly columns: { readonly userCol: string; readonly itemCol: string; readonly ratingCol: string };
+}
+
+/** Of the shape of MovieLens-20M: 4 million ratings, or 20,000 for an adapter that computes on the processor. */
+const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.001 } };
+
+/** Times every kernel there is on ratings, given or generated, and remembers the fastest for problems like them. */
+export async function tune({ rank, solver, biases, paths, columns }: TuneRequest, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
+  await using session = await openSession({ device: 'gpu', workers: undefined });
+  const { tuneRatings } = await import('../../api/tune-ratings.ts');
+  const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
+  const ratings = paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
+  const of = paths.length > 0 ? paths.join(' ') : `generated, ${GENERATED.preset} x ${scale}`;
+  const { users, items, ratings: count, tunings } = await tuneRatings(ratings, wanted, columns, { signal, onEvent });
+  const tables = tunings.flatMap((sides, i) => tablesOf(rank[i], sides));
+  return {
+    json: { command: 'doctor', adapter: session.device.description, data: { of, users, items, ratings: count }, tunings: tables.map(({ rank, side, tuning }) => ({ rank, side, ...tuning }) as unknown as JsonObject) },
+    text: [`  ${session.device.description}`, `  ${formatCount(count)} ratings of ${formatCount(users)} users and ${formatCount(items)} items (${of})`, ...tables.map(({ text }) => text)].join('\n'),
+  };
+}
+
+async function syntheticSource(scale: number) {
+  const { findPreset, scalePreset } = await import('../../connectors/synthetic/preset.ts');
+  const { SyntheticSource } = await import('../../connectors/synthetic/synthetic-source.ts');
+  return new SyntheticSource({ preset: scalePreset(findPreset(GENERATED.preset), scale), part: 'train' });
+}
+
+function tablesOf(rank: number, { users, items }: SideTunings) {
+  return Object.entries({ users, items }).flatMap(([side, tuning]) => (tuning === undefined ? [] : [{ rank, side, tuning, text: tableOf(rank, side, tuning) }]));
+}
+
+/** The variants, fastest first. */
+function tableOf(rank: number, side: string, { times, rows, ratings, clock, variant: chosen, note }: KernelTuning): string {
+  const width = Math.max(...times.map(({ variant }) => variant.length));
+  const lines = times.toSorted((left, right) => (left.milliseconds ?? Infinity) - (right.milliseconds ?? Infinity)).map(({ variant, milliseconds, problem }) => {
+    if (milliseconds === null) return `    ${variant.padEnd(width)}  failed: ${problem ?? ''}`;
+    const speed = ratings / milliseconds / 1e6;
+    return `    ${variant.padEnd(width)}  ${milliseconds.toFixed(2).padStart(10)} ms  ${speed.toFixed(speed < 1 ? 4 : 2).padStart(8)} G ratings/s${variant === chosen ? '  chosen' : ''}`;
+  });
+  return [`\n  rank ${rank}, ${side}: ${formatCount(rows)} rows, ${formatCount(ratings)} ratings, by the ${clock === 'gpu' ? "GPU's" : "host's"} clock`, ...lines, ...(note === undefined ? [] : [`    ${note}`])].join('\n');
+}
