@@ -22,8 +22,13 @@ const TASKS_PER_WORKER = 8;
 /** What every task of an epoch has. */
 export type StepParams = Omit<SgdBlockTask['params'], 'rowStart' | 'from' | 'to' | 'batch'>;
 
-/** Steps a version once on every rating. `onProgress` hears the part of the epoch that is done. */
-export type EpochPass = (version: SgdVersion, params: StepParams, epoch: number, onProgress: (part: number) => void) => Promise<void>;
+/** What runs an epoch. */
+export interface EpochPass {
+  /** Whether `version` must hold the numbers of `source` before; else it may hold anything. */
+  readonly wantsCopy: boolean;
+  /** Makes `version` of `source` by stepping once on every rating. `onProgress` hears the part of the epoch that is done. */
+  step(version: SgdVersion, source: SgdVersion, params: StepParams, epoch: number, onProgress: (part: number) => void): Promise<void>;
+}
 
 /** Lays the ratings out as the schedule wants them, once, and gives what runs an epoch over them. */
 export async function preparePass(data: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
@@ -43,7 +48,7 @@ async function hogwildPass({ block }: SgdData, { workers, lanes, precision }: Sg
   const batches = Math.ceil(block.ratings / BATCH_RATINGS);
   const name = dataSetName('batch-order');
   const random = new CounterRandom(seed, 0xba7c);
-  return async (version, params, epoch, onProgress) => {
+  const step: EpochPass['step'] = async (version, _source, params, epoch, onProgress) => {
     const order: PartitionRef = { name, partition: 0, version: epoch };
     const shared = sharedArray(Uint32Array, batches);
     shared.set(randomOrder(batches, random.derive(epoch)));
@@ -54,21 +59,27 @@ async function hogwildPass({ block }: SgdData, { workers, lanes, precision }: Sg
     await runStage(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
     device.release(order);
   };
+  return { wantsCopy: true, step };
 }
 
 /** Tiles of columns in the workgroups of a GPU: one task an epoch. */
 function tilePass({ block }: SgdData, { tiles, lanes, threads, precision }: TileShape, seed: number, device: Device, ctx: ExecutionContext): EpochPass {
-  return async (version, params, epoch, onProgress) => {
-    const task: SgdTilesTask = { kernel: 'sgd-tiles', inputs: { block: block.ref }, outputs: { ...version }, params: { ...params, tiles, lanes, threads, precision, seed, epoch } };
+  const step: EpochPass['step'] = async (version, source, params, epoch, onProgress) => {
+    const task: SgdTilesTask = { kernel: 'sgd-tiles', inputs: { block: block.ref, ...sourceInputs(source) }, outputs: { ...version }, params: { ...params, tiles, lanes, threads, precision, seed, epoch } };
     await runStage(ctx, STAGE, device, [task], () => onProgress(1));
   };
+  return { wantsCopy: false, step };
+}
+
+function sourceInputs({ rows, columns, rowSums, columnSums }: SgdVersion): SgdTilesTask['inputs'] {
+  return { sourceRows: rows, sourceColumns: columns, ...(rowSums && columnSums ? { sourceRowSums: rowSums, sourceColumnSums: columnSums } : {}) };
 }
 
 /** wavefront-update and blocks: the blocks of a grid in the waves of the epoch. */
 async function gridPass({ block, columnOffsets }: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
   const { rowBands, columnBands, blocks } = await cutIntoGrid(block, columnOffsets, schedule, device, ctx);
   const random = new CounterRandom(seed, 0xb10c);
-  return async (version, params, epoch, onProgress) => {
+  const step: EpochPass['step'] = async (version, _source, params, epoch, onProgress) => {
     const tasks = blockWaves(rowBands.length, columnBands.length, random.derive(epoch))
       .flat()
       .map(({ row, column }) => {
@@ -77,4 +88,5 @@ async function gridPass({ block, columnOffsets }: SgdData, schedule: SgdSchedule
       });
     await runBlocks(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
   };
+  return { wantsCopy: true, step };
 }

@@ -52,7 +52,9 @@ export type SgdBlockTask = Task<
  * One epoch of such steps over all ratings of `block`, for devices whose many small memories each hold the factors of some
  * columns: columns are dealt to `tiles`, ratings after them, sorted by row; teams of `lanes` threads step a tile's ratings,
  * `threads` of them a tile. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
- * (Hogwild!), so a step may overwrite another's. Outputs as for sgd-block. Features may be kept in float16 meanwhile (`precision`).
+ * (Hogwild!), so a step may overwrite another's. Inputs
+ * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
+ * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Features may be kept in float16 meanwhile (`precision`).
  */
 export type SgdTilesTask = Task<
   'sgd-tiles',

@@ -24,7 +24,7 @@ const MOST_TILES = 2048;
 const THREADS = 1024;
 
 /** Features of a team's thread: fewer ratings are stepped at once, and fewer steps lost, the fewer there are. */
-const FEATURES_A_LANE = 8;
+const FEATURES_A_LANE = 16;
 
 /** What factors are stored as while they are stepped. */
 export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DevicePlan, 'kind'>): 'f32' | 'f16' {

@@ -137,11 +137,11 @@ class SgdRun {
     const lambdas = lambdasOf(this.#params);
     const rate = this.#rate.of(epoch);
     const started = performance.now();
-    const version = await this.#versions.copy(good, 'sgd-epoch', this.#ctx);
+    const version = pass.wantsCopy ? await this.#versions.copy(good, 'sgd-epoch', this.#ctx) : this.#versions.create();
     // λ belongs to factors that are 1 / √σ of the model's.
     const lambda = (side: 'users' | 'items') => lambdas[side] / data.scale.deviation;
     const params = { rank, biases, rate, rowLambda: lambda(data.rows.name), columnLambda: lambda(data.columns.name), adaptive: this.#params.rate === 'adagrad' };
-    await pass(version, params, epoch, (part) => this.#phase?.progress(epoch - 1 + part));
+    await pass.step(version, good, params, epoch, (part) => this.#phase?.progress(epoch - 1 + part));
     return { version, seconds: (performance.now() - started) / 1000, rate };
   }
 

@@ -1,4 +1,5 @@
 import type { GpuFeature, KernelDescriptor } from '../kernel.ts';
+import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 import { paddedRank, slotElements, tilesOf } from '../update/layout.ts';
 import { subgroupsFor, tensorPlan, type TensorPlan } from '../update/tensor-plan.ts';
 
@@ -101,7 +102,7 @@ export type UpdateTensorParams = TensorParams & {
 };
 
 function solverValues({ steps, halfA }: { readonly steps: number; readonly halfA: boolean }) {
-  return { STEPS: steps, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
+  return { tolerance: RESIDUAL_TOLERANCE, STEPS: steps, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
 }
 
 /**

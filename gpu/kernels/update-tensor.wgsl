@@ -30,7 +30,7 @@ struct Params {
 @group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES %}
-{% render 'parts/register-helpers', HALF_A: HALF_A %}
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 fn start_of(row: u32, feature: u32) -> f32 {
 {%- if BIASES %}

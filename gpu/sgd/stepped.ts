@@ -1,20 +1,17 @@
 import { fromHalfKernel, fromHalfWorkgroups } from '../descriptors/from-half.ts';
+import { toHalfKernel, toHalfWorkgroups } from '../descriptors/to-half.ts';
 import type { GpuTaskScope } from '../handler.ts';
 import type { Pass } from '../pass.ts';
 import type { DeviceMatrix } from '../resources.ts';
-import { addHalf } from '../update/mirror.ts';
 
-/** Both sides' factors as a kernel of SGD steps them. */
+/** Both sides' factors as a kernel of SGD steps them: with float16 their mirrors. */
 export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
+  readonly precision: 'f32' | 'f16';
   readonly bindings: Readonly<Record<string, GPUBuffer>>;
 }
 
-/**
- * The outputs of a task of SGD: with float16 their mirrors are stepped, which `begin` makes from the matrices and `end` turns
- * back into them; both take a fraction of a millisecond where an epoch takes many.
- */
 export async function steppedFactors(scope: GpuTaskScope, precision: 'f32' | 'f16', adaptive: boolean): Promise<Stepped> {
   const half = precision === 'f16';
   const matrix = (name: string) => (half ? scope.matrixWithHalf(name) : scope.matrix(name));
@@ -22,14 +19,29 @@ export async function steppedFactors(scope: GpuTaskScope, precision: 'f32' | 'f1
   const stored = (one: DeviceMatrix) => (half ? (one.half as GPUBuffer) : one.values);
   const sums = async (name: string) => (adaptive ? scope.matrix(name).values : scope.gpu.scratch(`no ${name}`, 16));
   const bindings = { row_factors: stored(rows), column_factors: stored(columns), row_sums: await sums('rowSums'), column_sums: await sums('columnSums') };
-  return { rows, columns, bindings };
+  return { rows, columns, precision, bindings };
 }
 
-export async function begin(scope: GpuTaskScope, pass: Pass, { rows, columns }: Stepped, precision: 'f32' | 'f16'): Promise<void> {
-  if (precision === 'f16') for (const matrix of [rows, columns]) await addHalf(scope.gpu, pass, matrix);
+/** What is stepped becomes what `rows` and `columns` hold; they may be the outputs themselves. Takes a fraction of a millisecond. */
+export async function begin(scope: GpuTaskScope, pass: Pass, stepped: Stepped, rows: DeviceMatrix, columns: DeviceMatrix): Promise<void> {
+  for (const [source, target] of [[rows, stepped.rows], [columns, stepped.columns]] as const) {
+    if (stepped.precision === 'f16' && target.half !== undefined) {
+      const quads = source.stride / 4;
+      pass.dispatch(await scope.gpu.compile(toHalfKernel, {}), { factors: source.values, half: target.half }, { rows: source.rows, quads }, toHalfWorkgroups(source.rows, quads));
+    } else if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
+  }
 }
 
-export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns }: Stepped, precision: 'f32' | 'f16'): Promise<void> {
+/** The sums of AdaGrad, from one version to the next. */
+export function copySums(scope: GpuTaskScope): void {
+  for (const [from, to] of [['sourceRowSums', 'rowSums'], ['sourceColumnSums', 'columnSums']]) {
+    const [source, target] = [scope.matrix(from), scope.matrix(to)];
+    copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
+  }
+}
+
+/** The matrices become what was stepped. */
+export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns, precision }: Stepped): Promise<void> {
   if (precision === 'f32') return;
   const kernel = await scope.gpu.compile(fromHalfKernel, {});
   for (const { half, values, rows: count, stride } of [rows, columns]) {
@@ -37,4 +49,11 @@ export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns }: St
     const quads = (count * stride) / 4;
     pass.dispatch(kernel, { half, factors: values }, { quads }, fromHalfWorkgroups(quads));
   }
+}
+
+function copyBuffer({ gpu }: GpuTaskScope, source: GPUBuffer, target: GPUBuffer, bytes: number): void {
+  const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
+  encoder.copyBufferToBuffer(source, 0, target, 0, bytes);
+  // What is submitted later sees it.
+  gpu.device.queue.submit([encoder.finish()]);
 }

@@ -20,11 +20,11 @@ export const sgdBlock: GpuTaskHandler = async (scope) => {
   const orderBuffer = await gpu.scratch('batch order', order.byteLength);
   await gpu.upload(orderBuffer, order);
   const pass = gpu.pass('sgd-list');
-  await begin(scope, pass, factors, precision);
+  await begin(scope, pass, factors, factors.rows, factors.columns);
   const uniforms = { ratings: list.ratings, first_batch: from, last_batch: to, batch, rate, row_lambda: rowLambda, column_lambda: columnLambda };
   const { rows, columns, values } = list;
   pass.dispatch(kernel, { rows, columns, values, order: orderBuffer, ...factors.bindings }, uniforms, Math.ceil((workers * lanes) / THREADS));
-  await end(scope, pass, factors, precision);
+  await end(scope, pass, factors);
   await pass.submit();
   return { rows: list.ratings };
 };

@@ -3,7 +3,7 @@ import { sgdTilesKernel, TILE_BATCH } from '../descriptors/sgd.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { keepBusy } from '../keep-busy.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
-import { begin, end, steppedFactors } from '../sgd/stepped.ts';
+import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { tileLists } from '../sgd/tile-lists.ts';
 
 /** See SgdTilesTask: one submission an epoch. */
@@ -16,11 +16,12 @@ export const sgdTiles: GpuTaskHandler = async (scope) => {
   const params = { features: rank + (biases ? 2 : 0), precision, places: lists.places, threads, lanes, biases, adaptive };
   const kernel = await keepBusy(gpu, gpu.compile(sgdTilesKernel, params));
   const pass = gpu.pass('sgd-tiles');
-  await begin(scope, pass, factors, precision);
+  await begin(scope, pass, factors, scope.matrix('sourceRows'), scope.matrix('sourceColumns'));
+  if (adaptive) copySums(scope);
   const { starts, ratings, columns } = lists;
   const order = batchOrder(Math.ceil(lists.largest / TILE_BATCH), seed, epoch);
   pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, ...order }, tiles);
-  await end(scope, pass, factors, precision);
+  await end(scope, pass, factors);
   await pass.submit();
   return { rows: block.ratings };
 };

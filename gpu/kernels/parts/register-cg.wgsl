@@ -8,6 +8,8 @@ there; one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alp
     {% render 'parts/register-product', from: '0u', tile_numbers: tile_numbers %}
     var r = select(0.0, b - fma(shift, x, product), is_feature);
     var p = r;
+    // Below this part of its first square the residual is what rounding leaves; steps on it would lead anywhere.
+    var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < STEPS; step++) {
       let which = (step + 1u) & 1u;
@@ -27,11 +29,11 @@ there; one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alp
 {%- else %}
       let total = subgroupAdd(vec3f(r * r, p * ap, ap * ap));
 {%- endif %}
-      // Where the residual is already what rounding leaves, another step would divide by nothing.
-      let alpha = select(0.0, total.x / total.y, total.x > 1e-30 && total.y > 0.0);
+      if (step == 0u) { enough = max(total.x * RESIDUAL_TOLERANCE, 1e-30); }
+      let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
       x = fma(alpha, p, x);
       r = fma(-alpha, ap, r);
       let left = max(alpha * alpha * total.z - total.x, 0.0);
-      let beta = select(0.0, left / total.x, total.x > 1e-30);
+      let beta = select(0.0, left / total.x, total.x > enough);
       p = fma(beta, p, r);
     }

@@ -1,3 +1,5 @@
+const RESIDUAL_TOLERANCE = {{ tolerance }};
+
 // What conjugate gradients share: the vector that A is multiplied with, twice in turn, and the subgroups' parts of sums.
 var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
 var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
