@@ -20,26 +20,30 @@ interface Check {
 }
 
 /** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
-export async function checkKernels({ signal, onEvent }: CommandContext): Promise<CommandResult> {
+export async function checkKernels(context: CommandContext): Promise<CommandResult> {
   const { gpu, close } = await openGpu();
   try {
-    const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
-    const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
-    const results: CheckResult[] = [];
-    for (const [number, { name, variant }] of checks.entries()) {
-      if (signal.aborted) throw new CancelledError({ phase: 'check-kernels' });
-      results.push({ kernel: name, variant, ...(await outcome(gpu, number)) });
-      phase.progress(number + 1);
-    }
-    phase.end(checks.length);
-    const failed = results.some((result) => result.failed);
-    return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
+    return await checkKernelsOf(gpu, context);
   } finally {
     await close();
   }
 }
 
-async function outcome(gpu: Device, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
+export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
+  const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
+  const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
+  const results: CheckResult[] = [];
+  for (const [number, { name, variant }] of checks.entries()) {
+    if (signal.aborted) throw new CancelledError({ phase: 'check-kernels' });
+    results.push({ kernel: name, variant, ...(await outcome(gpu, number)) });
+    phase.progress(number + 1);
+  }
+  phase.end(checks.length);
+  const failed = results.some((result) => result.failed);
+  return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
+}
+
+async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
   try {
     const { error, limit } = (await run(gpu, { check })) as { readonly error: number; readonly limit: number };
     return { error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit) };
@@ -49,7 +53,7 @@ async function outcome(gpu: Device, check: number): Promise<Pick<CheckResult, 'e
   }
 }
 
-async function run(gpu: Device, params: { readonly check?: number }) {
+async function run(gpu: Pick<Device, 'run'>, params: { readonly check?: number }) {
   return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
 }
 

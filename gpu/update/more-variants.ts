@@ -46,8 +46,11 @@ function batching(threads: number, lanes: number, rows: number, bin: number, { r
  * takes none of them; the tuner and whoever asks for one by name may.
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
-  const grown = among.flatMap((variant) => changes.reduce((all, group) => [...all, ...all.flatMap((one) => applied(one, group, shape))], [variant]).slice(1));
-  return grown.filter((variant) => runs(info, variant, shape));
+  return among.flatMap((variant) => {
+    let grown = [variant];
+    for (const group of changes) grown = grown.concat(grown.flatMap((one) => applied(one, group, shape)));
+    return grown.slice(1).filter((one) => runs(info, one, shape));
+  });
 }
 
 function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape): UpdateVariant[] {
