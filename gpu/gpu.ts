@@ -3,6 +3,8 @@ import { formatBytes } from '../engine/format.ts';
 import { admits } from './admits.ts';
 import { type AcquiredGpu, type AcquireOptions, acquireGpu, type GpuInfo, releaseGpu } from './acquire.ts';
 import { TransferCounters } from './counters.ts';
+import { spinKernel } from './descriptors/spin.ts';
+import { keepBusy } from './keep-busy.ts';
 import { type KernelDescriptor, type KernelParams, renderKernel } from './kernel.ts';
 import { Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
@@ -102,7 +104,8 @@ export class Gpu {
     const label = `${kernel.name} ${JSON.stringify(params)}`;
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
-      compiled = this.#compile(kernel as unknown as KernelDescriptor, params, label);
+      const compiling = this.#compile(kernel as unknown as KernelDescriptor, params, label);
+      compiled = kernel.name === spinKernel.name ? compiling : keepBusy(this, compiling);
       this.#kernels.set(label, compiled);
     }
     return compiled;

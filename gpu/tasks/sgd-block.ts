@@ -1,7 +1,6 @@
 import type { SgdBlockTask } from '../../operators/tasks.ts';
 import { sgdListKernel } from '../descriptors/sgd.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { keepBusy } from '../keep-busy.ts';
 import { begin, end, steppedFactors } from '../sgd/stepped.ts';
 
 /** Threads of a workgroup, and workgroups that share out the batches: fixed, so that the order of steps is that of the plan. */
@@ -16,7 +15,7 @@ export const sgdBlock: GpuTaskHandler = async (scope) => {
   const order = scope.partition('order').columns.order as Uint32Array;
   const factors = await steppedFactors(scope, precision, adaptive);
   const params = { features: rank + (biases ? 2 : 0), precision, threads: THREADS, lanes, biases, adaptive };
-  const kernel = await keepBusy(gpu, gpu.compile(sgdListKernel, params));
+  const kernel = await gpu.compile(sgdListKernel, params);
   const orderBuffer = await gpu.scratch('batch order', order.byteLength);
   await gpu.upload(orderBuffer, order);
   const pass = gpu.pass('sgd-list');

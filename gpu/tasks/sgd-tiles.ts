@@ -1,7 +1,6 @@
 import type { SgdTilesTask } from '../../operators/tasks.ts';
 import { sgdTilesKernel, TILE_BATCH } from '../descriptors/sgd.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { keepBusy } from '../keep-busy.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { tileLists } from '../sgd/tile-lists.ts';
@@ -14,7 +13,7 @@ export const sgdTiles: GpuTaskHandler = async (scope) => {
   const factors = await steppedFactors(scope, precision, adaptive);
   const lists = await tileLists(gpu, block, factors.columns.rows, tiles);
   const params = { features: rank + (biases ? 2 : 0), precision, places: lists.places, threads, lanes, biases, adaptive };
-  const kernel = await keepBusy(gpu, gpu.compile(sgdTilesKernel, params));
+  const kernel = await gpu.compile(sgdTilesKernel, params);
   const pass = gpu.pass('sgd-tiles');
   await begin(scope, pass, factors, scope.matrix('sourceRows'), scope.matrix('sourceColumns'));
   if (adaptive) copySums(scope);

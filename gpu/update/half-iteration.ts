@@ -6,7 +6,6 @@ import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../descripto
 import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { CompiledKernel, Gpu } from '../gpu.ts';
 import type { Binding, KernelTimes, Pass } from '../pass.ts';
-import { keepBusy } from '../keep-busy.ts';
 import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
 import { addHalf } from './mirror.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
@@ -77,7 +76,7 @@ class UpdateKernels {
     const { variant, lambda, mean, scale } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
-    const kernels = await keepBusy(this.#gpu, this.#compile(rows));
+    const kernels = await this.#compile(rows);
     const bindings = await this.#bindings();
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
