@@ -127,12 +127,14 @@ function toBatch(schema: Schema, model: FactorModel, firstUser: number, n: numbe
   const ranks = new Int32Array(items.length);
   const predictions = new Float32Array(items.length);
   let rows = 0;
-  for (let k = 0; k < items.length; k++) {
-    if (items[k] === NO_ITEM) continue;
-    users[rows] = firstUser + Math.floor(k / n);
-    ranks[rows] = (k % n) + 1;
-    found[rows] = items[k];
-    predictions[rows++] = scores[k];
+  for (let user = 0, start = 0; start < items.length; user++, start += n) {
+    // A user with fewer candidates has them in front.
+    for (let rank = 0; rank < n && items[start + rank] !== NO_ITEM; rank++) {
+      users[rows] = firstUser + user;
+      ranks[rows] = rank + 1;
+      found[rows] = items[start + rank];
+      predictions[rows++] = scores[start + rank];
+    }
   }
   const children = [
     idData(model.users, users.subarray(0, rows)),
