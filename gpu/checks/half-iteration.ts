@@ -8,7 +8,7 @@ import type { UpdateVariant } from '../update/variant.ts';
 import { updateVariants } from '../update/variants.ts';
 import type { KernelCheck } from './check.ts';
 import { problemBuffers, problemError, ratedProblem, type RatedProblem } from './rated-problem.ts';
-import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, RESIDUAL_LIMIT } from './solve.ts';
+import { CG_HALF_LIMIT, CG_LIMIT, RESIDUAL_LIMIT } from './solve.ts';
 import { CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from './tensor.ts';
 
 /** What is solved: with biases the last feature is the bias. */
@@ -75,8 +75,9 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: H
 
 function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean): number {
   if (steps === 0) return RESIDUAL_LIMIT;
-  if (sum.kernel === 'tensor') return biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT;
-  return biases ? CG_BIAS_LIMIT : CG_LIMIT;
+  if (biases) return CG_TENSOR_BIAS_LIMIT;
+  if (halfA) return CG_HALF_LIMIT;
+  return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
 }
 
 async function blockOf(gpu: Gpu, { ratings, lengths }: RatedProblem, { indices, values }: Readonly<Record<string, GPUBuffer>>): Promise<DeviceBlock> {

@@ -22,7 +22,7 @@ const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
 /** Of the largest element of x after as many steps in float64: what SUM_LIMIT allows, seen through the solver. */
 export const CG_TENSOR_LIMIT = 1e-3;
-/** The same with biases, see CG_BIAS_LIMIT. */
+/** The same with biases, see CG_BIAS_LIMIT; rows of thousands of ratings have the largest eigenvalues. */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
 
 const sums: readonly { readonly params: TensorParams; readonly scale?: number }[] = [

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kernelSamples } from '../../gpu/descriptors/all.ts';
-import { renderKernel } from '../../gpu/kernel.ts';
+import { normalEquationsKernel } from '../../gpu/descriptors/normal-equations.ts';
+import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/descriptors/tensor.ts';
+import { updateShortKernel } from '../../gpu/descriptors/update-short.ts';
+import { type KernelDescriptor, type KernelParams, renderKernel } from '../../gpu/kernel.ts';
+import type { UpdateVariant } from '../../gpu/update/variant.ts';
+import { everyVariant } from '../../gpu/update/variants.ts';
+import { tensorGpu } from '../support/gpu-info.ts';
 import { type NullGpu, openNullGpu } from '../support/null-gpu.ts';
 
 describe('the texts of kernels, those for hardware that is not here too', () => {
@@ -23,4 +29,27 @@ describe('the texts of kernels, those for hardware that is not here too', () => 
       for (const params of variants) expect(await gpu.errorsOf(kernel.name, renderKernel(kernel, params)), JSON.stringify(params)).toEqual([]);
     });
   }
+
+  for (const [rank, biases] of [[10, false], [64, true], [100, false], [200, true]] as const) {
+    it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
+      const texts = new Map<string, string>();
+      const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
+      for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', cgSteps: 6, biases })) addKernels(add, variant, rank, biases);
+      expect(texts.size).toBeGreaterThan(20);
+      for (const [label, text] of texts) expect(await gpu.errorsOf(label, text), label).toEqual([]);
+    });
+  }
 });
+
+type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void;
+
+/** The kernels in which variants differ. */
+function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVariant, rank: number, biases: boolean): void {
+  if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
+  else {
+    const { kernel: _kernel, ...tiles } = sum;
+    add(normalEquationsKernel, { rank, precision, biases, ...tiles });
+  }
+  if (fused) add(updateTensorKernel, { rank, bin: fused.bin, biases, steps: 6, halfA });
+  if (short > 0) add(updateShortKernel, { rank, longest: short, biases });
+}
