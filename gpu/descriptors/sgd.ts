@@ -16,8 +16,14 @@ export type SgdTilesParams = {
   readonly adaptive: boolean;
 };
 
-/** Consecutive ratings that a team takes at a time. */
-export const TILE_BATCH = 128;
+/** Ratings that a team takes at a time, about. */
+const TILE_BATCH = 1024;
+
+/** Batches that every tile is cut in, the largest of so many ratings: the same for all, and as many for each team. */
+export function tileBatches(largest: number, { threads, lanes }: Pick<SgdTilesParams, 'threads' | 'lanes'>): number {
+  const teams = threads / lanes;
+  return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)));
+}
 
 /** Features of one 16-byte piece of a row. */
 function featuresAPiece(precision: 'f32' | 'f16'): number {
@@ -86,11 +92,12 @@ export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
     { name: 'rate', type: 'f32' },
     { name: 'row_lambda', type: 'f32' },
     { name: 'column_lambda', type: 'f32' },
+    { name: 'batches', type: 'u32' },
     { name: 'multiplier', type: 'u32' },
     { name: 'offset', type: 'u32' },
   ],
   needs: ({ lanes }) => teamNeeds(lanes),
-  values: (params) => ({ ...stepValues(params), PLACES: params.places, BATCH: TILE_BATCH }),
+  values: (params) => ({ ...stepValues(params), PLACES: params.places }),
   workgroup: ({ features, precision, places, threads, adaptive }) => ({ threads, bytes: places * placeBytes(features, precision, adaptive) }),
 };
 

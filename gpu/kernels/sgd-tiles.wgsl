@@ -11,6 +11,7 @@ struct Params {
   rate: f32,
   row_lambda: f32,
   column_lambda: f32,
+  batches: u32,
   multiplier: u32,
   offset: u32,
 }
@@ -34,21 +35,40 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 
 const NO_ROW = 0xffffffffu;
 
-// The ratings of a tile in batches of BATCH, in an order of the epoch's own.
+// A team's way through the ratings of a tile: all tiles are cut in as many batches at the same parts of the rows, and take them
+// in one order, an epoch's own, so that what the teams of all tiles have of the rows' factors at a time stays in the cache. Each
+// tile begins a batch somewhere else and goes round, or they would all step the same row at once.
 struct Walk {
   batch: u32,
-  at: u32,
+  first: u32,
   end: u32,
+  at: u32,
+  left: u32,
 }
 
-fn begin_batch(walk: Walk, first: u32, count: u32, batches: u32) -> Walk {
-  var result = walk;
-  if (walk.batch < batches) {
-    let which = (walk.batch * params.multiplier + params.offset) % batches;
-    result.at = first + which * BATCH;
-    result.end = first + min(count, which * BATCH + BATCH);
+// Where batch `which` of so many ratings begins.
+fn batch_start(which: u32, count: u32) -> u32 {
+  if (which >= params.batches) {
+    return count;
   }
-  return result;
+  return min(count, u32(f32(which) * (f32(count) / f32(params.batches))));
+}
+
+// The first batch from `batch` on that is the team's own and has ratings.
+fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
+  var walk = Walk(batch, 0u, 0u, 0u, 0u);
+  while (walk.batch < params.batches && walk.left == 0u) {
+    let which = (walk.batch * params.multiplier + params.offset) % params.batches;
+    walk.first = start + batch_start(which, count);
+    walk.end = start + batch_start(which + 1u, count);
+    walk.left = walk.end - walk.first;
+    if (walk.left == 0u) {
+      walk.batch += THREADS / LANES;
+    } else {
+      walk.at = walk.first + (tile_number * 40503u + which * 9973u) % walk.left;
+    }
+  }
+  return walk;
 }
 
 @compute @workgroup_size(THREADS)
@@ -77,8 +97,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
   let first = starts[number];
   let count = starts[number + 1u] - first;
-  let batches = (count + BATCH - 1u) / BATCH;
-  var walk = begin_batch(Walk(team, 0u, 0u), first, count, batches);
+  var walk = begin_batch(team, first, count, number);
   // The rating that is stepped, the one after it, and the one that is being loaded.
   var now = vec2<u32>(NO_ROW, 0u);
   var next = vec2<u32>(NO_ROW, 0u);

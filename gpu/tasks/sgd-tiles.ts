@@ -1,5 +1,5 @@
 import type { SgdTilesTask } from '../../operators/tasks.ts';
-import { sgdTilesKernel, TILE_BATCH } from '../descriptors/sgd.ts';
+import { sgdTilesKernel, tileBatches } from '../descriptors/sgd.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
@@ -18,7 +18,8 @@ export const sgdTiles: GpuTaskHandler = async (scope) => {
   await begin(scope, pass, factors, scope.matrix('sourceRows'), scope.matrix('sourceColumns'));
   if (adaptive) copySums(scope);
   const { starts, ratings, columns } = lists;
-  const order = batchOrder(Math.ceil(lists.largest / TILE_BATCH), seed, epoch);
+  const batches = tileBatches(lists.largest, params);
+  const order = { batches, ...batchOrder(batches, seed, epoch) };
   pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, ...order }, tiles);
   await end(scope, pass, factors);
   await pass.submit();

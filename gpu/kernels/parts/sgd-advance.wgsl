@@ -1,9 +1,8 @@
 {%- comment -%} The next rating of the walk into {{ into }}, which stays NO_ROW behind the last one. {%- endcomment %}
-    if (walk.batch < batches) {
+    if (walk.left > 0u) {
       {{ into }} = ratings[walk.at];
       walk.at++;
-      if (walk.at >= walk.end) {
-        walk.batch += THREADS / LANES;
-        walk = begin_batch(walk, first, count, batches);
-      }
+      if (walk.at == walk.end) { walk.at = walk.first; }
+      walk.left--;
+      if (walk.left == 0u) { walk = begin_batch(walk.batch + THREADS / LANES, first, count, number); }
     }
