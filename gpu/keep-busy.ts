@@ -11,17 +11,17 @@ const ROUNDS = 20_000;
  */
 export async function keepBusy<Result>(gpu: Gpu, work: Promise<Result>): Promise<Result> {
   if (gpu.info.software) return work;
-  let waiting = true;
+  const state = { waiting: true };
   const done = work.finally(() => {
-    waiting = false;
+    state.waiting = false;
   });
   // Whoever waits for `work` hears of its failure.
   done.catch(() => undefined);
   await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 5))]);
-  if (waiting) {
+  if (state.waiting) {
     const spin = await gpu.compile(spinKernel, {});
     const result = await gpu.scratch('spin', 16);
-    while (waiting) await gpu.pass('spin').dispatch(spin, { result }, { rounds: ROUNDS }, WORKGROUPS).submit();
+    while (state.waiting) await gpu.pass('spin').dispatch(spin, { result }, { rounds: ROUNDS }, WORKGROUPS).submit();
   }
   return done;
 }

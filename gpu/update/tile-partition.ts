@@ -10,6 +10,7 @@ export interface Tile {
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): Tile[][] {
   const share = Math.ceil(tiles.length / subgroups);
+  const steps = subgroups > 1 ? 5000 : 0;
   const random = linearCongruential(7);
   let best: number[] = [];
   let bestCost = Number.POSITIVE_INFINITY;
@@ -18,7 +19,7 @@ export function dealTiles(tiles: readonly Tile[], subgroups: number): Tile[][] {
     let cost = loadCost(tiles, owner, subgroups);
     if (cost < bestCost) [best, bestCost] = [owner.slice(), cost];
     let temperature = 1.5;
-    for (let step = 0; step < 5000 && subgroups > 1; step++) {
+    for (let step = 0; step < steps; step++) {
       const [a, b] = [Math.floor(random() * tiles.length), Math.floor(random() * tiles.length)];
       if (owner[a] === owner[b]) continue;
       [owner[a], owner[b]] = [owner[b], owner[a]];
