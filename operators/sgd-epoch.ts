@@ -63,9 +63,10 @@ async function hogwildPass({ block }: SgdData, { workers, lanes, precision }: Sg
 }
 
 /** Tiles of columns in the workgroups of a GPU: one task an epoch. */
-function tilePass({ block }: SgdData, { tiles, lanes, threads, precision }: TileShape, seed: number, device: Device, ctx: ExecutionContext): EpochPass {
+function tilePass({ block, scale }: SgdData, { tiles, lanes, threads, precision }: TileShape, seed: number, device: Device, ctx: ExecutionContext): EpochPass {
+  const level = (scale.mean - scale.center) / scale.deviation;
   const step: EpochPass['step'] = async (version, source, params, epoch, onProgress) => {
-    const task: SgdTilesTask = { kernel: 'sgd-tiles', inputs: { block: block.ref, ...sourceInputs(source) }, outputs: { ...version }, params: { ...params, tiles, lanes, threads, precision, seed, epoch } };
+    const task: SgdTilesTask = { kernel: 'sgd-tiles', inputs: { block: block.ref, ...sourceInputs(source) }, outputs: { ...version }, params: { ...params, tiles, lanes, threads, precision, level, seed, epoch } };
     await runStage(ctx, STAGE, device, [task], () => onProgress(1));
   };
   return { wantsCopy: false, step };

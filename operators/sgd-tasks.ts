@@ -54,7 +54,8 @@ export type SgdBlockTask = Task<
  * `threads` of them a tile. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
  * (Hogwild!), so a step may overwrite another's. Inputs
  * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
- * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Features may be kept in float16 meanwhile (`precision`).
+ * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Features may be kept in float16 meanwhile (`precision`), and
+ * a rating is kept as what it is above `level`, in float16: near their mean that rounds ratings by a few 10,000ths of their deviation.
  */
 export type SgdTilesTask = Task<
   'sgd-tiles',
@@ -63,6 +64,7 @@ export type SgdTilesTask = Task<
     readonly lanes: number;
     readonly threads: number;
     readonly precision: 'f32' | 'f16';
+    readonly level: number;
     readonly seed: number;
     readonly epoch: number;
   }

@@ -2,6 +2,7 @@
 struct Params {
   rows: u32,
   tiles: u32,
+  level: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -32,7 +33,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     for (var at = u32(offsets[row]) + thread; at < end; at += THREADS) {
       let place = places[indices[at]];
       let target_at = atomicAdd(&cursors[place & 0xffffu], 1u);
-      ratings[target_at] = vec2<u32>(row, (place >> 16u) | pack2x16float(vec2f(0.0, values[at])));
+      ratings[target_at] = vec2<u32>(row, (place >> 16u) | pack2x16float(vec2f(0.0, values[at] - params.level)));
     }
   }
 }

@@ -14,12 +14,13 @@ struct Params {
   batches: u32,
   multiplier: u32,
   offset: u32,
+  level: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 // Where the ratings of each tile begin.
 @group(0) @binding(1) var<storage, read> starts: array<u32>;
-// Row, and the column's place in the tile with the rating as float16 above it.
+// Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
 @group(0) @binding(2) var<storage, read> ratings: array<vec2<u32>>;
 // Columns by tile and place; 0xffffffff where a tile has fewer.
 @group(0) @binding(3) var<storage, read> columns: array<u32>;
@@ -46,12 +47,9 @@ struct Walk {
   left: u32,
 }
 
-// Where batch `which` of so many ratings begins.
+// Where batch `which` of so many ratings begins. In whole numbers: where one batch ends for a team the next begins for another.
 fn batch_start(which: u32, count: u32) -> u32 {
-  if (which >= params.batches) {
-    return count;
-  }
-  return min(count, u32(f32(which) * (f32(count) / f32(params.batches))));
+  return which * (count / params.batches) + min(which, count % params.batches);
 }
 
 // The first batch from `batch` on that is the team's own and has ratings.
@@ -89,7 +87,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   for (var i = thread; i < PLACES; i += THREADS) {
     let column = columns[number * PLACES + i];
     if (column != NO_ROW) {
-      tile_sums[i] = column_sums[column];
+      tile_sums[i] = column_sums[column * SUM_STRIDE];
     }
   }
 {%- endif %}
@@ -124,7 +122,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- if ADAPTIVE %}
   var kept_sum = 0.0;
   if (now.x != NO_ROW) {
-    kept_sum = row_sums[now.x];
+    kept_sum = row_sums[now.x * SUM_STRIDE];
   }
   var next_sum = kept_sum;
 {%- endif %}
@@ -135,13 +133,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next.x * PIECES + lane + {{ piece.first }}u]; }
 {%- endfor %}
 {%- if ADAPTIVE %}
-      next_sum = row_sums[next.x];
+      next_sum = row_sums[next.x * SUM_STRIDE];
 {%- endif %}
     }
     var coming = vec2<u32>(NO_ROW, 0u);
     {% render 'parts/sgd-advance', into: 'coming' %}
     let place = (now.y & 0xffffu) * PIECES + lane;
-    let rating = unpack2x16float(now.y).y;
+    let rating = params.level + unpack2x16float(now.y).y;
 {%- for piece in pieces %}
     var y_{{ piece.at }} = {{ stored }}();
     {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.first }}u]; }
@@ -161,7 +159,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
 {%- endfor %}
 {%- if ADAPTIVE %}
-      if (lane == 0u) { row_sums[now.x] = kept_sum; }
+      if (lane == 0u) { row_sums[now.x * SUM_STRIDE] = kept_sum; }
       kept_sum = next_sum;
 {%- endif %}
     }
@@ -180,7 +178,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   for (var i = thread; i < PLACES; i += THREADS) {
     let column = columns[number * PLACES + i];
     if (column != NO_ROW) {
-      column_sums[column] = tile_sums[i];
+      column_sums[column * SUM_STRIDE] = tile_sums[i];
     }
   }
 {%- endif %}

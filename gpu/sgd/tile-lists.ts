@@ -1,4 +1,4 @@
-import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../descriptors/sgd.ts';
+import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../descriptors/sgd-deal.ts';
 import type { Gpu } from '../gpu.ts';
 import type { DeviceBlock } from '../resources.ts';
 
@@ -20,10 +20,10 @@ const NO_COLUMN = 0xffff_ffff;
 /**
  * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the block. Columns go
  * round by falling number of ratings, there and back, so that tiles have equally many of both. Inside a tile ratings are sorted
- * by row; the order of a row's own ratings there is not determined.
+ * by row; the order of a row's own ratings there is not determined. Ratings are kept as what is above `level`, in float16.
  */
-export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: number, tiles: number): Promise<TileLists> {
-  const key = `tiles ${tiles}`;
+export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: number, tiles: number, level: number): Promise<TileLists> {
+  const key = `${tiles} tiles at ${level}`;
   const known = block.prepared.get(key) as TileLists | undefined;
   if (known !== undefined) return known;
   if (tiles > MOST_TILES) throw new Error(`ratings are dealt to at most ${MOST_TILES} tiles, not ${tiles}`);
@@ -36,7 +36,7 @@ export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: numbe
     ratings: await gpu.buffer(8 * block.ratings, 'ratings by tile'),
     columns: await gpu.bufferOf(dealt.columns, 'columns by tile'),
   };
-  await dealRatings(gpu, block, dealt, lists);
+  await dealRatings(gpu, block, dealt, lists, level);
   block.prepared.set(key, lists);
   return lists;
 }
@@ -74,7 +74,7 @@ export function dealColumns(indices: Uint32Array, columnCount: number, tiles: nu
 }
 
 /** Counts per chunk of rows and tile, their sums up to there, and the ratings to where these say. */
-async function dealRatings(gpu: Gpu, block: DeviceBlock, { starts, placeOf }: DealtColumns, { tiles, ratings }: TileLists): Promise<void> {
+async function dealRatings(gpu: Gpu, block: DeviceBlock, { starts, placeOf }: DealtColumns, { tiles, ratings }: TileLists, level: number): Promise<void> {
   const chunks = Math.ceil(block.rows / TILE_CHUNK_ROWS);
   const places = await gpu.bufferOf(placeOf, 'places of columns');
   const table = await gpu.buffer(4 * chunks * tiles, 'ratings by chunk and tile');
@@ -94,7 +94,7 @@ async function dealRatings(gpu: Gpu, block: DeviceBlock, { starts, placeOf }: De
     }
     await gpu.upload(table, counts);
     const scatter = await gpu.compile(sgdTileScatterKernel, {});
-    await gpu.pass('deal to tiles').dispatch(scatter, { ...bindings, starts: table, ratings }, uniforms, chunks).submit();
+    await gpu.pass('deal to tiles').dispatch(scatter, { ...bindings, starts: table, ratings }, { ...uniforms, level }, chunks).submit();
   } finally {
     places.destroy();
     table.destroy();

@@ -1,5 +1,5 @@
 import type { SgdTilesTask } from '../../operators/tasks.ts';
-import { sgdTilesKernel, tileBatches } from '../descriptors/sgd.ts';
+import { sgdTilesKernel, tileBatches } from '../descriptors/sgd-tiles.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
@@ -7,11 +7,11 @@ import { tileLists } from '../sgd/tile-lists.ts';
 
 /** See SgdTilesTask: one submission an epoch. */
 export const sgdTiles: GpuTaskHandler = async (scope) => {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, seed, epoch } = scope.params as SgdTilesTask['params'];
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, level, seed, epoch } = scope.params as SgdTilesTask['params'];
   const { gpu } = scope;
   const block = scope.block('block');
   const factors = await steppedFactors(scope, precision, adaptive);
-  const lists = await tileLists(gpu, block, factors.columns.rows, tiles);
+  const lists = await tileLists(gpu, block, factors.columns.rows, tiles, level);
   const params = { features: rank + (biases ? 2 : 0), precision, places: lists.places, threads, lanes, biases, adaptive };
   const kernel = await gpu.compile(sgdTilesKernel, params);
   const pass = gpu.pass('sgd-tiles');
@@ -20,7 +20,7 @@ export const sgdTiles: GpuTaskHandler = async (scope) => {
   const { starts, ratings, columns } = lists;
   const batches = tileBatches(lists.largest, params);
   const order = { batches, ...batchOrder(batches, seed, epoch) };
-  pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, ...order }, tiles);
+  pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, level, ...order }, tiles);
   await end(scope, pass, factors);
   await pass.submit();
   return { rows: block.ratings };

@@ -5,28 +5,43 @@ sums of squared gradients are {{ row_sum }} and {{ column_sum }}.
     var product = {% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(p_{{ v }}, q_{{ v }}){% endfor %};
 {%- if ADAPTIVE %}
     var squares = vec2f({% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(p_{{ v }}, p_{{ v }}){% endfor %}, {% for v in vectors %}{% unless forloop.first %} + {% endunless %}dot(q_{{ v }}, q_{{ v }}){% endfor %});
+    // The sums are read by the lane that writes them.
+    var sums = vec2f();
+    if (lane == 0u) { sums = vec2f({{ row_sum }}, {{ column_sum }}); }
+{%- if BIASES %}
+    var biases = vec2f();
+    if (lane == 0u) { biases = vec2f(p_0.x, q_0.y); }
+{%- endif %}
 {%- endif %}
 {%- for distance in distances %}
     product += subgroupShuffleXor(product, {{ distance }}u);
 {%- if ADAPTIVE %}
     squares += subgroupShuffleXor(squares, {{ distance }}u);
+    sums += subgroupShuffleXor(sums, {{ distance }}u);
+{%- if BIASES %}
+    biases += subgroupShuffleXor(biases, {{ distance }}u);
+{%- endif %}
 {%- endif %}
 {%- endfor %}
     let error = rating - product;
 {%- if ADAPTIVE %}
-    let row_sum = {{ row_sum }};
-    let column_sum = {{ column_sum }};
-    let row_rate = params.rate * inverseSqrt(1.0 + row_sum);
-    let column_rate = params.rate * inverseSqrt(1.0 + column_sum);
-    // Mean squares of e q - lambda p and e p - lambda q over the features.
-    let row_growth = (error * error * squares.y - 2.0 * error * params.row_lambda * product + params.row_lambda * params.row_lambda * squares.x) / f32(FEATURES);
-    let column_growth = (error * error * squares.x - 2.0 * error * params.column_lambda * product + params.column_lambda * params.column_lambda * squares.y) / f32(FEATURES);
-{%- if row_sum == 'kept_sum' %}
-    kept_sum = row_sum + row_growth;
-{%- else %}
-    if (lane == 0u) { {{ row_sum }} = row_sum + row_growth; }
+    let row_rate = params.rate * inverseSqrt(1.0 + sums.x);
+    let column_rate = params.rate * inverseSqrt(1.0 + sums.y);
+    // Mean squares of e q - lambda p and e p - lambda q over the features{% if BIASES %}, but for the 1s{% endif %}.
+    var row_growth = error * error * squares.y - 2.0 * error * params.row_lambda * product + params.row_lambda * params.row_lambda * squares.x;
+    var column_growth = error * error * squares.x - 2.0 * error * params.column_lambda * product + params.column_lambda * params.column_lambda * squares.y;
+{%- if BIASES %}
+    row_growth -= (error * biases.y - params.row_lambda) * (error * biases.y - params.row_lambda);
+    column_growth -= (error * biases.x - params.column_lambda) * (error * biases.x - params.column_lambda);
 {%- endif %}
-    if (lane == 0u) { {{ column_sum }} = column_sum + column_growth; }
+    let row_total = sums.x + row_growth / f32(TRAINED);
+    let column_total = sums.y + column_growth / f32(TRAINED);
+{%- if row_sum == 'kept_sum' %}
+    kept_sum = row_total;
+{%- else %}
+    if (lane == 0u) { {{ row_sum }} = row_total; }
+{%- endif %}
+    if (lane == 0u) { {{ column_sum }} = column_total; }
 {%- else %}
     let row_rate = params.rate;
     let column_rate = params.rate;
