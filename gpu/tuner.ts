@@ -24,8 +24,11 @@ export interface TuneEffort {
   readonly thorough: boolean;
 }
 
-/** Tuning in front of a training run pays from so many ratings times features on. */
-const WORTHWHILE = 1e9;
+/**
+ * Operations of a run's half-iterations of one side from which on tuning in front of it pays: a large GPU takes a second for as
+ * many and a few seconds for tuning, a small one a minute.
+ */
+const WORTHWHILE = 1e14;
 
 /** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
@@ -50,8 +53,8 @@ export class KernelTuner {
 
   /** Whether to measure before a training run: on hardware, once, for a problem large enough, where nobody asks for a kernel. */
   async pays(problem: UpdateProblem): Promise<boolean> {
-    const { kernel, ratings, rank } = problem;
-    return kernel === undefined && !this.#info.software && ratings * rank >= WORTHWHILE && (await this.known(problem)) === undefined;
+    const { kernel, ratings, rank, iterations } = problem;
+    return kernel === undefined && !this.#info.software && iterations * ratings * rank * (rank + 1) >= WORTHWHILE && (await this.known(problem)) === undefined;
   }
 
   /** Measures, and remembers the fastest. */

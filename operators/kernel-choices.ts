@@ -53,5 +53,5 @@ function updateProblem({ ratings, largestRating = STARS }: ChoiceProfile, params
   const { precision, kernel, biases, cgSteps } = params;
   const rank = params.rank + (biases ? 1 : 0);
   const solver = chooseSolver({ ...params, rank }, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
-  return { rank, solver, cgSteps, precision, biases, rows, columns, ratings, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+  return { rank, solver, cgSteps, precision, biases, rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
 }

@@ -41,6 +41,8 @@ export interface UpdateProblem {
   readonly rows: number;
   readonly columns: number;
   readonly ratings: number;
+  /** Of the run, at most. */
+  readonly iterations: number;
   /** Ratings of the longest row. */
   readonly longest: number;
   /** Largest |rating|. */

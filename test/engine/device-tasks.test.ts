@@ -55,7 +55,7 @@ describe.each([
   /** The parameters of `update` that the device itself chooses. */
   async function chosen(rank: number, cgBelow: number, rows: number): Promise<Task['params']> {
     const solver = cgBelow > 0 ? 'cg' : 'cholesky';
-    const choice = await device.choose?.({ rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, longest: 900, largestRating: 5 });
+    const choice = await device.choose?.({ rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 });
     return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   }
 

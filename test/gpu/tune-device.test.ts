@@ -31,7 +31,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   });
   afterAll(() => device?.close());
 
-  const problem = { rank: 6, solver: 'cg', cgSteps: 2, precision: 'f32', biases: true, rows: lengths.length, columns, ratings: count, longest: 29, largestRating: 5 } as const;
+  const problem = { rank: 6, solver: 'cg', cgSteps: 2, precision: 'f32', biases: true, rows: lengths.length, columns, ratings: count, iterations: 10, longest: 29, largestRating: 5 } as const;
 
   it('does not do so in front of a run, since this one computes on the processor', async () => {
     expect(await device.tune(problem, ref, 'where-it-pays')).toBeUndefined();

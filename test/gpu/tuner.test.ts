@@ -13,7 +13,7 @@ import type { UpdateProblem } from '../../gpu/update/variant.ts';
 import { everyVariant, updateVariants } from '../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../support/gpu-info.ts';
 
-const problem: UpdateProblem = { rank: 100, solver: 'cg', cgSteps: 6, precision: 'auto', biases: false, rows: 480_189, columns: 17_770, ratings: 99_072_112, longest: 15_250, largestRating: 5 };
+const problem: UpdateProblem = { rank: 100, solver: 'cg', cgSteps: 6, precision: 'auto', biases: false, rows: 480_189, columns: 17_770, ratings: 99_072_112, iterations: 100, longest: 15_250, largestRating: 5 };
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-tuner-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
