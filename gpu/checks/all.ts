@@ -3,6 +3,8 @@ import type { KernelCheck } from './check.ts';
 import { halfIterationChecks } from './half-iteration.ts';
 import { lossChecks } from './loss.ts';
 import { normalEquationsChecks } from './normal-equations.ts';
+import { sgdListChecks } from './sgd-list.ts';
+import { sgdTilesChecks } from './sgd-tiles.ts';
 import { solveCgChecks, solveCgRegistersChecks, solveCholeskyChecks } from './solve.ts';
 import { tensorChecks } from './tensor.ts';
 import { toHalfChecks } from './to-half.ts';
@@ -15,7 +17,10 @@ export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, .
 /** Those for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...tensorChecks, ...solveCgRegistersChecks];
 
+/** The kernels of SGD. */
+export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdListChecks];
+
 /** Every check of every kernel that the GPU has what it takes for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

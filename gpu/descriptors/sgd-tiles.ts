@@ -42,7 +42,6 @@ export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
     { name: 'row_lambda', type: 'f32' },
     { name: 'column_lambda', type: 'f32' },
     { name: 'batches', type: 'u32' },
-    { name: 'batches', type: 'u32' },
     { name: 'multiplier', type: 'u32' },
     { name: 'offset', type: 'u32' },
     { name: 'level', type: 'f32' },
