@@ -1,10 +1,23 @@
 /** No software adapter runs the kernels for subgroups and tensor cores: their checks are tried on an emulation of them. */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../gpu/checks/all.ts';
-import { emulatedGpu } from '../support/emulated-gpu.ts';
+import { emulatedGpu, gradients } from '../support/emulated-gpu.ts';
+import { CounterRandom } from '../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32)\b|not finite/.test(variant));
 const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];
+
+describe('conjugate gradients with one reduction a step', () => {
+  it('end where rounding does, however many steps a small system is given', () => {
+    const random = new CounterRandom(7);
+    for (let number = 0; number < 20_000; number++) {
+      const draw = (at: number) => Math.fround(random.uniform(4 * number + at));
+      const [a, b, ratings] = [Math.fround(50 * draw(0)), Math.fround(2 + 50 * draw(1)), 1 + Math.floor(200 * draw(2))];
+      const [x] = gradients({ a: Float32Array.of(a), b: Float32Array.of(b) }, Float32Array.of(draw(3) - 0.5), 6, 0.05, ratings, false);
+      expect(x / (b / (a + 0.05 * ratings))).toBeCloseTo(1, 3);
+    }
+  });
+});
 
 describe('checks of kernels for subgroups and tensor cores', () => {
   const gpu = emulatedGpu();

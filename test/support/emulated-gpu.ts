@@ -2,6 +2,7 @@
  * A GPU in JavaScript, for checks of kernels that no software adapter runs: what their texts compute is written out here once
  * more, in float32 where they use it, from the bytes of the buffers they are given. Tensor cores cut off what does not fit.
  */
+import { RESIDUAL_TOLERANCE } from '../../gpu/descriptors/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../gpu/checks/float16.ts';
 import type { Gpu } from '../../gpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../gpu/kernel.ts';
@@ -140,7 +141,7 @@ function cutOff(value: number): number {
 }
 
 /** kernels/parts/register-cg.wgsl */
-function gradients({ a, b: given }: Equations, start: Float32Array, steps: number, lambda: number, ratings: number, halfA: boolean): Float32Array {
+export function gradients({ a, b: given }: Equations, start: Float32Array, steps: number, lambda: number, ratings: number, halfA: boolean): Float32Array {
   const rank = given.length;
   const inverse = fround(1 / ratings);
   const matrix = halfA ? a.map((value) => roundToHalf(fround(value * inverse))) : a;
@@ -151,14 +152,16 @@ function gradients({ a, b: given }: Equations, start: Float32Array, steps: numbe
   const first = times(x);
   const r = b.map((value, i) => value - first[i]);
   const p = Float32Array.from(r);
+  let enough = 0;
   for (let step = 0; step < steps; step++) {
     const ap = times(p);
     const [rr, pap, apap] = [dot(r, r), dot(p, ap), dot(ap, ap)];
-    const alpha = rr > 1e-30 && pap > 0 ? fround(rr / pap) : 0;
+    if (step === 0) enough = Math.max(fround(rr * RESIDUAL_TOLERANCE), 1e-30);
+    const alpha = rr > enough && pap > 0 ? fround(rr / pap) : 0;
     x.forEach((_, i) => (x[i] = alpha * p[i] + x[i]));
     r.forEach((_, i) => (r[i] = -alpha * ap[i] + r[i]));
     const left = Math.max(fround(fround(fround(alpha * alpha) * apap) - rr), 0);
-    const beta = rr > 1e-30 ? fround(left / rr) : 0;
+    const beta = rr > enough ? fround(left / rr) : 0;
     p.forEach((_, i) => (p[i] = beta * p[i] + r[i]));
   }
   return x;
