@@ -4,6 +4,7 @@ import { computeDevice } from '../../engine/devices.ts';
 import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { noGpu } from '../support/open-gpu.ts';
+import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(71, 90, 60, 2500);
@@ -48,6 +49,15 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     const half = await fit(session, { rank: 4, maxIter: 1, precision: 'f16' });
     expect(half.training?.plan.stages.find(({ name }) => name === 'update-items')).toMatchObject({ precision: 'f16' });
     expect(distance(half, model)).toBeLessThan(0.05);
+  });
+
+  it.each([5, 100])('in float16 ends at the test RMSE of float32, with ratings from 1 to %i', async (most) => {
+    const whole = plantedRatings(73, 400, 250, 50_000).map(({ user, item, rating }) => ({ user, item, rating: Math.min(most, Math.max(1, Math.round((rating / 6) * most))) }));
+    const held = (number: number) => number % 3 === 0;
+    await using session = await Session.create({ device: 'gpu', workers: 1 });
+    const [train, test] = [whole.filter((_, i) => !held(i)), whole.filter((_, i) => held(i))].map((part) => session.from(ratingBatches(part)));
+    const rmse = async (precision: 'f32' | 'f16') => (await new ALS({ rank: 8, maxIter: 10, seed: 5, solver: 'cg', precision }).fit(train, { validation: test })).training!.iterations.at(-1)!.testRmse!;
+    expect(Math.abs((await rmse('f16')) - (await rmse('f32')))).toBeLessThan(0.002);
   });
 
   it('is cancelled between iterations, and the session goes on', async () => {
