@@ -1,0 +1,113 @@
+import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
+
+/** How rows are dealt to kernels: by their numbers of ratings. */
+export interface RowLimits {
+  /** Whether rows are taken by falling length. */
+  readonly sorted: boolean;
+  /** Rows of up to so many ratings go to dual systems; 0: none do. */
+  readonly short: number;
+  /** To CG without A; 0: none do. */
+  readonly free: number;
+  /** To the kernel that solves where it sums; -1: none do. */
+  readonly fused: number;
+  /** The others are summed to slots, in parts of at most so many ratings. */
+  readonly part: number;
+  /** Rows of θ in a region: a row of several parts is cut at their borders, too. */
+  readonly regionRows: number;
+  /** Slots that a batch holds. */
+  readonly slots: number;
+}
+
+/** Rows that are summed, then solved together: as many as their slots fit the scratch. */
+export interface DealtBatch {
+  readonly parts: Parts;
+  readonly rows: Parts;
+  readonly slots: number;
+}
+
+/** The rows of a range, each in one list. */
+export interface DealtRows {
+  /** By the longest row that a list may hold. */
+  readonly short: readonly (Parts & { readonly longest: number })[];
+  readonly free: Parts;
+  readonly fused: Parts;
+  readonly batches: readonly DealtBatch[];
+}
+
+/** Lengths of the lists of short rows: update-short is compiled for each. */
+const shortLengths = [32, 64];
+
+/** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
+export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number, to: number, limits: RowLimits): DealtRows {
+  const [fused, free] = [new EntryList(), new EntryList()];
+  const short = shortLengths.map((longest) => ({ longest, list: new EntryList() }));
+  const batches: DealtBatch[] = [];
+  let [parts, rows, slots]: [Part[], EntryList, number] = [[], new EntryList(), 0];
+  const flush = () => {
+    if (rows.count > 0) batches.push({ parts: partEntries(parts), rows: rows.list, slots });
+    [parts, rows, slots] = [[], new EntryList(), 0];
+  };
+  for (const row of limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to)) {
+    const start = offsets[row];
+    const length = offsets[row + 1] - start;
+    const whole = limits.short > 0 && length <= limits.short ? short.find(({ longest }) => length <= longest)?.list : length <= limits.free && limits.free > 0 ? free : length <= limits.fused ? fused : undefined;
+    if (whole !== undefined) {
+      whole.add(row, start, length, 0);
+      continue;
+    }
+    const cuts = cutRow(columns, start, length, limits);
+    if (slots + cuts.length > limits.slots) flush();
+    rows.add(row, slots, length, cuts.length);
+    for (const cut of cuts) parts.push({ ...cut, row, slot: slots++ });
+  }
+  flush();
+  return { short: short.filter(({ list }) => list.count > 0).map(({ longest, list }) => ({ longest, ...list.list })), free: free.list, fused: fused.list, batches };
+}
+
+interface Cut {
+  readonly start: number;
+  readonly length: number;
+  readonly region: number;
+}
+
+interface Part extends Cut {
+  readonly row: number;
+  readonly slot: number;
+}
+
+/**
+ * Pieces of a row in its order: none longer than a part, and of a long row cut at the borders of regions of θ, unless there
+ * would be more than a batch has slots. A row without ratings has one piece, or the solver would have nothing to read.
+ */
+function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'slots'>): Cut[] {
+  if (length <= part) return [{ start, length, region: 0 }];
+  const cuts: Cut[] = [];
+  const size = Math.max(part, Math.ceil((2 * length) / slots));
+  for (let at = start; at < start + length; ) {
+    const region = Math.floor(columns[at] / regionRows);
+    const end = firstAtLeast(columns, at, start + length, (region + 1) * regionRows);
+    const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
+    for (let first = at; first < end; first += piece) cuts.push({ start: first, length: Math.min(piece, end - first), region });
+    at = end;
+  }
+  return cuts.length <= slots ? cuts : cutRow(columns, start, length, { part: Math.ceil(length / slots), regionRows: 2 ** 32, slots: length });
+}
+
+/** The first of the ascending columns [from, to) that is at least `column`. */
+function firstAtLeast(columns: Uint32Array, from: number, to: number, column: number): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (columns[middle] < column) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Region by region, so that what runs at the same time gathers from the same part of θ; the longest first. */
+function partEntries(parts: Part[]): Parts {
+  parts.sort((left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot);
+  const list = new EntryList();
+  for (const { row, start, length, slot } of parts) list.add(row, start, length, slot);
+  return list.list;
+}
