@@ -5,7 +5,8 @@ import type { Executor } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { withMeasures } from '../engine/physical-plan.ts';
-import { devicePlan, type RatingsProfile } from '../operators/als-plan.ts';
+import { planDevices, type RatingsProfile } from '../operators/als-plan.ts';
+import { chooseSchedule } from '../operators/choose-schedule.ts';
 import type { FactorModel } from '../operators/factor-model.ts';
 import { trainSgd } from '../operators/sgd.ts';
 import { convergenceReport } from '../operators/sgd-convergence.ts';
@@ -14,9 +15,9 @@ import { sgdDevice, sgdExecutor } from '../operators/sgd-device.ts';
 import { continueFrom } from '../operators/sgd-continue.ts';
 import type { SgdParams } from '../operators/sgd-params.ts';
 import { planSgd, type SgdPlanDetails } from '../operators/sgd-plan.ts';
-import { chooseSchedule } from '../operators/sgd-schedule.ts';
 import { widenRatings } from '../operators/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
+import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
@@ -45,7 +46,7 @@ export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'exec
   const chosen = sgdDevice(executor, params);
   if (chosen !== host) return { executor, text: `GPU: ${device.description}` };
   const passed = computeDevice(executor) !== host;
-  if (passed && device.requested === 'gpu') throw new UsageError(`schedule ${params.schedule} cannot act on a GPU`, { advice: 'Use schedule tile or hogwild, or device auto or cpu' });
+  if (passed && device.requested === 'gpu') throw new UsageError(`schedule ${params.schedule} cannot act on a GPU`, { advice: 'Use schedule tile, hogwild or wavefront, or device auto or cpu' });
   const reason = passed ? `schedule ${params.schedule} is for a CPU` : device.reason;
   const because = reason === undefined ? '' : ` (${reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
@@ -55,23 +56,23 @@ export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'exec
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
   const { params, input, start } = fit;
   const { session } = ratings;
-  const device = sgdDevice(ctx.executor, params);
+  const { device, host } = planDevices(ctx.executor);
   const started = performance.now();
   ctx.events({ type: 'note', text: sgdTraining(session, params).text });
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts } = indexed;
-  const details: SgdPlanDetails = { itemCounts, ...(start ? { start: 'a model' } : {}) };
+  const details: SgdPlanDetails = { itemCounts, host, ...(start ? { start: 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planSgd(profile, params, devicePlan(device), details), session.memoryBudget);
-  const schedule = chooseSchedule(profile, params, devicePlan(device));
+  requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
+  const schedule = chooseSchedule(profile, params, device);
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, schedule, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean }, ctx);
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const known = { ...profile, ratings: data.block.ratings };
-  const plan = planSgd({ ...known, testRatings: test?.block.ratings }, params, devicePlan(device), details);
+  const plan = planSgd({ ...known, testRatings: test?.block.ratings }, params, device, { ...details, schedule });
   const convergence = convergenceReport({ ...known, itemCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
@@ -79,7 +80,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const result = await trainSgd({ data, schedule, test: test?.block, start: from?.factors }, params, ctx);
   const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
   const { user, item, rating } = input.columns;
-  return new Model({
+  const model = new Model({
     rank: params.rank + (params.biases ? 2 : 0),
     users,
     items,
@@ -101,6 +102,8 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
       plan: withMeasures(plan, ctx.metrics),
     },
   });
+  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
+  return model;
 }
 
 async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {

@@ -1,10 +1,9 @@
 import { UsageError } from '../engine/errors.ts';
 import { runInto } from '../engine/logical-plan.ts';
-import { devicePlan } from '../operators/als-plan.ts';
+import { planDevices } from '../operators/als-plan.ts';
 import type { ColdStart } from '../operators/predict.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import type { BadRowPolicy } from '../operators/select-ratings.ts';
-import { sgdDevice } from '../operators/sgd-device.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd-params.ts';
 import { planSgd } from '../operators/sgd-plan.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
@@ -53,7 +52,8 @@ export class SGD {
     const ctx = { ...ratings.session.context(options), executor };
     const { users, items, ratings: count } = await runInto(this.#input.selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
-    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, devicePlan(sgdDevice(executor, this.params)));
+    const { device, host } = planDevices(executor);
+    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, device, { host });
     requireBudget(plan, ratings.session.memoryBudget);
     return new ExplainedPlan(plan);
   }
@@ -61,7 +61,8 @@ export class SGD {
   /**
    * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
    * and of epochs that were run again with half the rate; `signal` cancels. Throws DataError for unusable data, CapacityError
-   * when it doesn't fit, DivergedError when three halved rates did not help.
+   * when it doesn't fit, DivergedError when three halved rates did not help, DeviceLostError when a GPU went away:
+   * LostTrainingError, with a model, where an epoch's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options);

@@ -1,3 +1,4 @@
+import { sgdTraining } from '../api/fit-sgd.ts';
 import { trainingDevice } from '../api/training-device.ts';
 import type { Session } from '../api/session.ts';
 import { computeDevice } from '../engine/devices.ts';
@@ -6,7 +7,6 @@ import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
 import { alsDefaults, checkAlsParams } from '../operators/als-params.ts';
 import { devicePlan, planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
 import { chooseKernels } from '../operators/kernel-choices.ts';
-import { sgdDevice } from '../operators/sgd-device.ts';
 import { checkSgdParams } from '../operators/sgd-params.ts';
 import { planSgd } from '../operators/sgd-plan.ts';
 import { algorithmOf } from './options/check-algorithm.ts';
@@ -22,10 +22,11 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
   return choice === undefined ? physical : { ...physical, reasons: [choice.reason, ...physical.reasons] };
 }
 
-function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, { executor }: Session): PhysicalPlan {
+function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {
   const { userCol: _user, itemCol: _item, ratingCol: _rating, timestampCol: _time, onDuplicates: _duplicates, onBadRows: _bad, coldStartStrategy: _cold, ...params } = sgdOptions(values, given);
   const checked = checkSgdParams(params);
-  return planSgd(profile, checked, devicePlan(sgdDevice(executor, checked)));
+  const { device, host } = planDevices(sgdTraining(session, checked).executor);
+  return planSgd(profile, checked, device, { host });
 }
 
 async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {

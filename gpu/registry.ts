@@ -4,6 +4,7 @@ import { copyRows } from './tasks/copy-rows.ts';
 import { predict } from './tasks/predict.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
+import { sgdWaves } from './tasks/sgd-waves.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { tuneUpdate } from './tasks/tune-update.ts';
@@ -17,6 +18,7 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   update,
   'sgd-block': sgdBlock,
   'sgd-tiles': sgdTiles,
+  'sgd-waves': sgdWaves,
   'copy-rows': copyRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,

@@ -2,8 +2,8 @@ import { computeDevice, hostDevice } from '../engine/devices.ts';
 import type { Device, Executor } from '../engine/executor.ts';
 import type { SgdParams } from './sgd-params.ts';
 
-/** Schedules that a GPU has; the others want threads that wait for each other's blocks. */
-const gpuSchedules: readonly string[] = ['auto', 'tile', 'hogwild'];
+/** Schedules that a GPU has; blocks want threads that wait for each other's. */
+const gpuSchedules: readonly string[] = ['auto', 'tile', 'hogwild', 'wavefront'];
 
 /** Where SGD steps: the GPU where there is one and the schedule is one of its own. */
 export function sgdDevice(executor: Executor, { schedule }: Pick<SgdParams, 'schedule'>): Device {

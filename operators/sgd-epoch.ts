@@ -6,13 +6,14 @@ import { CounterRandom } from '../engine/random.ts';
 import { runStage } from '../engine/run-stage.ts';
 import { blockWaves, randomOrder } from './block-order.ts';
 import { cutIntoGrid } from './rating-grid.ts';
+import { balancedRanges } from './row-ranges.ts';
 import { runBlocks } from './run-blocks.ts';
 import type { SgdData } from './sgd-data.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
 import type { SgdVersion } from './sgd-versions.ts';
 import { evenRanges, shuffleRatings } from './shuffled-ratings.ts';
 import type { TileShape } from './sgd-tiles.ts';
-import type { SgdBlockTask, SgdTilesTask } from './tasks.ts';
+import type { SgdBlockTask, SgdTilesTask, SgdWavesTask } from './tasks.ts';
 
 const STAGE = 'sgd-epoch';
 
@@ -33,6 +34,7 @@ export interface EpochPass {
 /** Lays the ratings out as the schedule wants them, once, and gives what runs an epoch over them. */
 export async function preparePass(data: SgdData, schedule: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): Promise<EpochPass> {
   if (schedule.tile !== undefined) return tilePass(data, schedule.tile, seed, device, ctx);
+  if (schedule.kind === 'wavefront' && device.kind === 'gpu') return wavesPass(data, schedule, seed, device, ctx);
   return schedule.kind === 'hogwild' ? hogwildPass(data, schedule, seed, device, ctx) : gridPass(data, schedule, seed, device, ctx);
 }
 
@@ -74,6 +76,26 @@ function tilePass({ block, scale }: SgdData, { tiles, lanes, threads, precision 
 
 function sourceInputs({ rows, columns, rowSums, columnSums }: SgdVersion): SgdTilesTask['inputs'] {
   return { sourceRows: rows, sourceColumns: columns, ...(rowSums && columnSums ? { sourceRowSums: rowSums, sourceColumnSums: columnSums } : {}) };
+}
+
+/** wavefront-update on a GPU: one task an epoch, whose waves are the same as those of CPU threads over such a grid. */
+function wavesPass({ block, columnOffsets }: SgdData, { rowBands, columnBands, lanes = 1, precision = 'f32' }: SgdSchedule, seed: number, device: Device, ctx: ExecutionContext): EpochPass {
+  const startsOf = (offsets: Int32Array, bands: number) => [0, ...balancedRanges(offsets, bands, 0).map(({ to }) => to)];
+  const [rowStarts, columnStarts] = [startsOf(block.offsets, rowBands), startsOf(columnOffsets, columnBands)];
+  const workers = rowStarts.length - 1;
+  const name = dataSetName('wave-order');
+  const random = new CounterRandom(seed, 0xb10c);
+  const step: EpochPass['step'] = async (version, source, params, epoch, onProgress) => {
+    const waves = blockWaves(workers, columnStarts.length - 1, random.derive(epoch));
+    const order: PartitionRef = { name, partition: 0, version: epoch };
+    const shared = sharedArray(Uint32Array, waves.length * workers).fill(0xffff_ffff);
+    waves.forEach((wave, number) => wave.forEach(({ row, column }) => (shared[number * workers + row] = column)));
+    device.put(order, { layout: 'wave-order', rows: waves.length, columns: { order: shared } });
+    const task: SgdWavesTask = { kernel: 'sgd-waves', inputs: { block: block.ref, order, ...sourceInputs(source) }, outputs: { ...version }, params: { ...params, lanes, precision, rowStarts, columnStarts } };
+    await runStage(ctx, STAGE, device, [task], () => onProgress(1));
+    device.release(order);
+  };
+  return { wantsCopy: false, step };
 }
 
 /** wavefront-update and blocks: the blocks of a grid in the waves of the epoch. */

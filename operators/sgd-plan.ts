@@ -2,86 +2,124 @@ import { formatBytes } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { DevicePlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
 import type { RatingsProfile } from './als-plan.ts';
-import { blockBytes, factorBytes, factorStride, loadingBytes, requireDeviceFit } from './partition.ts';
+import { blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
 import { taskCount } from './row-ranges.ts';
+import { chooseSchedule } from './choose-schedule.ts';
 import { convergenceReport } from './sgd-convergence.ts';
 import { lambdasOf, type SgdParams } from './sgd-params.ts';
-import { BATCH_RATINGS, chooseSchedule, type SgdSchedule } from './sgd-schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
 
-/** What is known beside the profile once the ratings are numbered. */
+/** What is known beside the profile. */
 export interface SgdPlanDetails {
   /** n_v of each item: makes the expected collisions exact. */
   readonly itemCounts?: ArrayLike<number>;
   /** The model that is continued, as messages name it. */
   readonly start?: string;
+  /** Chosen already, from what was known then. */
+  readonly schedule?: SgdSchedule;
+  /** The CPU device beside a GPU, which sorts and draws the start. */
+  readonly host?: DevicePlan;
 }
 
 /**
  * The physical plan of SGD: a pure function of profile, parameters and device. An epoch steps a copy of the factors, so two
  * versions of both sides stand side by side, three with an early stop. Throws CapacityError when they don't fit.
  */
-export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, start }: SgdPlanDetails = {}): PhysicalPlan {
+export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, start, host = device, schedule = chooseSchedule(profile, params, device) }: SgdPlanDetails = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
-  const { maxIter } = params;
+  const { kind } = device;
   const features = params.rank + (params.biases ? 2 : 0);
-  const schedule = chooseSchedule(profile, params, device);
   const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts }, schedule);
-  const adaptive = params.rate === 'adagrad' ? 4 * (m + n) : 0;
-  const versionBytes = factorBytes(m, features) + factorBytes(n, features) + adaptive;
-  // On a GPU the ratings lie there too, once as they come and once as they are stepped, and float16 mirrors beside the factors.
-  const onGpu = device.kind === 'gpu' ? blockBytes(Math.max(m, n), nz) + 12 * nz : 0;
-  const deviceBytes = versionBytes * (params.earlyStop === undefined ? 2 : 3) * (schedule.precision === 'f16' ? 1.5 : 1) + onGpu;
+  const rows = Math.max(m, n);
+  const layout = layoutOf(schedule, nz, rows);
+  const versionBytes = bytesOfVersion(profile, params, device);
+  const deviceBytes = bytesOnDevice(profile, params, device, schedule, versionBytes, layout.bytes);
   requireDeviceFit(deviceBytes, device);
+  if (kind === 'gpu') requireBindings({ [`the factors of ${rows.toLocaleString('en')} rows`]: factorBytes(rows, features, device.strideStep), [`${nz.toLocaleString('en')} ratings`]: layout.bufferBytes }, device);
   const grid = { p: schedule.columnBands, q: schedule.rowBands };
-  const onDevice = { device: device.name, partitions: grid };
-  const whole = { device: device.name, partitions: { p: 1, q: 1 } };
-  const hogwild = schedule.kind === 'hogwild';
-  const batches = Math.ceil(nz / BATCH_RATINGS);
-  const rows = schedule.rows === 'users' ? m : n;
-  const layoutBytes = schedule.tile !== undefined ? 8 * nz : hogwild ? 12 * nz : 8 * nz + 4 * rows * schedule.columnBands;
+  const onGrid = { device: device.name, partitions: grid };
+  const [onDevice, onHost] = [device, host].map(({ name }) => ({ device: name, partitions: { p: 1, q: 1 } }));
+  const test = testRatings === undefined ? 0 : blockBytes(rows, testRatings);
   const stages: StagePlan[] = [
     { id: 0, name: 'read', inputs: [], device: 'host', kernel: profile.input ?? 'source', bytesWritten: 12 * nz },
-    { id: 1, name: 'index-ids', inputs: [0], device: device.name, kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
-    { id: 2, name: 'rating-blocks', inputs: [1], ...whole, kernel: 'relabel, counting sort', bytesRead: 12 * nz, bytesWritten: blockBytes(rows, nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] },
-    schedule.tile !== undefined
-      ? { id: 3, name: 'deal-ratings', inputs: [2], ...whole, kernel: 'sgd-tile-count, sgd-tile-scatter', bytesRead: 8 * nz, bytesWritten: 8 * nz }
-      : hogwild
-      ? { id: 3, name: 'shuffle-ratings', inputs: [2], ...whole, kernel: 'deal-ratings, shuffle-ratings', bytesRead: 8 * nz, bytesWritten: layoutBytes }
-      : { id: 3, name: 'cut-blocks', inputs: [2], ...onDevice, kernel: 'cut-block', tasks: schedule.rowBands, bytesRead: 8 * nz, bytesWritten: layoutBytes },
-    { id: 4, name: 'initialize', inputs: [2], ...whole, kernel: start === undefined ? 'initialize' : 'copy', bytesWritten: versionBytes, reasons: [startReason(params, start)] },
+    { id: 1, name: 'index-ids', inputs: [0], device: host.name, kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
+    { id: 2, name: 'rating-blocks', inputs: [1], ...onHost, kernel: 'relabel, counting sort', bytesRead: 12 * nz, bytesWritten: blockBytes(rows, nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] },
+    { id: 3, name: layout.name, inputs: [2], ...(layout.where === 'grid' ? onGrid : layout.where === 'host' ? onHost : onDevice), kernel: layout.kernel, ...(layout.tasks === undefined ? {} : { tasks: layout.tasks }), bytesRead: 8 * nz, bytesWritten: layout.bytes },
+    { id: 4, name: 'initialize', inputs: [2], ...onHost, kernel: start === undefined ? 'initialize' : 'copy', bytesWritten: versionBytes, reasons: [startReason(params, start)] },
     {
       id: 5,
       name: 'sgd-epoch',
       inputs: [3, 4],
-      ...onDevice,
-      kernel: `sgd-block ${schedule.kind}`,
-      tasks: device.kind === 'gpu' ? 1 : hogwild ? Math.min(batches, 8 * schedule.workers) : schedule.rowBands * schedule.columnBands,
-      repeat: maxIter,
-      bytesRead: layoutBytes + versionBytes,
+      ...onGrid,
+      kernel: layout.step,
+      ...(schedule.precision === undefined ? {} : { precision: schedule.precision }),
+      tasks: epochTasks(schedule, nz, kind),
+      repeat: params.maxIter,
+      bytesRead: layout.bytes + versionBytes,
       bytesWritten: versionBytes,
       flops: 10 * nz * features,
-      exchange: 'shared memory',
+      ...(kind === 'cpu' ? { exchange: 'shared memory' } : {}),
       reasons: [...schedule.reasons, rateReason(params), convergence.text, ...(convergence.warning === undefined ? [] : [`WARNING: ${convergence.warning}`])],
     },
-    { id: 6, name: 'train-error', inputs: [2, 5], ...whole, kernel: 'squared-error', tasks: taskCount(nz), repeat: maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
+    { id: 6, name: 'train-error', inputs: [2, 5], ...onDevice, kernel: 'squared-error', tasks: taskCount(nz, kind), repeat: params.maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
   ];
   if (testRatings !== undefined) {
-    stages.push({ id: 7, name: 'test-error', inputs: [5], ...whole, kernel: 'squared-error', tasks: taskCount(testRatings), repeat: maxIter, bytesRead: blockBytes(rows, testRatings), flops: 2 * testRatings * features });
+    stages.push({ id: 7, name: 'test-error', inputs: [5], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings, kind), repeat: params.maxIter, bytesRead: test, flops: 2 * testRatings * features });
   }
   return {
     planVersion: 1,
     algorithm: 'sgd',
     problem: describeProblem(profile, params),
-    devices: [device],
+    devices: host === device ? [device] : [device, host],
     stages,
-    memory: { hostBytes: Math.max(loadingBytes(nz), 8 * nz + layoutBytes) + (testRatings === undefined ? 0 : blockBytes(rows, testRatings)), deviceBytes },
+    memory: { hostBytes: Math.max(loadingBytes(nz), 8 * nz + (layout.where === 'device' ? 0 : layout.bytes)) + test, deviceBytes },
     reasons: [
       ...(params.biases ? ['biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings'] : []),
-      `${features} features are stored with a stride of ${factorStride(features)} floats (whole 256-bit groups; padding is 0)`,
+      `${features} features are stored with a stride of ${factorStride(features, device.strideStep)} floats (whole ${kind === 'cpu' ? '256-bit groups' : 'tiles of 16'}; padding is 0)`,
       `an epoch steps a copy of the factors, ${formatBytes(versionBytes)}: one whose loss rises by a tenth, or is no number, is run again at half the rate, three times at most`,
       determinism(schedule),
     ],
   };
+}
+
+/** How the ratings are laid out for the epochs, and what steps them. */
+interface Layout {
+  readonly name: string;
+  readonly kernel: string;
+  readonly where: 'host' | 'device' | 'grid';
+  readonly tasks?: number;
+  readonly bytes: number;
+  /** Of the largest buffer on a GPU. */
+  readonly bufferBytes: number;
+  readonly step: string;
+}
+
+function layoutOf({ kind, rowBands, columnBands, precision }: SgdSchedule, nz: number, rows: number): Layout {
+  const step = `sgd-block ${kind}`;
+  if (kind === 'tile') return { name: 'deal-ratings', kernel: 'sgd-tile-count, sgd-tile-scatter', where: 'device', bytes: 8 * nz, bufferBytes: 8 * nz, step: 'sgd-tiles' };
+  if (kind === 'hogwild') return { name: 'shuffle-ratings', kernel: 'deal-ratings, shuffle-ratings', where: 'host', bytes: 12 * nz, bufferBytes: 4 * nz, step };
+  if (precision !== undefined) return { name: 'sort-waves', kernel: 'sgd-wave-count, sgd-wave-scatter', where: 'device', bytes: 12 * nz, bufferBytes: 12 * nz, step: 'sgd-waves' };
+  return { name: 'cut-blocks', kernel: 'cut-block', where: 'grid', tasks: rowBands, bytes: 8 * nz + 4 * rows * columnBands, bufferBytes: 0, step };
+}
+
+function epochTasks({ kind, workers, rowBands, columnBands }: SgdSchedule, nz: number, device: DevicePlan['kind']): number {
+  if (device === 'gpu') return 1;
+  return kind === 'hogwild' ? Math.min(Math.ceil(nz / BATCH_RATINGS), 8 * workers) : rowBands * columnBands;
+}
+
+/** Both sides' factors, with AdaGrad a sum for each row of either. */
+function bytesOfVersion({ users, items }: RatingsProfile, { rank, biases, rate }: SgdParams, { kind, strideStep: step = 8 }: DevicePlan): number {
+  const features = rank + (biases ? 2 : 0);
+  const sums = rate === 'adagrad' ? (users + items) * 4 * (kind === 'gpu' ? step : 1) : 0;
+  return factorBytes(users, features, step) + factorBytes(items, features, step) + sums;
+}
+
+/** On a GPU the ratings lie there too, once as they come and once as they are stepped, and float16 mirrors beside the factors. */
+function bytesOnDevice({ users, items, ratings, testRatings }: RatingsProfile, params: SgdParams, { kind }: DevicePlan, { precision }: SgdSchedule, versionBytes: number, layoutBytes: number): number {
+  const versions = versionBytes * (params.earlyStop === undefined ? 2 : 3);
+  if (kind === 'cpu') return versions;
+  const rows = Math.max(users, items);
+  return versions * (precision === 'f16' ? 1.5 : 1) + blockBytes(rows, ratings) + layoutBytes + (testRatings === undefined ? 0 : blockBytes(rows, testRatings));
 }
 
 function startReason({ biases }: SgdParams, start: string | undefined): string {
@@ -99,8 +137,9 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
   return `rate ${rate}: ${form}, in units of 1 / σ`;
 }
 
-function determinism({ kind, rowBands, columnBands }: SgdSchedule): string {
-  if (kind === 'hogwild') return 'hogwild: steps of different workers meet as they happen to, so no two runs give the same bits';
+function determinism({ kind, rowBands, columnBands, precision }: SgdSchedule): string {
+  if (kind === 'hogwild' || kind === 'tile') return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
+  if (precision !== undefined) return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
   return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;
 }
 

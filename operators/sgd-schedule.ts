@@ -3,7 +3,7 @@ import { formatBytes } from '../engine/format.ts';
 import type { DevicePlan } from '../engine/physical-plan.ts';
 import { factorBytes } from './partition.ts';
 import type { SgdParams } from './sgd-params.ts';
-import { describeTiles, sgdPrecision, teamOf, type TileShape, tileShape } from './sgd-tiles.ts';
+import type { TileShape } from './sgd-tiles.ts';
 
 /** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
 export const BATCH_RATINGS = 256;
@@ -32,19 +32,23 @@ export interface SgdSchedule {
   readonly reasons: readonly string[];
 }
 
+/** What a schedule is chosen for; the ratings where they are counted. */
+export interface ScheduleProblem {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings?: number;
+}
+
 /**
- * The schedule for a problem on a device. A pure function.
+ * The schedule on CPU threads. A pure function.
  *
  *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, and nobody locks anything
- *     tile        columns dealt to the workgroups of a GPU, which keep their factors; s teams of threads
- *     wavefront   i = s, a band of rows for each worker; j >= 2 s columns in a sequence of each worker's own
+ *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns in a sequence of each worker's own
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
  * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
  */
-export function chooseSchedule({ users, items }: { readonly users: number; readonly items: number }, params: SgdParams, device: DevicePlan): SgdSchedule {
-  if (device.kind === 'gpu') return gpuSchedule({ users, items }, params, device);
-  const { parallelism } = device;
+export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams, { parallelism }: DevicePlan): SgdSchedule {
   if (params.schedule === 'tile') throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', { advice: 'Leave the schedule out, or use device gpu' });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
   const rows = users >= items ? 'users' : 'items';
@@ -60,23 +64,4 @@ export function chooseSchedule({ users, items }: { readonly users: number; reado
   const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism));
   const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
   return { ...common, rowBands, columnBands, reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
-}
-
-/** Teams of a GPU's Hogwild!: enough to hide the time that memory takes. */
-const GPU_TEAMS = 8448;
-
-/** On a GPU: tiles where the columns' factors fit the workgroups' memories, else Hogwild!. */
-function gpuSchedule({ users, items }: { readonly users: number; readonly items: number }, params: SgdParams, device: DevicePlan): SgdSchedule {
-  const rows = users >= items ? 'users' : 'items';
-  const features = params.rank + (params.biases ? 2 : 0);
-  const shape = params.schedule === 'hogwild' ? undefined : tileShape(Math.min(users, items), params, device);
-  const asked = params.schedule === 'auto' ? undefined : `schedule ${params.schedule}, as asked`;
-  if (shape !== undefined) {
-    const why = asked ?? 'schedule auto: tiles, the fastest on a GPU: what is written most, the factors of popular columns, never leaves the memory of a workgroup';
-    return { kind: 'tile', workers: (shape.tiles * shape.threads) / shape.lanes, rows, rowBands: 1, columnBands: 1, tile: shape, precision: shape.precision, reasons: [why, describeTiles(shape, features, device.strideStep)] };
-  }
-  if (params.schedule === 'tile') throw new UsageError(`schedule tile cannot act: ${Math.min(users, items)} columns of ${features} features do not fit the workgroups of this GPU`, { advice: 'Use schedule hogwild, or a smaller rank' });
-  const lanes = device.limits === undefined ? 1 : teamOf(features, device.limits);
-  const why = asked ?? 'schedule auto: hogwild, since the factors of the columns do not fit the memories of the workgroups';
-  return { kind: 'hogwild', workers: GPU_TEAMS, rows, rowBands: 1, columnBands: 1, lanes, precision: sgdPrecision(params, device), reasons: [why, `${GPU_TEAMS} teams of ${lanes} threads; the ratings are shuffled once, and the order of their batches of ${BATCH_RATINGS} is another in each epoch`] };
 }

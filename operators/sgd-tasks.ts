@@ -71,6 +71,22 @@ export type SgdTilesTask = Task<
 >;
 
 /**
+ * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the rows rowStarts[t] .. rowStarts[t + 1] - 1;
+ * columns are cut at `columnStarts`. Input `order` (layout wave-order): `order` Uint32[waves * workers], the band of columns that each
+ * worker steps in each wave, another for each; 0xffffffff: none. A wave begins when the one before it has ended, and a worker
+ * steps its block row by row, so the outcome depends on nothing but the inputs. Other inputs and outputs as of sgd-tiles.
+ */
+export type SgdWavesTask = Task<
+  'sgd-waves',
+  Omit<SgdBlockTask['params'], 'rowStart' | 'from' | 'to' | 'batch' | 'lanes' | 'workers' | 'precision'> & {
+    readonly lanes: number;
+    readonly precision: 'f32' | 'f16';
+    readonly rowStarts: readonly number[];
+    readonly columnStarts: readonly number[];
+  }
+>;
+
+/**
  * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings whose column is in
  * [columnStarts[c], columnStarts[c + 1]), columns unchanged. Outputs `part.0`, `part.1`, ...: rating-blocks of to - from rows.
  */

@@ -23,6 +23,10 @@ const MOST_TILES = 2048;
 /** Threads of a workgroup where the adapter allows it. */
 const THREADS = 1024;
 
+/** Ratings of an epoch to a team at least, and teams to a column at most: beyond that too many steps are lost for what the speed is worth. */
+const LEAST_RATINGS = 256;
+const TEAMS_A_COLUMN = 4;
+
 /** Features of a team's thread: fewer ratings are stepped at once, and fewer steps lost, the fewer there are. */
 const FEATURES_A_LANE = 16;
 
@@ -31,17 +35,26 @@ export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind
   return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
 }
 
-/** Threads that step one rating together. */
-export function teamOf(features: number, { teamLanes }: DeviceLimits): number {
-  const wanted = 2 ** Math.ceil(Math.log2(Math.max(1, features / FEATURES_A_LANE)));
-  return Math.max(1, Math.min(wanted, teamLanes));
+/** Threads that step one rating together, where many ratings are stepped at once. */
+export function teamOf(features: number, limits: DeviceLimits | undefined): number {
+  return powerOfTwo(features / FEATURES_A_LANE, limits);
+}
+
+/** The same where few are: as many as there are pieces of 16 bytes to a row, so that a step takes the least time. */
+export function wideTeam(features: number, precision: 'f32' | 'f16', limits: DeviceLimits | undefined): number {
+  return powerOfTwo(features / (precision === 'f16' ? 8 : 4), limits);
+}
+
+function powerOfTwo(least: number, limits: DeviceLimits | undefined): number {
+  return Math.max(1, Math.min(2 ** Math.ceil(Math.log2(Math.max(1, least))), limits?.teamLanes ?? 1));
 }
 
 /**
  * Tiles for so many columns: as few as hold them all in workgroup memory, in whole waves, so that no multiprocessor waits for
- * the last. Undefined where there would be too many, or where not even a column fits.
+ * the last. A tile has no more teams than four times its columns, and than its ratings keep busy. Undefined where there would
+ * be too many tiles, or where not even a column fits.
  */
-export function tileShape(columns: number, params: SgdParams, device: DevicePlan): TileShape | undefined {
+export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DevicePlan): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
@@ -52,8 +65,11 @@ export function tileShape(columns: number, params: SgdParams, device: DevicePlan
   const waves = Math.ceil(columns / (WAVE * most));
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
+  const places = Math.ceil(columns / tiles);
   const lanes = teamOf(features, limits);
-  return { tiles, places: Math.ceil(columns / tiles), lanes, threads: Math.min(THREADS, limits.workgroupThreads), precision };
+  const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
+  const teams = Math.max(1, Math.min(Math.floor(Math.min(THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * places, busy));
+  return { tiles, places, lanes, threads: teams * lanes, precision };
 }
 
 /** "132 tiles of at most 135 columns, 33.8 KiB of workgroup memory each; ..." */

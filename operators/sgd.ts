@@ -1,8 +1,9 @@
-import { DivergedError } from '../engine/errors.ts';
+import { DeviceLostError, DivergedError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type Phase, startPhase } from '../engine/phase.ts';
 import type { AlsIteration } from './als.ts';
+import { HostCopy } from './host-copy.ts';
 import { placeBlock } from './place-block.ts';
 import { LearningRate } from './learning-rate.ts';
 import type { RatingBlock } from './rating-block.ts';
@@ -31,12 +32,16 @@ export interface SgdInput {
   readonly test?: RatingBlock;
   /** Factors to go on from, by position; without them training starts at random. */
   readonly start?: ModelFactors;
+  /** Seconds between two copies of a GPU's factors to the host, at least; see HostCopy. */
+  readonly copySeconds?: number;
 }
 
 export interface SgdResult extends ModelFactors {
   readonly iterations: readonly SgdIteration[];
   /** The epoch whose factors these are. */
   readonly bestIteration: number;
+  /** Set when the device was lost: these are the factors that had reached the host by then. */
+  readonly lost?: DeviceLostError;
 }
 
 /** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
@@ -45,7 +50,8 @@ const MOST_RESTARTS = 3;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
- * one before; one that diverges is thrown away, and the rate is halved. Throws DivergedError after three of them.
+ * one before; one that diverges is thrown away, and the rate is halved. Throws DivergedError after three of them, and
+ * DeviceLostError when a device is lost before any factors were copied from it.
  */
 export async function trainSgd(input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
   const run = new SgdRun(input, params, ctx);
@@ -65,6 +71,7 @@ class SgdRun {
   readonly #rate: LearningRate;
   readonly #loss: SgdLoss;
   readonly #features: number;
+  readonly #copy: HostCopy<ModelFactors>;
   readonly #iterations: SgdIteration[] = [];
   #phase: Phase | undefined;
 
@@ -75,12 +82,25 @@ class SgdRun {
     this.#ctx = ctx;
     this.#device = sgdDevice(ctx.executor, params);
     this.#features = params.rank + (params.biases ? 2 : 0);
+    this.#copy = new HostCopy(input.copySeconds);
     this.#rate = new LearningRate(params);
     this.#versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, this.#features, params.rate === 'adagrad');
     this.#loss = new SgdLoss(input.data, params, this.#device, ctx);
   }
 
+  /** Ends with what was copied to the host when the device is lost. */
   async train(): Promise<SgdResult> {
+    try {
+      return await this.#iterate();
+    } catch (error) {
+      if (!(error instanceof DeviceLostError)) throw error;
+      const { last } = this.#copy;
+      if (last === undefined) throw new DeviceLostError(`${error.summary}; no epoch's factors had been copied to the host by then`, { ...error.details, phase: 'train' });
+      return { ...last.factors, iterations: this.#iterations.filter(({ iteration }) => iteration <= last.iteration), bestIteration: last.iteration, lost: error };
+    }
+  }
+
+  async #iterate(): Promise<SgdResult> {
     const { data, schedule, test, start } = this.#input;
     const { maxIter } = this.#params;
     const rule = new StoppingRule(this.#params, test);
@@ -118,6 +138,7 @@ class SgdRun {
         this.#ctx.events({ type: 'note', text: verdict.stop });
         break;
       }
+      if (this.#device.kind === 'gpu' && epoch < maxIter) await this.#copy.offer(best.iteration, () => this.#fetch(best.version));
       epoch++;
     }
     this.#phase.end(this.#iterations.length);

@@ -5,6 +5,7 @@ import { lossChecks } from './loss.ts';
 import { normalEquationsChecks } from './normal-equations.ts';
 import { sgdListChecks } from './sgd-list.ts';
 import { sgdTilesChecks } from './sgd-tiles.ts';
+import { sgdWavesChecks } from './sgd-waves.ts';
 import { solveCgChecks, solveCgRegistersChecks, solveCholeskyChecks } from './solve.ts';
 import { tensorChecks } from './tensor.ts';
 import { toHalfChecks } from './to-half.ts';
@@ -18,7 +19,7 @@ export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, .
 export const subgroupChecks: readonly KernelCheck[] = [...tensorChecks, ...solveCgRegistersChecks];
 
 /** The kernels of SGD. */
-export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdListChecks];
+export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdListChecks, ...sgdWavesChecks];
 
 /** Every check of every kernel that the GPU has what it takes for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {

@@ -47,7 +47,7 @@ async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ er
   try {
     await sgdBlock(opened.scope);
     const visited = Array.from(order.subarray(from, to)).flatMap((which) => ratings.slice(which * batch, (which + 1) * batch));
-    return await stepError(opened, start, steppedSides(start, visited, shape, false), shape);
+    return await stepError(opened, start, steppedSides(start, [visited], shape, 'none'), shape);
   } finally {
     opened.close();
   }

@@ -48,10 +48,10 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
 }
 
 /**
- * What the sides become by steps in this order. Float16 holds a column between any two steps; a row too, or where it is `kept`
- * only once the next rating is of another row.
+ * What the sides become by these runs of steps, one after the other. Factors are held as float16 between any two steps, but for
+ * those of the rows, or of both sides, that are `kept` while the next rating of the run has the same.
  */
-export function steppedSides(start: Sides, ratings: readonly Rating[], { rank, precision, biases, adaptive }: StepShape, kept: boolean): Readonly<Record<keyof Sides, Float64Array>> {
+export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[], { rank, precision, biases, adaptive }: StepShape, kept: 'none' | 'rows' | 'both'): Readonly<Record<keyof Sides, Float64Array>> {
   const half = precision === 'f16';
   const { stride } = start.rows;
   const [p, q] = [start.rows, start.columns].map(({ values }) => Float64Array.from(values));
@@ -64,12 +64,13 @@ export function steppedSides(start: Sides, ratings: readonly Rating[], { rank, p
     for (let row = 0; row < start.rows.rows; row++) store(p, row);
     for (let column = 0; column < start.columns.rows; column++) store(q, column);
   }
-  ratings.forEach(({ row, column, value }, k) => {
-    stepInOrder(p, q, stride, { rows: [row], columns: [column], values: [value] }, { rank, biases, ...STEP_RATES }, adaptive ? sums : undefined);
-    if (!half) return;
-    store(q, column);
-    if (!kept || ratings[k + 1]?.row !== row) store(p, row);
-  });
+  for (const ratings of runs) {
+    ratings.forEach(({ row, column, value }, k) => {
+      stepInOrder(p, q, stride, { rows: [row], columns: [column], values: [value] }, { rank, biases, ...STEP_RATES }, adaptive ? sums : undefined);
+      if (half && (kept !== 'both' || ratings[k + 1]?.column !== column)) store(q, column);
+      if (half && (kept === 'none' || ratings[k + 1]?.row !== row)) store(p, row);
+    });
+  }
   return { rows: p, columns: q, rowSums: sums.rows, columnSums: sums.columns };
 }
 

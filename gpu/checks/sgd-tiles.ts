@@ -105,9 +105,9 @@ async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, t
     const { rows } = await sgdTiles(opened.scope);
     const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
     const dealt = await dealtRatings(gpu, lists, block.indices.length);
-    const walk = dealt.flatMap((ratings, tile) => walkOf(ratings, tile, lists.largest, threads, lanes));
-    if (rows !== block.indices.length || walk.length !== rows) return { error: Infinity, limit: 0 };
-    return await stepError(opened, start, steppedSides(start, walk, shape, true), shape);
+    const walks = dealt.map((ratings, tile) => walkOf(ratings, tile, lists.largest, threads, lanes));
+    if (rows !== block.indices.length || walks.flat().length !== rows) return { error: Infinity, limit: 0 };
+    return await stepError(opened, start, steppedSides(start, walks, shape, 'rows'), shape);
   } finally {
     opened.close();
   }

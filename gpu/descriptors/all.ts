@@ -5,6 +5,8 @@ import { fromHalfKernel } from './from-half.ts';
 import { sgdTileCountKernel, sgdTileScatterKernel } from './sgd-deal.ts';
 import { sgdListKernel } from './sgd-list.ts';
 import { sgdTilesKernel } from './sgd-tiles.ts';
+import { sgdWaveCountKernel, sgdWaveScatterKernel } from './sgd-wave-sort.ts';
+import { sgdWavesKernel } from './sgd-waves.ts';
 import { solveCgKernel } from './solve-cg.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
 import { spinKernel } from './spin.ts';
@@ -59,6 +61,13 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(sgdTileCountKernel, [{}]),
   sample(sgdTileScatterKernel, [{}]),
+  sample(sgdWavesKernel, [
+    { features: 34, precision: 'f16', lanes: 4, biases: true, adaptive: true },
+    { features: 128, precision: 'f32', lanes: 32, biases: false, adaptive: false },
+    { features: 16, precision: 'f32', lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdWaveCountKernel, [{}]),
+  sample(sgdWaveScatterKernel, [{}]),
   sample(spinKernel, [{}]),
   sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
   sample(weightedNormKernel, [{}]),
