@@ -20,7 +20,7 @@ import { ExplainedPlan } from './explained-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
-import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions } from './rating-input.ts';
+import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 import { trainingDevice } from './training-device.ts';
 
 /** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
@@ -39,8 +39,9 @@ export class ALS {
   constructor(options: AlsOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
     const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse, ...unknown } = rest;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`);
-    this.params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
+    const own = { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse };
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`, { advice: `There are: ${[...Object.keys(own), ...ratingOptionNames].join(', ')}` });
+    this.params = checkAlsParams(own);
     this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;

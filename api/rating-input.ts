@@ -30,6 +30,8 @@ export interface RatingOptions {
   readonly onBadRows?: BadRowPolicy;
 }
 
+export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const satisfies readonly (keyof RatingOptions)[];
+
 export interface FitOptions extends RunOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;

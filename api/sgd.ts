@@ -12,7 +12,7 @@ import { ExplainedPlan } from './explained-plan.ts';
 import { fitSgd, sgdTraining } from './fit-sgd.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from './model.ts';
-import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions } from './rating-input.ts';
+import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
 /** Parameters of `SGD`, and what it is told of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
@@ -33,8 +33,9 @@ export class SGD {
   constructor(options: SgdOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
     const { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse, ...unknown } = rest;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown SGD parameter ${name}`);
-    this.params = checkSgdParams({ rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse });
+    const own = { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse };
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown SGD parameter ${name}`, { advice: `There are: ${[...Object.keys(own), ...ratingOptionNames].join(', ')}` });
+    this.params = checkSgdParams(own);
     this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;

@@ -6,7 +6,7 @@ import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { fitSgd } from './fit-sgd.ts';
 import type { Model } from './model.ts';
-import { checkFit, type FitOptions, RatingInput, type RatingOptions } from './rating-input.ts';
+import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
 /**
  * Options of `model.update`: those of `SGD` but for what the model fixes, its rank and whether it has biases. Defaults: the
@@ -14,8 +14,7 @@ import { checkFit, type FitOptions, RatingInput, type RatingOptions } from './ra
  */
 export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, FitOptions {}
 
-const paramNames = ['maxIter', 'regParam', 'regParamUsers', 'regParamItems', 'seed', 'learningRate', 'decay', 'rate', 'schedule', 'earlyStop', 'targetRmse'] as const;
-const inputNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const;
+const paramNames = ['maxIter', 'regParam', 'regParamUsers', 'regParamItems', 'seed', 'learningRate', 'decay', 'rate', 'schedule', 'precision', 'earlyStop', 'targetRmse'] as const satisfies readonly (keyof SgdParams)[];
 
 /**
  * Much smaller than for a model that starts at random: what the model knows is near where it belongs already, and larger steps
@@ -25,13 +24,13 @@ const defaults = { maxIter: 5, learningRate: 0.005 } as const;
 
 /** See Model.update. */
 export async function updateModel(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
-  checkOptions('update', options, [...paramNames, ...inputNames, 'validation', ...runOptionNames], '{ maxIter: 5 }');
+  checkOptions('update', options, [...paramNames, ...ratingOptionNames, 'validation', ...runOptionNames], '{ maxIter: 5 }');
   const { validation, signal, onEvent, ...rest } = options;
   checkFit('update', ratings, { validation, signal, onEvent });
   const trained = (model.metadata.params ?? {}) as JsonObject;
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
-  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, inputNames) });
+  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
   const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank - (biases ? 2 : 0) });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });

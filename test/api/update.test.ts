@@ -78,6 +78,13 @@ describe('update', () => {
     expect((await updated.evaluate(dataset(test))).rmse).toBeCloseTo(updated.training?.iterations[2].testRmse as number, 4);
   });
 
+  it('takes every parameter of SGD but those that the model fixes', async () => {
+    const base = await new ALS({ rank: 4 }).fit(dataset(old));
+    const { rank: _rank, biases: _biases, ...params } = new SGD({ maxIter: 1, precision: 'f32', earlyStop: 1, targetRmse: 0.1 }).params;
+    const updated = await base.update(dataset(fresh), { ...params, validation: dataset(test) });
+    expect(updated.metadata).toMatchObject({ params: { precision: 'f32', maxIter: 1 } });
+  });
+
   it('refuses what cannot act', async () => {
     const base = await new ALS({ rank: 4 }).fit(dataset(old));
     await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(/unknown option rank of update/);
