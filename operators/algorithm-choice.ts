@@ -1,5 +1,7 @@
 import type { DevicePlan } from '../engine/physical-plan.ts';
+import { chooseSchedule } from './choose-schedule.ts';
 import { factorStride } from './partition.ts';
+import { checkSgdParams } from './sgd-params.ts';
 
 /** What the choice is made from. */
 export interface AlgorithmProblem {
@@ -17,11 +19,17 @@ export interface AlgorithmChoice {
   readonly reason: string;
 }
 
-/** Epochs of SGD that do as much for the error as one iteration of ALS: 1.3 to 1.5 at MovieLens-20M's shape, with some in hand. */
-const EPOCHS_PER_ITERATION = 2;
+/**
+ * Epochs of SGD that do as much for the error as one iteration of ALS, with some in hand: 1.3 to 1.5 at MovieLens-20M's shape on a
+ * CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
+ */
+const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
 /** Without a target SGD must be this much cheaper: ALS has no learning rate to choose. */
 const WORTH_IT = 1.5;
+
+/** The same on a GPU, where either is quick: seconds that it must save over ten iterations. */
+const WORTH_SECONDS = 1;
 
 /** Below so many ratings a row of the longer side, SGD takes many epochs to move a row that ALS solves at once. */
 const FEW_RATINGS = 20;
@@ -29,27 +37,42 @@ const FEW_RATINGS = 20;
 /**
  * Whether a problem is for ALS or for SGD. A pure function; the rule:
  *
- *     a GPU computes                                       als (its iterations are short there, too, and it has no rate to choose)
  *     fewer than 20 ratings a row of the longer side       als
  *     2 epochs of SGD cost less than an iteration of ALS   sgd; without a target RMSE only when less than 2/3
+ *     on a GPU: 1.5 epochs cost less                       sgd; without a target RMSE only when ten times the difference is a second
  *     else                                                 als
  *
- * Costs are those measured on one core, in ns: of a rating and a row in ALS as in solver-choice.ts, of a rating in SGD
- * 4 + 0.4 k. Threads divide both alike.
+ * Costs on a CPU are those measured on one core, in ns: of a rating and a row in ALS as in solver-choice.ts, of a rating in SGD
+ * 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in ns a rating: an iteration of ALS
+ * 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles (k = 32 to 128), 4.2e-3 k by Hogwild!.
  */
-export function chooseAlgorithm(problem: AlgorithmProblem, device: Pick<DevicePlan, 'kind' | 'parallelism'>): AlgorithmChoice {
-  const { users, items, ratings, rank, targetRmse } = problem;
-  if (device.kind === 'gpu') return { algorithm: 'als', reason: 'algorithm auto: als, since a GPU computes: iterations are short there either way, and ALS has no learning rate to choose' };
+export function chooseAlgorithm(problem: AlgorithmProblem, device: DevicePlan): AlgorithmChoice {
+  const { users, items, ratings, targetRmse } = problem;
   const perRow = ratings / Math.max(users, items);
   if (perRow < FEW_RATINGS) {
     return { algorithm: 'als', reason: `algorithm auto: als, since the longer side has ${perRow.toFixed(1)} ratings a row: below ${FEW_RATINGS} SGD takes many epochs to move a row that ALS solves at once` };
   }
-  const iteration = alsSeconds(problem) / device.parallelism;
-  const epoch = (ratings * (4 + 0.4 * factorStride(rank)) * 1e-9) / device.parallelism;
-  const least = targetRmse === undefined ? WORTH_IT : 1;
-  const algorithm = EPOCHS_PER_ITERATION * epoch * least < iteration ? 'sgd' : 'als';
-  const rule = targetRmse === undefined ? `sgd must be ${WORTH_IT} times cheaper, since ALS has no learning rate to choose` : `the cheaper one, since training ends at the target RMSE ${targetRmse}`;
-  return { algorithm, reason: `algorithm auto: ${algorithm}; an iteration of ALS takes about ${seconds(iteration)}, ${EPOCHS_PER_ITERATION} epochs of SGD, which do as much, ${seconds(EPOCHS_PER_ITERATION * epoch)}; ${rule}` };
+  const { kind } = device;
+  const epochs = EPOCHS_PER_ITERATION[kind];
+  const { iteration, epoch } = kind === 'gpu' ? gpuSeconds(problem, device) : { iteration: alsSeconds(problem) / device.parallelism, epoch: sgdSeconds(problem) / device.parallelism };
+  const cost = epochs * epoch;
+  const enough = targetRmse !== undefined ? cost < iteration : kind === 'gpu' ? 10 * (iteration - cost) >= WORTH_SECONDS : WORTH_IT * cost < iteration;
+  const algorithm = enough ? 'sgd' : 'als';
+  const least = kind === 'gpu' ? `sgd must save ${WORTH_SECONDS} s in ten iterations` : `sgd must be ${WORTH_IT} times cheaper`;
+  const rule = targetRmse === undefined ? `${least}, since ALS has no learning rate to choose` : `the cheaper one, since training ends at the target RMSE ${targetRmse}`;
+  return { algorithm, reason: `algorithm auto: ${algorithm}; an iteration of ALS takes about ${seconds(iteration)}, ${epochs} epochs of SGD, which do as much, ${seconds(cost)}; ${rule}` };
+}
+
+/** On one core. */
+function sgdSeconds({ ratings, rank }: AlgorithmProblem): number {
+  return ratings * (4 + 0.4 * factorStride(rank)) * 1e-9;
+}
+
+function gpuSeconds(problem: AlgorithmProblem, device: DevicePlan): { readonly iteration: number; readonly epoch: number } {
+  const { ratings, rank } = problem;
+  const f = factorStride(rank, device.strideStep);
+  const tiles = chooseSchedule(problem, checkSgdParams({ rank }), device).kind === 'tile';
+  return { iteration: ratings * (0.04 + 2.2e-5 * f ** 2) * 1e-9, epoch: ratings * (tiles ? 0.02 + 4.7e-4 * f : 4.2e-3 * f) * 1e-9 };
 }
 
 /** One iteration on one core: each side by the cheaper of forming A and matrix-free CG. */

@@ -68,7 +68,7 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
   const places = Math.ceil(columns / tiles);
   const lanes = teamOf(features, limits);
   const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
-  const teams = Math.max(1, Math.min(Math.floor(Math.min(THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * places, busy));
+  const teams = Math.max(1, Math.min(Math.floor(Math.min(THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
   return { tiles, places, lanes, threads: teams * lanes, precision };
 }
 

@@ -1,0 +1,105 @@
+/** What SGD does on a GPU, as functions of the problem and of what the GPU is: no GPU is here. */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { explain } from '../../engine/explain.ts';
+import type { DevicePlan } from '../../engine/physical-plan.ts';
+import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
+import { chooseSchedule } from '../../operators/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd-convergence.ts';
+import { checkSgdParams, type SgdParams } from '../../operators/sgd-params.ts';
+import { planSgd } from '../../operators/sgd-plan.ts';
+
+const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
+const h200: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'NVIDIA H200', bindingBytes: 2 ** 31 - 4, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 } };
+const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
+const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
+
+describe('the schedule of sgd on a GPU', () => {
+  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => chooseSchedule({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), device);
+
+  it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
+    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 8, threads: 1024, precision: 'f16' } });
+    expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32' });
+    expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 32 });
+    expect(schedule({ rank: 126, biases: true, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 8 });
+  });
+
+  it('has no more teams than a tile\'s columns and ratings keep busy', () => {
+    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({ tiles: 132, places: 5, lanes: 1, threads: 3, precision: 'f16' });
+    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({ tiles: 100, places: 1, lanes: 8, threads: 32 });
+    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({ tiles: 3, places: 1, threads: 8 });
+  });
+
+  it('is Hogwild! where they do not, and as asked', () => {
+    const many = { users: 3_000_000, items: 2_000_000 };
+    expect(schedule({}, many)).toMatchObject({ kind: 'hogwild', workers: 8448, lanes: 8, precision: 'f16', reasons: [expect.stringMatching(/^schedule auto: hogwild, since the factors of the columns do not fit/), expect.any(String)] });
+    expect(schedule({}, {}, { ...h200, limits: undefined }).kind).toBe('hogwild');
+    expect(schedule({ schedule: 'hogwild' }, { users: 9724, items: 610, ratings: 90_000 })).toMatchObject({ kind: 'hogwild', workers: 305 });
+    expect(schedule({ schedule: 'hogwild' }, { users: 2, items: 1, ratings: 2 }).workers).toBe(1);
+    expect(() => schedule({ schedule: 'tile' }, many)).toThrow(/schedule tile cannot act: 2,000,000 columns of 128 features do not fit the workgroups of this GPU/);
+  });
+
+  it('is waves as asked: twice as many bands of columns as workers, and blocks of some ratings', () => {
+    expect(schedule({ schedule: 'wavefront' })).toMatchObject({ kind: 'wavefront', workers: 256, rowBands: 256, columnBands: 512, lanes: 16 });
+    expect(schedule({ schedule: 'wavefront', rank: 8 }, { users: 9724, items: 610, ratings: 90_000 })).toMatchObject({ workers: 53, columnBands: 106, lanes: 1 });
+    expect(schedule({ schedule: 'wavefront' }, { users: 40, items: 1, ratings: 40 })).toMatchObject({ workers: 1, columnBands: 1 });
+    expect(schedule({ schedule: 'wavefront' }, { users: 3, items: 90, ratings: 1 })).toMatchObject({ rows: 'items', workers: 1, columnBands: 2 });
+  });
+
+  it('is not tiles on a CPU', () => {
+    expect(() => schedule({ schedule: 'tile' }, {}, device)).toThrow(/schedule tile cannot act on the CPU/);
+  });
+});
+
+describe('the plan of sgd on a GPU', () => {
+  const plan = (params: Partial<SgdParams>, on = h200) => planSgd(netflix, checkSgdParams({ rank: 128, ...params }), on, { host: device });
+
+  it.each([
+    ['netflix-sgd-tile-gpu', { regParam: 0.05 }],
+    ['netflix-sgd-hogwild-gpu', { schedule: 'hogwild' as const, precision: 'f32' as const, rate: 'adagrad' as const }],
+    ['netflix-sgd-wavefront-gpu', { schedule: 'wavefront' as const, biases: true }],
+  ])('prints as %s.txt', async (name, params) => {
+    await expect(`${explain(plan(params))}\n`).toMatchFileSnapshot(golden(name));
+  });
+
+  it('counts what lies there: two versions with their mirrors, the ratings as they come and as they are stepped', () => {
+    const version = 4 * 128 * (480_189 + 17_770);
+    const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
+    expect(plan({}).memory.deviceBytes).toBe(1.5 * 2 * version + ratings + 8 * netflix.ratings);
+    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory.deviceBytes).toBe(2 * version + ratings + 12 * netflix.ratings);
+    // A sum of AdaGrad is a row of a matrix.
+    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory.deviceBytes).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + 12 * netflix.ratings);
+  });
+
+  it('refuses what does not fit the device, or one of its buffers', () => {
+    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu has 1\.0 GiB/);
+    expect(() => plan({}, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu binds at most 256\.0 MiB/);
+    expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 })).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
+  });
+});
+
+describe('the convergence of sgd on a GPU', () => {
+  it('allows four times as many teams as columns, and advises waves beyond', () => {
+    const schedule = chooseSchedule(netflix, checkSgdParams({ rank: 8 }), h200);
+    expect(convergenceReport(netflix, schedule)).toMatchObject({ leastSide: 17_770, bound: 4 * 17_770 });
+    expect(convergenceReport(netflix, schedule).warning).toBeUndefined();
+    expect(convergenceReport(netflix, { ...schedule, workers: 80_000 }).warning).toMatch(/^s = 80000 workers are more than four times min.*use the schedule wavefront$/);
+    const waves = chooseSchedule(netflix, checkSgdParams({ rank: 8, schedule: 'wavefront' }), h200);
+    expect(convergenceReport(netflix, waves)).toMatchObject({ collisionRate: 0, workers: 1 });
+    expect(convergenceReport(netflix, waves).warning).toBeUndefined();
+  });
+});
+
+describe('algorithm auto on a GPU', () => {
+  it('takes SGD for a target, and without one where it saves a second', () => {
+    const onGpu = (rank: number, more = {}) => chooseAlgorithm({ ...netflix, rank, cgSteps: 6, ...more }, h200);
+    expect([onGpu(100).algorithm, onGpu(100, { targetRmse: 0.82 }).algorithm, onGpu(400).algorithm]).toEqual(['als', 'sgd', 'sgd']);
+    expect(onGpu(100).reason).toMatch(/an iteration of ALS takes about 31\.3 ms, 1\.5 epochs of SGD, which do as much, 10\.8 ms; sgd must save 1 s in ten iterations, since ALS/);
+    // Columns that fit no tiles are stepped by Hogwild!, which is slower.
+    expect(onGpu(100, { users: 3_000_000, items: 2_000_000, targetRmse: 0.82 }).algorithm).toBe('als');
+  });
+
+  it('takes ALS where rows are short', () => {
+    expect(chooseAlgorithm({ ...netflix, ratings: 1_000_000, rank: 64, cgSteps: 6, targetRmse: 0.8 }, h200).algorithm).toBe('als');
+  });
+});
