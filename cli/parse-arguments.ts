@@ -31,7 +31,7 @@ const examples = [
 ] as const;
 
 const closing = `factorflow <command> --help tells the flags of a command.
-Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged, 130 cancelled.`;
+Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
 
 /** The first word of the line, when it is no flag. */
 export function commandName(argv: readonly string[]): string | undefined {

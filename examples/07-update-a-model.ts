@@ -11,7 +11,7 @@ await using session = await Session.create({ device: 'cpu' });
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 const [known, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
 
-// Nine tenths are there at first, by the users' clocks of this example; the last tenth comes in later.
+// Nine tenths of the known ratings are there at first; let the others be those that come in later.
 const [first, later] = known.randomSplit([0.9, 0.1], { seed: 7 });
 const als = new ALS({ rank: 8, biases: true, regParam: 0.2, maxIter: 8, seed: 1 });
 const model = await als.fit(first);

@@ -8,7 +8,7 @@ const introduction = `# Command line
 \`factorflow <command> [flags]\`. Flags are written \`--flag value\` or \`--flag=value\`; unknown flags are errors. Every command has \`--help\`.
 
 Results go to stdout, everything else to stderr. With \`--json\` stdout holds exactly one JSON object, on one line. Exit codes:
-0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged, 130 cancelled.
+0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.
 `;
 
 export async function cliPage(): Promise<string> {
