@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
+import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
 import { updateRow } from '../../cpu/reference/update.ts';
@@ -140,6 +141,35 @@ describe.each([
         expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
       }
     }
+  });
+
+  it.skipIf(skip).each([[5, false], [20, true]])('steps a list of ratings, rank %i, AdaGrad %s', async (rank, adaptive) => {
+    const [rows, columns, count] = [30, 20, 90];
+    const [p, q] = [matrix(rows, rank, 11), matrix(columns, rank, 12)];
+    const list = { rows: sharedArray(Uint32Array, count), columns: sharedArray(Uint32Array, count), values: sharedArray(Float32Array, count) };
+    for (let k = 0; k < count; k++) [list.rows[k], list.columns[k], list.values[k]] = [(7 * k) % rows, (11 * k) % columns, Math.sin(k)];
+    const order = sharedArray(Uint32Array, 1);
+    const [x, theta] = [p, q].map(({ columns: { values } }) => Float64Array.from(values as Float32Array));
+    const grown = { rows: new Float64Array(rows), columns: new Float64Array(columns) };
+    const steps = { rank, biases: false, rate: 0.05, rowLambda: 0.02, columnLambda: 0.03 };
+    stepInOrder(x, theta, rank, list, steps, adaptive ? grown : undefined);
+    // All ratings are one batch, which one worker takes.
+    const given = { block: { layout: 'rating-list', rows: count, columns: list }, order: { layout: 'batch-order', rows: 1, columns: { order } } };
+    for (const [name, partition] of Object.entries({ rows: p, columns: q })) device.put(ref(name), partition);
+    for (const [name, length] of [['rowSums', rows], ['columnSums', columns]] as const) device.allocate(ref(name), { rows: length, columns: 1, stride: 1 });
+    const { fetched, metrics } = await run('sgd-block', { ...steps, adaptive, from: 0, to: 1, batch: count }, given, ['rows', 'columns', 'rowSums', 'columnSums']);
+    expect(metrics.rows).toBe(count);
+    expect(relativeDistance(fetched.rows.values as Float32Array, x)).toBeLessThan(1e-5);
+    expect(relativeDistance(fetched.columns.values as Float32Array, theta)).toBeLessThan(1e-5);
+    expect(relativeDistance(fetched.rowSums.values as Float32Array, grown.rows)).toBeLessThan(1e-4);
+    expect(relativeDistance(fetched.columnSums.values as Float32Array, grown.columns)).toBeLessThan(1e-4);
+  });
+
+  it.skipIf(skip)('copies a matrix', async () => {
+    const source = matrix(9, 5, 21);
+    device.allocate(ref('target'), { rows: 9, columns: 5, stride: Math.ceil(5 / device.strideStep) * device.strideStep });
+    const { fetched } = await run('copy-rows', { from: 0, to: 9 }, { source }, ['target']);
+    expect([...fetched.target.values]).toEqual([...source.columns.values]);
   });
 
   it.skipIf(skip).each([[1, 3, true], [10, 17, true], [130, 8, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column', async (n, rank, excluding) => {
