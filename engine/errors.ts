@@ -96,6 +96,11 @@ export function deserializeError(data: SerializedError): Error {
   return error;
 }
 
+/** What still runs, or begins, in a session that was closed. */
+export function sessionClosed(): UsageError {
+  return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+}
+
 /** Throws CancelledError when the signal has fired. */
 export function throwIfAborted(signal: AbortSignal | undefined, phase?: string): void {
   if (signal?.aborted) throw new CancelledError({ phase });

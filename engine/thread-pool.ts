@@ -1,5 +1,5 @@
 import { Piscina } from 'piscina';
-import { CancelledError, deserializeError, type SerializedError, UsageError } from './errors.ts';
+import { CancelledError, deserializeError, type SerializedError, sessionClosed } from './errors.ts';
 import type { TaskOutcome } from './task.ts';
 
 /** What a worker answers: errors travel as data, since a thrown object would lose its class between threads. */
@@ -57,7 +57,7 @@ export class ThreadPool {
     try {
       if (signal?.aborted) throw new CancelledError();
       // Piscina would start threads anew, and nobody would end them.
-      if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+      if (this.#closed) throw sessionClosed();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
       const running = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {

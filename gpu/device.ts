@@ -1,6 +1,6 @@
 import { collectGarbage } from '../engine/collect-garbage.ts';
 import { mustEndFirst } from '../engine/endings.ts';
-import { CapacityError, DeviceLostError, FactorFlowError, UsageError } from '../engine/errors.ts';
+import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
 import type { Device, DeviceLimits, KernelChoice, KernelTuning } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -216,6 +216,8 @@ export class GpuDevice implements Device {
     const until = this.#told + this.#changes.length;
     try {
       if (this.#lost !== undefined) throw this.#lost;
+      // It would come behind the end of the GPU.
+      if (this.#closing && command.type !== 'close') throw sessionClosed();
       return await this.#pool.run((): GpuRequest => ({ changes: this.#tell(until), command, collection: this.#collection }), signal);
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;

@@ -2,6 +2,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, DivergedError, type FitOptions, type Model, Session, SGD, UsageError } from '../../index.ts';
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
+import { noGpu } from '../support/open-gpu.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 300, 200, 8000);
@@ -115,6 +116,12 @@ describe('a session that is closed', () => {
   it('ends what still runs with an error that says so', async () => {
     const closed = await Session.create({ workers: 2 });
     const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()) });
+    await expect(running).rejects.toThrow('the session is closed');
+  });
+
+  it.skipIf(noGpu)('ends what still runs on a GPU in the same way', async () => {
+    const closed = await Session.create({ device: 'gpu', workers: 1 });
+    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && closed.close()) });
     await expect(running).rejects.toThrow('the session is closed');
   });
 });
