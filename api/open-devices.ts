@@ -1,5 +1,5 @@
 import { CpuDevice } from '../cpu/device.ts';
-import { UsageError } from '../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
 import type { GpuDevice } from '../gpu/device.ts';
 import { findingOf } from '../gpu/probe/explain-probe.ts';
@@ -36,48 +36,51 @@ export interface OpenDevicesOptions {
   readonly workers?: number;
   /** Bytes of the GPU's memory that may be used. */
   readonly memoryBytes?: number;
+  readonly signal?: AbortSignal;
 }
 
 /** What is asked about the machine; tests ask something else. */
 export interface Machine {
   readonly hasGraphicsDevice: () => boolean;
-  readonly probe: () => Promise<ProbeOutcome>;
+  readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
   readonly open: (options: { readonly memoryBytes?: number }) => Promise<GpuDevice>;
 }
 
 const thisMachine: Machine = {
   hasGraphicsDevice,
-  probe: () => probeWebGpu(),
+  probe: probeWebGpu,
   // Loaded where it is needed: most runs start without.
   open: async (options) => (await import('../gpu/device.ts')).GpuDevice.open(options),
 };
 
 /**
  * Opens the devices of a session. A driver that is broken ends no more than the process that probes it. Throws UsageError
- * with the reason and what to install when a GPU was asked for and there is none.
+ * with the reason and what to install when a GPU was asked for and there is none; CancelledError.
  */
-export async function openDevices({ device: requested, workers, memoryBytes }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+export async function openDevices({ device: requested, workers, memoryBytes, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   const cpu = new CpuDevice({ threads: workers });
   const onCpu = (reason?: string): OpenedDevices => ({ devices: [cpu], device: { requested, kind: 'cpu', adapter: null, description: cpu.description, reason } });
   if (requested === 'cpu') return onCpu();
   try {
-    const missing = await missingGpu(requested, machine);
+    const missing = await missingGpu(requested, machine, signal);
     if (missing !== undefined) return onCpu(missing);
     const gpu = await machine.open({ memoryBytes });
     const { name, software } = gpu.info;
     const warning = software ? `the GPU ${name} computes on the processor, far slower than device cpu: it serves for tests only` : undefined;
     return { devices: [cpu, gpu], device: { requested, kind: 'gpu', adapter: name, description: gpu.description, warning } };
   } catch (error) {
-    if (requested === 'auto') return onCpu(error instanceof Error ? error.message.split('\n')[0] : String(error));
+    if (requested === 'auto' && !signal?.aborted) return onCpu(error instanceof Error ? error.message.split('\n')[0] : String(error));
     await cpu.close();
     throw error;
   }
 }
 
 /** Why `auto` does without a GPU; undefined when there is one to take. Throws UsageError for `gpu` without any. */
-async function missingGpu(requested: DeviceName, { hasGraphicsDevice, probe }: Machine): Promise<string | undefined> {
+async function missingGpu(requested: DeviceName, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<string | undefined> {
   if (requested === 'auto' && !hasGraphicsDevice()) return 'no GPU: this system has no graphics device';
-  const outcome = await probe();
+  const outcome = await probe(signal);
+  // Ctrl-C reaches the probe's process too, and is no crash.
+  throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? `no GPU: the only adapter, ${adapter.name}, computes on the processor` : undefined;
   const summary = { 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];

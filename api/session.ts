@@ -7,7 +7,7 @@ import { ArrowSource } from '../connectors/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { ParquetSource } from '../connectors/parquet-source.ts';
 import { TextSource, type TextSourceOptions } from '../connectors/text-source.ts';
-import { UsageError } from '../engine/errors.ts';
+import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/executor.ts';
 import { LocalExecutor } from '../engine/local-executor.ts';
@@ -29,6 +29,8 @@ export interface SessionOptions {
   /** Bound on the GPU's memory that is used; WebGPU does not tell how much there is. Default: none, until the GPU refuses. */
   readonly deviceMemory?: string | number;
   readonly parquetBackend?: ParquetBackendName;
+  /** Cancels the opening: a driver may take its time, or hang. What runs in the session has signals of its own. */
+  readonly signal?: AbortSignal;
 }
 
 const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'batchSize'] as const;
@@ -61,15 +63,15 @@ export class Session implements AsyncDisposable {
     this.#parquetBackend = parquetBackend;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install. */
+  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend' });
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, signal, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, signal' });
     if (!deviceNames.includes(device)) throw new UsageError(`device must be auto, cpu or gpu, got ${String(device)}`);
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    return new Session(await openDevices({ device, workers, memoryBytes }), budget, parquetBackend);
+    return new Session(await openDevices({ device, workers, memoryBytes, signal }), budget, parquetBackend);
   }
 
   /** Readers of what lies on disk. Nothing is opened before the rows or their schema are asked for. */
@@ -120,7 +122,7 @@ export class Session implements AsyncDisposable {
 
   /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
-    if (this.#closed) throw new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+    if (this.#closed) throw sessionClosed();
     if (onEvent && this.#warning !== undefined) {
       onEvent({ type: 'warning', text: this.#warning });
       this.#warning = undefined;

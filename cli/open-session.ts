@@ -11,7 +11,7 @@ interface MachineValues {
 }
 
 /** A session as the machine flags describe it. The engine is loaded here, when the flags and the output are known to be good. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues): Promise<Session> {
+export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues, signal: AbortSignal): Promise<Session> {
   const { Session } = await import('../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, signal });
 }

@@ -18,7 +18,7 @@ export const evaluate = defineCommand({
   examples: [['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows']],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
-    await using session = await openSession(values);
+    await using session = await openSession(values, signal);
     const ratings = await session.read.any(positionals.ratings, { format: values.format });
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const { Model } = await import('../../api/model.ts');

@@ -36,7 +36,7 @@ export const plan = defineCommand({
   ],
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
-    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given);
+    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given, context);
     const { explain } = await import('../../engine/explain.ts');
     return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: explain(physical) };
   },
@@ -48,7 +48,7 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   }
   const { signal, onEvent } = context;
   const trainer = await trainerOf(values, given);
-  await using session = await openSession(values);
+  await using session = await openSession(values, signal);
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
@@ -58,7 +58,7 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   return because(training.plan);
 }
 
-async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>): Promise<PhysicalPlan> {
+async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>, { signal }: CommandContext): Promise<PhysicalPlan> {
   const { users, items, ratings, testFraction = 0 } = values;
   if (users === undefined || items === undefined || ratings === undefined) {
     throw new UsageError('a plan needs paths of ratings, or all of --users, --items and --ratings', { advice: 'See factorflow plan --help' });
@@ -67,7 +67,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/memory-budget.ts');
   const { planOfProblem } = await import('../plan-of-problem.ts');
-  await using session = await openSession(values);
+  await using session = await openSession(values, signal);
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   const physical = await planOfProblem(profile, values, given, session);

@@ -31,7 +31,7 @@ export const predict = defineCommand({
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
     const { output, coldStart } = values;
     const sink = await openOutput(output, values, given, [positionals.model[0], ...positionals.pairs]);
-    await using session = await openSession(values);
+    await using session = await openSession(values, signal);
     const pairs = await session.read.any(positionals.pairs, { format: values.format });
     expect('write', (await knownRows(pairs)) ?? 0);
     const { Model } = await import('../../api/model.ts');

@@ -47,7 +47,7 @@ export const recommend = defineCommand({
     if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
-    await using session = await openSession(values);
+    await using session = await openSession(values, context.signal);
     const { Model } = await import('../../api/model.ts');
     const model = await Model.load(session, positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });

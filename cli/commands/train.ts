@@ -27,7 +27,7 @@ export const train = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values);
+    await using session = await openSession(values, context.signal);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);

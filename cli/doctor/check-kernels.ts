@@ -21,7 +21,7 @@ interface Check {
 
 /** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
 export async function checkKernels(context: CommandContext): Promise<CommandResult> {
-  const { gpu, close } = await openGpu();
+  const { gpu, close } = await openGpu(context.signal);
   try {
     return await checkKernelsOf(gpu, context);
   } finally {

@@ -11,7 +11,7 @@ export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, 
   if (adapter !== undefined) {
     return adapter.isFallback ? `This adapter computes on the processor and is slow. ${install(platform, messages)}` : undefined;
   }
-  const said = messages === '' ? '' : ` It said: ${lastLine(messages)}`;
+  const said = messages === '' ? '' : ` It said: ${errorLine(messages)}`;
   switch (failure) {
     case 'timeout':
       return `The graphics driver did not answer within 20 seconds.${said} Update it, or restart the machine.`;

@@ -36,7 +36,8 @@ export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
 }
 
 function outcomeOf(error: Error | null, stdout: string, messages: string): ProbeOutcome {
-  const line = stdout.split('\n').find((text) => text.startsWith('{'));
+  // A driver may print what it likes on other lines.
+  const line = stdout.split('\n').find((text) => text.startsWith('{"adapter":'));
   if (line !== undefined) {
     const { adapter } = JSON.parse(line) as { readonly adapter: Adapter | null };
     return adapter === null ? { failure: 'no adapter', messages } : { adapter, messages };

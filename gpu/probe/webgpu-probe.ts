@@ -1,5 +1,5 @@
 /**
- * Asks WebGPU for an adapter and prints what came as one line of JSON. Runs as a process of its own: a driver that
+ * Asks WebGPU for an adapter and prints what came on a line of its own, as JSON. Runs as a process of its own: a driver that
  * crashes or hangs takes nobody along.
  */
 import { isSoftware } from '../acquire.ts';
@@ -25,4 +25,4 @@ async function probe(): Promise<ProbeReport> {
 
 const report = await probe();
 // A live instance would keep the process from ending by itself.
-process.stdout.write(`${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));
+process.stdout.write(`\n${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));

@@ -1,9 +1,10 @@
 /** Which devices a session gets, and that no driver can spoil a run on the CPU. */
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { type DeviceName, type Machine, type OpenedDevices, openDevices } from '../../api/open-devices.ts';
 import { trainingDevice } from '../../api/training-device.ts';
-import { UsageError } from '../../engine/errors.ts';
+import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { GpuDevice } from '../../gpu/device.ts';
+import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { noGpu } from '../support/open-gpu.ts';
@@ -68,6 +69,46 @@ describe('device gpu', () => {
     const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect(String((error as Error).message)).toMatch(message);
+  });
+});
+
+describe('a signal while a driver is asked', () => {
+  it.each(['auto', 'gpu'] as const)('cancels, whatever became of the probe: %s', async (device) => {
+    const stop = new AbortController();
+    const probe: Machine['probe'] = async (signal) => {
+      stop.abort();
+      return signal?.aborted ? { failure: 'crash', ending: 'SIGINT', messages: '' } : { failure: 'no adapter', messages: '' };
+    };
+    const opening = openDevices({ device, workers: 1, signal: stop.signal }, { ...machineWith({ messages: '' }), probe });
+    await expect(opening).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it('ends the probe', async () => {
+    expect(await probeWebGpu(AbortSignal.abort())).toMatchObject({ failure: 'error' });
+  });
+});
+
+describe('the probe', () => {
+  const options = process.env.NODE_OPTIONS;
+  afterEach(() => {
+    if (options === undefined) delete process.env.NODE_OPTIONS;
+    else process.env.NODE_OPTIONS = options;
+  });
+
+  /** What the probe finds beside a driver that does this first. */
+  function probeBeside(code: string): Promise<ProbeOutcome> {
+    process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`;
+    return probeWebGpu();
+  }
+
+  it('does not mind what a driver prints', async () => {
+    const { adapter, failure } = await probeBeside(`process.stdout.write('{"a driver": says hi}\\n{ and');`);
+    expect(adapter === undefined ? failure : 'an adapter').toMatch(/^(an|no) adapter$/);
+  });
+
+  it('tells the error that ended it', async () => {
+    const outcome = await probeBeside(`throw new Error('no device for you')`);
+    expect(explainProbe(outcome, 'linux')).toMatch(/The probe failed \(exit code 1\)\. It said: Error: no device for you\.$/);
   });
 });
 
