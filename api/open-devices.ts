@@ -1,7 +1,6 @@
 import { CpuDevice } from '../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
-import type { GpuDevice } from '../gpu/device.ts';
 import { findingOf } from '../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../gpu/probe/probe-webgpu.ts';
@@ -39,11 +38,14 @@ export interface OpenDevicesOptions {
   readonly signal?: AbortSignal;
 }
 
+/** A GPU as a session sees it. Not GpuDevice itself: its declarations name WebGPU's types, which not every program has. */
+export type OpenedGpu = Device & { readonly info: { readonly name: string; readonly software: boolean } };
+
 /** What is asked about the machine; tests ask something else. */
 export interface Machine {
   readonly hasGraphicsDevice: () => boolean;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
-  readonly open: (options: { readonly memoryBytes?: number }) => Promise<GpuDevice>;
+  readonly open: (options: { readonly memoryBytes?: number }) => Promise<OpenedGpu>;
 }
 
 const thisMachine: Machine = {
