@@ -13,7 +13,7 @@ import { SGD } from './sgd.ts';
 import type { RunOptions } from './session.ts';
 
 /** What both algorithms can be told. */
-export interface TrainerOptions extends Partial<Pick<AlsParams & SgdParams, 'rank' | 'maxIter' | 'regParam' | 'seed' | 'biases' | 'earlyStop' | 'targetRmse'>>, RatingOptions {}
+export interface TrainerOptions extends Partial<Pick<AlsParams & SgdParams, 'rank' | 'maxIter' | 'regParam' | 'seed' | 'biases' | 'precision' | 'earlyStop' | 'targetRmse'>>, RatingOptions {}
 
 export interface ChosenTrainer {
   readonly trainer: ALS | SGD;

@@ -40,8 +40,8 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
     return { prepare: async () => prepared(sgd) };
   }
   const { chooseTrainer } = await import('../api/choose-trainer.ts');
-  const { rank, maxIter, regParam, seed, biases, earlyStop, targetRmse } = values;
-  const options = { rank, maxIter, regParam, seed, biases, earlyStop, targetRmse, ...ratingOptions(values) };
+  const { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse } = values;
+  const options = { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse, ...ratingOptions(values) };
   return {
     prepare: async (_session, ratings, { signal, onEvent }) => {
       const { trainer, reason } = await chooseTrainer(ratings, options, { signal, onEvent });

@@ -58,6 +58,12 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu binds at most 1\.0 GiB \(1073741824 bytes\)/);
   });
 
+  it('gathers in the precision asked for, whichever algorithm is chosen', async () => {
+    const { code, stdout } = await factorflow('plan', ratings, '--algorithm', 'auto', '--precision', 'f16', '--device', 'gpu', '--quiet');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/update-users: kernel tiled\d-f16 .*θ in float16/);
+  });
+
   it('without an adapter is a usage error that says what to install', async () => {
     const { code, stdout, stderr } = await start(['train', ratings, '--model-dir', join(folder, 'none'), '--device', 'gpu', '--quiet'], { env: { VK_DRIVER_FILES: '/dev/null' } }).outcome;
     expect([code, stdout]).toEqual([2, '']);
