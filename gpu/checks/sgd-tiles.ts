@@ -145,12 +145,13 @@ export const stepShapes: readonly StepShape[] = [
   { ...f16, ...both, rank: 30 },
   { ...f16, rank: 20, adaptive: true },
   ...[10, 64, 100, 128, 200, 512].map((rank) => ({ ...f32, rank, lanes: 4 })),
-  ...[7, 100, 128, 512].map((rank) => ({ ...f16, rank, lanes: 4 })),
+  ...[7, 100, 128].map((rank) => ({ ...f16, rank, lanes: 4 })),
   { ...f32, ...both, rank: 10, lanes: 4 },
   { ...f32, rank: 64, lanes: 4, biases: true },
   { ...f16, ...both, rank: 98, lanes: 4 },
   ...[8, 16, 32].flatMap((lanes) => [
     { ...f16, rank: 128, lanes },
+    { ...f16, rank: 512, lanes },
     { ...f32, ...both, rank: 200, lanes },
   ]),
 ];

@@ -6,6 +6,7 @@ import { LostTrainingError } from '../../api/lost-training.ts';
 import { saveWhatIsLeft } from '../../cli/save-what-is-left.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
 import { noGpu } from '../support/open-gpu.ts';
+import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { factorflow, objectOf, quick, ratings, start, temporaryFolder } from './run-cli.ts';
 
@@ -56,6 +57,25 @@ describe.skipIf(noGpu)('--device gpu', () => {
     const large = await factorflow('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
     expect(large.code).toBe(4);
     expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu binds at most 1\.0 GiB \(1073741824 bytes\)/);
+  });
+
+  it('trains by SGD, saves, and plans its schedules', async () => {
+    const file = join(folder, 'planted.csv');
+    writeFileSync(file, `user,item,rating\n${plantedRatings(4, 60, 40, 1500).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
+    const train = ['train', file, '--algorithm', 'sgd', '--rank', '4', '--biases', '--max-iter', '3', '--test-fraction', '0.1', '--json', '--quiet', '--model-dir'];
+    const { code, stdout } = await factorflow(...train, join(folder, 'sgd'), '--device', 'gpu', '--precision', 'f32');
+    expect(code).toBe(0);
+    const [got, expected] = [objectOf(stdout), objectOf((await factorflow(...train, join(folder, 'sgd-cpu'), '--device', 'cpu')).stdout)];
+    expect(got).toMatchObject({ algorithm: 'sgd', device: 'gpu', adapter: expect.stringMatching(/^swiftshader/) });
+    expect(Math.abs((got.testRmse as number) - (expected.testRmse as number))).toBeLessThan(0.02);
+    expect((await factorflow('evaluate', join(folder, 'sgd'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
+    const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '20000000', '--rank', '64', '--algorithm', 'sgd', '--device', 'gpu', '--quiet'];
+    for (const [schedule, pattern] of [['auto', /\n +3 +deal-ratings .*\n.*\n +5 +sgd-epoch +3,4 +gpu +sgd-tiles +1 x 1 +1 /], ['wavefront', /\n +5 +sgd-epoch +3,4 +gpu +sgd-waves +512 x 256 +1 /]] as const) {
+      expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
+    }
+    const refused = await factorflow(...shape, '--schedule', 'blocks');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(/schedule blocks cannot act on a GPU\. Use schedule tile, hogwild or wavefront/);
   });
 
   it('gathers in the precision asked for, whichever algorithm is chosen', async () => {

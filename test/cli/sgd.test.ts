@@ -70,7 +70,7 @@ describe.concurrent('plan', () => {
     expect(stdout).toMatch(/^Physical plan: sgd\n/);
     expect(stdout).toMatch(/5 +sgd-epoch +3,4 +cpu +sgd-block blocks +8 x 8 +64 +3 /);
     expect(stdout).toMatch(/rate paper: γ_t = 0\.08 \/ \(1 \+ 0\.3 t\^1\.5\)/);
-    expect(stdout).toMatch(/the paper's bound min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313 and its twentieth 65/);
+    expect(stdout).toMatch(/fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313 may share it, its twentieth \(65\) safely/);
   });
 
   it('without data and with what a run measured', async () => {
@@ -111,6 +111,7 @@ describe.concurrent('flags that cannot act exit with 2', () => {
     [['--algorithm', 'sgd', '--rate', 'fast'], /--rate must be paper, constant, bold or adagrad, got "fast"/],
     [['--algorithm', 'sgd', '--schedule', 'rows'], /--schedule must be auto, hogwild, wavefront, .*got "rows"/],
     [['--algorithm', 'sgd', '--schedule', 'tile', '--device', 'cpu'], /schedule tile cannot act on the CPU/],
+    [['--algorithm', 'sgd', '--precision', 'f16', '--device', 'cpu'], /--precision f16 cannot act with --device cpu, which computes in float32/],
     [['--algorithm', 'sgd', '--learning-rate', '0'], /--learning-rate must be a number above 0/],
     [['--algorithm', 'sgd', '--reg-param', '1', '--reg-param-users', '1', '--reg-param-items', '1'], /--reg-param does nothing beside/],
     [['--algorithm', 'als', '--init-model', 'm'], /--init-model cannot act with --algorithm als/],
