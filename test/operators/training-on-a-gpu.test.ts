@@ -4,7 +4,7 @@ import { computeDevice, hostDevice } from '../../engine/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import type { Task } from '../../engine/task.ts';
-import { ALS, type AlsOptions, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { secondDevice } from '../support/second-device.ts';
 
@@ -53,6 +53,14 @@ describe('training on a second device', () => {
     expect(stages.find(({ name }) => name === 'initialize')).toMatchObject({ device: 'cpu' });
     expect(model.metadata.plan).toMatchObject({ stages: expect.arrayContaining([expect.objectContaining({ name: 'update-items', variant: `for-${model.itemCount}-rows`, precision: 'f32' })]) });
     for (const { inputs } of device.ran) for (const ref of Object.values(inputs)) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+  });
+
+  it('leaves nothing of SGD there', async () => {
+    const device = secondDevice();
+    await using session = await openWith(device);
+    await new SGD({ rank: 4, maxIter: 2, rate: 'adagrad', earlyStop: 1 }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(test)) });
+    expect(device.ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(2);
+    for (const { inputs, outputs } of device.ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(device.fetch(ref)).rejects.toThrow('not on device');
   });
 
   it('says which device it is, and takes the CPU for what a GPU cannot do', async () => {
@@ -116,5 +124,28 @@ describe('a device that is lost while training', () => {
     expect(error).toBeInstanceOf(DeviceLostError);
     expect(error).not.toBeInstanceOf(LostTrainingError);
     expect(String(error)).toMatch(/the GPU was lost; no iteration's factors had been copied to the host by then/);
+  });
+
+  it('leaves the last epoch of SGD that was copied, and none before the first', async () => {
+    const sgd = (session: Session, maxIter = 5) => new SGD({ rank: 4, biases: true, maxIter, seed: 3, schedule: 'hogwild' }).fit(session.from(ratingBatches(rows)));
+    const losingAt = (n: number) => {
+      let epochs = 0;
+      return secondDevice({
+        before: ({ kernel }: Task) => {
+          if (kernel === 'sgd-block') epochs++;
+          if (epochs >= n) throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
+        },
+      });
+    };
+    await using session = await openWith(losingAt(4));
+    const error = await sgd(session).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(LostTrainingError);
+    const { model, iteration } = error as LostTrainingError;
+    expect(model.training).toMatchObject({ algorithm: 'sgd', bestIteration: iteration, iterations: { length: iteration } });
+    // One thread steps the batches in their order, so that the same epochs give the same bits.
+    await using again = await openWith(secondDevice());
+    expect(factorsOf(model)).toEqual(factorsOf(await sgd(again, iteration)));
+    await using early = await openWith(losingAt(1));
+    await expect(sgd(early)).rejects.toThrow(/the GPU was lost; no epoch's factors had been copied to the host by then/);
   });
 });
