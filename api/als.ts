@@ -84,6 +84,8 @@ export class ALS {
   async #fit(ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
     const { session } = ratings;
     const started = performance.now();
+    // A kernel that is not there is found out before the ratings are read.
+    if (this.params.kernel !== undefined) await chooseKernels(computeDevice(ctx.executor), { users: 1, items: 1, ratings: 1 }, this.params);
     const indexed = await this.#input.index(ratings, options.validation, ctx);
     const { users, items } = indexed;
     const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };

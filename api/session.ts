@@ -65,6 +65,7 @@ export class Session implements AsyncDisposable {
 
   /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
+    if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
     const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, signal' });
     if (!deviceNames.includes(device)) throw new UsageError(`device must be auto, cpu or gpu, got ${String(device)}`);

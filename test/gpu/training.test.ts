@@ -46,6 +46,11 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     const model = await fit(session, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
     expect(model.training?.plan.stages.find(({ name }) => name === 'update-items')).toMatchObject({ variant: 'tiled4-f32', reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]) });
     await expect(fit(session, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
+    const unread = session.from((async function* (): AsyncGenerator<never> {
+      yield* [];
+      throw new Error('nobody should read these ratings');
+    })());
+    await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(/there is no kernel no-such/);
     const half = await fit(session, { rank: 4, maxIter: 1, precision: 'f16' });
     expect(half.training?.plan.stages.find(({ name }) => name === 'update-items')).toMatchObject({ precision: 'f16' });
     expect(distance(half, model)).toBeLessThan(0.05);
