@@ -2,6 +2,8 @@
  * Asks WebGPU for an adapter and prints what came on a line of its own, as JSON. Runs as a process of its own: a driver that
  * crashes or hangs takes nobody along.
  */
+import { Worker } from 'node:worker_threads';
+import { workerFile } from '../../engine/worker-file.ts';
 import { isSoftware } from '../acquire.ts';
 
 interface ProbeReport {
@@ -23,6 +25,8 @@ async function probe(): Promise<ProbeReport> {
   return { adapter: { name, vendor, architecture, isFallback: isSoftware(adapter.info), features: [...adapter.features].sort() } };
 }
 
+// Its parent ends it earlier, unless that was ended itself.
+alive.push(new Worker(workerFile(import.meta.url, './probe-watchdog')));
 const report = await probe();
 // A live instance would keep the process from ending by itself.
 process.stdout.write(`\n${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));
