@@ -47,7 +47,3 @@ export interface DeviceList {
   /** f32[ratings] */
   readonly values: GPUBuffer;
 }
-
-export function matrixBytes(rows: number, columns: number, half: boolean): number {
-  return rows * strideOf(columns) * 4 + (half ? (rows + 1) * strideOf(columns) * 2 : 0);
-}
