@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 const THREADS = 256;
 
@@ -10,10 +11,7 @@ export function fromHalfWorkgroups(quads: number): number {
 /** A float32 matrix from its float16 mirror (resources.ts: DeviceMatrix.half): `quads` fours of features. */
 export const fromHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'from-half',
-  bindings: [
-    { name: 'half', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-  ],
+  bindings: [...reads('half'), ...writes('factors')],
   uniforms: [{ name: 'quads', type: 'u32' }],
   needs: () => [],
   values: () => ({ THREADS }),

@@ -1,6 +1,7 @@
 import { paddedRank, slotElements } from '../update/layout.ts';
 import type { KernelDescriptor } from '../kernel.ts';
 import { range } from './unrolled.ts';
+import { reads, writes } from './bindings.ts';
 
 /** One way of computing the normal equations; what differs is speed, and the precision of θ. */
 export type NormalEquationsParams = {
@@ -64,14 +65,7 @@ export function chooseNormalEquations(
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   name: 'normal-equations',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'fixed', access: 'read' },
-    { name: 'fixed_bias', access: 'read' },
-    { name: 'slots', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'mean', type: 'f32' },

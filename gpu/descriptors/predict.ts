@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 /** Also the pairs of a workgroup. */
 export const PREDICT_THREADS = 64;
@@ -11,13 +12,7 @@ export type PredictParams = {
 /** x_uᵀθ_v for `pairs` pairs of positions. */
 export const predictKernel: KernelDescriptor<PredictParams> = {
   name: 'predict',
-  bindings: [
-    { name: 'rows', access: 'read' },
-    { name: 'columns', access: 'read' },
-    { name: 'row_factors', access: 'read' },
-    { name: 'column_factors', access: 'read' },
-    { name: 'predictions', access: 'read_write' },
-  ],
+  bindings: [...reads('rows', 'columns', 'row_factors', 'column_factors'), ...writes('predictions')],
   uniforms: [{ name: 'pairs', type: 'u32' }],
   needs: () => [],
   values: ({ stride }) => ({ THREADS: PREDICT_THREADS, QUADS: stride / 4, parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part) }),

@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 /** Tiles that ratings can be dealt to. */
 export const MOST_TILES = 2048;
@@ -19,26 +20,14 @@ const dealing = {
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */
 export const sgdTileCountKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-tile-count',
-  bindings: [
-    { name: 'offsets', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'places', access: 'read' },
-    { name: 'counts', access: 'read_write' },
-  ],
+  bindings: [...reads('offsets', 'indices', 'places'), ...writes('counts')],
   ...dealing,
 };
 
 /** Deals the ratings to the tiles, where they stay sorted by row. */
 export const sgdTileScatterKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-tile-scatter',
-  bindings: [
-    { name: 'offsets', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'places', access: 'read' },
-    { name: 'starts', access: 'read' },
-    { name: 'ratings', access: 'read_write' },
-  ],
+  bindings: [...reads('offsets', 'indices', 'values', 'places', 'starts'), ...writes('ratings')],
   ...dealing,
   uniforms: [...dealing.uniforms, { name: 'level', type: 'f32' }],
 };

@@ -1,19 +1,11 @@
 import type { KernelDescriptor } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { reads, writes } from './bindings.ts';
 
 /** SGD on the batches [first_batch, last_batch) of `order` of a list of ratings; teams of all workgroups share them out (Hogwild!). */
 export const sgdListKernel: KernelDescriptor<SgdStepParams> = {
   name: 'sgd-list',
-  bindings: [
-    { name: 'rows', access: 'read' },
-    { name: 'columns', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'order', access: 'read' },
-    { name: 'row_factors', access: 'read_write' },
-    { name: 'column_factors', access: 'read_write' },
-    { name: 'row_sums', access: 'read_write' },
-    { name: 'column_sums', access: 'read_write' },
-  ],
+  bindings: [...reads('rows', 'columns', 'values', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],
   uniforms: [
     { name: 'ratings', type: 'u32' },
     { name: 'first_batch', type: 'u32' },

@@ -1,6 +1,7 @@
 import type { KernelDescriptor } from '../kernel.ts';
 import { strideOf } from '../resources.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { reads, writes } from './bindings.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Columns that a tile holds. */
@@ -27,15 +28,7 @@ function placeBytes(features: number, precision: 'f32' | 'f16', adaptive: boolea
  */
 export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
   name: 'sgd-tiles',
-  bindings: [
-    { name: 'starts', access: 'read' },
-    { name: 'ratings', access: 'read' },
-    { name: 'columns', access: 'read' },
-    { name: 'row_factors', access: 'read_write' },
-    { name: 'column_factors', access: 'read_write' },
-    { name: 'row_sums', access: 'read_write' },
-    { name: 'column_sums', access: 'read_write' },
-  ],
+  bindings: [...reads('starts', 'ratings', 'columns'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],
   uniforms: [
     { name: 'tiles', type: 'u32' },
     { name: 'rate', type: 'f32' },

@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 /** Bands of columns that ratings can be sorted by. */
 export const MOST_BANDS = 2048;
@@ -16,27 +17,13 @@ const sorting = {
 /** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
 export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-wave-count',
-  bindings: [
-    { name: 'offsets', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'row_starts', access: 'read' },
-    { name: 'band_of', access: 'read' },
-    { name: 'counts', access: 'read_write' },
-  ],
+  bindings: [...reads('offsets', 'indices', 'row_starts', 'band_of'), ...writes('counts')],
   ...sorting,
 };
 
 /** Writes the ratings to their blocks, by row and then by column. */
 export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
   name: 'sgd-wave-scatter',
-  bindings: [
-    { name: 'offsets', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'row_starts', access: 'read' },
-    { name: 'band_of', access: 'read' },
-    { name: 'starts', access: 'read' },
-    { name: 'ratings', access: 'read_write' },
-  ],
+  bindings: [...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'), ...writes('ratings')],
   ...sorting,
 };

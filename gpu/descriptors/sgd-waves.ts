@@ -1,18 +1,11 @@
 import type { KernelDescriptor } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { reads, writes } from './bindings.ts';
 
 /** One wave of wavefront-update: a workgroup is a team, and steps one block; see SgdWavesTask. */
 export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {
   name: 'sgd-waves',
-  bindings: [
-    { name: 'starts', access: 'read' },
-    { name: 'ratings', access: 'read' },
-    { name: 'order', access: 'read' },
-    { name: 'row_factors', access: 'read_write' },
-    { name: 'column_factors', access: 'read_write' },
-    { name: 'row_sums', access: 'read_write' },
-    { name: 'column_sums', access: 'read_write' },
-  ],
+  bindings: [...reads('starts', 'ratings', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],
   uniforms: [
     { name: 'wave', type: 'u32' },
     { name: 'workers', type: 'u32' },

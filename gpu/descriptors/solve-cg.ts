@@ -2,6 +2,7 @@ import { paddedRank, slotElements } from '../update/layout.ts';
 import type { KernelDescriptor } from '../kernel.ts';
 import { biasPlace } from './solve-cholesky.ts';
 import { range } from './unrolled.ts';
+import { reads, writes } from './bindings.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
@@ -45,16 +46,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
  */
 export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
   name: 'solve-cg',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'slots', access: 'read_write' },
-    { name: 'previous', access: 'read' },
-    { name: 'previous_bias', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'half', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work'), ...writes('slots'), ...reads('previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'lambda', type: 'f32' },

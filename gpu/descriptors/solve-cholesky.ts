@@ -1,6 +1,7 @@
 import { paddedRank, slotElements, tilesOf } from '../update/layout.ts';
 import type { KernelDescriptor } from '../kernel.ts';
 import { range } from './unrolled.ts';
+import { reads, writes } from './bindings.ts';
 
 export type SolveCholeskyParams = {
   readonly rank: number;
@@ -28,14 +29,7 @@ export function chooseSolveCholesky(rank: number, biases: boolean, half: boolean
  */
 export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
   name: 'solve-cholesky',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'slots', access: 'read_write' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'half', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work'), ...writes('slots', 'factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'lambda', type: 'f32' },

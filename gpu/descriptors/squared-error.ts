@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 const THREADS = 64;
 const STEPS = 16;
@@ -19,16 +20,7 @@ export type SquaredErrorParams = {
  */
 export const squaredErrorKernel: KernelDescriptor<SquaredErrorParams> = {
   name: 'squared-error',
-  bindings: [
-    { name: 'row_pointers', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'row_factors', access: 'read' },
-    { name: 'column_factors', access: 'read' },
-    { name: 'row_bias', access: 'read' },
-    { name: 'column_bias', access: 'read' },
-    { name: 'sums', access: 'read_write' },
-  ],
+  bindings: [...reads('row_pointers', 'indices', 'values', 'row_factors', 'column_factors', 'row_bias', 'column_bias'), ...writes('sums')],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'to_row', type: 'u32' },

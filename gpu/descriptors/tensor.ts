@@ -2,6 +2,7 @@ import type { GpuFeature, KernelDescriptor } from '../kernel.ts';
 import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 import { paddedRank, slotElements, tilesOf } from '../update/layout.ts';
 import { subgroupsFor, tensorPlan, type TensorPlan } from '../update/tensor-plan.ts';
+import { reads, writes } from './bindings.ts';
 
 /** Ranks that the solver on registers and the fused kernel serve: a thread a row of A. */
 export const REGISTER_RANKS = 256;
@@ -75,14 +76,7 @@ function solverBytes(rank: number): number {
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'fixed', access: 'read' },
-    { name: 'fixed_bias', access: 'read' },
-    { name: 'slots', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
@@ -111,19 +105,7 @@ function solverValues({ steps, halfA }: { readonly steps: number; readonly halfA
  */
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
   name: 'update-tensor',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'fixed', access: 'read' },
-    { name: 'fixed_bias', access: 'read' },
-    { name: 'previous', access: 'read' },
-    { name: 'previous_bias', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'half', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
@@ -149,16 +131,7 @@ export type SolveRegistersParams = {
 /** Rows from their slots by conjugate gradients with A in registers; ranks to 256, float32 A to 128. One workgroup a row. */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'slots', access: 'read' },
-    { name: 'previous', access: 'read' },
-    { name: 'previous_bias', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'half', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'slots', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'lambda', type: 'f32' },

@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 const THREADS = 256;
 
@@ -10,10 +11,7 @@ export function toHalfWorkgroups(rows: number, quads: number): number {
 /** The float16 mirror (resources.ts: DeviceMatrix.half) of `rows` rows of 4 `quads` features: rows + 1 rows, the last one 0. */
 export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'to-half',
-  bindings: [
-    { name: 'factors', access: 'read' },
-    { name: 'half', access: 'read_write' },
-  ],
+  bindings: [...reads('factors'), ...writes('half')],
   uniforms: [
     { name: 'rows', type: 'u32' },
     { name: 'quads', type: 'u32' },

@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 /** Threads of a workgroup; the kernel counts on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
@@ -22,14 +23,7 @@ export type TopNParams = {
  */
 export const topNKernel: KernelDescriptor<TopNParams> = {
   name: 'top-n',
-  bindings: [
-    { name: 'row_factors', access: 'read' },
-    { name: 'column_factors', access: 'read' },
-    { name: 'exclude_offsets', access: 'read' },
-    { name: 'exclude_indices', access: 'read' },
-    { name: 'bounds', access: 'read' },
-    { name: 'lists', access: 'read_write' },
-  ],
+  bindings: [...reads('row_factors', 'column_factors', 'exclude_offsets', 'exclude_indices', 'bounds'), ...writes('lists')],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'rows', type: 'u32' },

@@ -3,6 +3,7 @@ import type { KernelDescriptor } from '../kernel.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from './solve-cg.ts';
 import { biasPlace } from './solve-cholesky.ts';
 import { range } from './unrolled.ts';
+import { reads, writes } from './bindings.ts';
 
 export type UpdateMatrixFreeParams = {
   readonly rank: number;
@@ -59,16 +60,7 @@ export function chooseUpdateMatrixFree(
  */
 export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
   name: 'update-matrix-free',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'fixed', access: 'read' },
-    { name: 'fixed_bias', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'lambda', type: 'f32' },

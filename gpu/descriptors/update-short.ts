@@ -1,5 +1,6 @@
 import type { KernelDescriptor } from '../kernel.ts';
 import { paddedRank } from '../update/layout.ts';
+import { reads, writes } from './bindings.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
@@ -17,17 +18,7 @@ const CHUNKS_A_ROUND = 4;
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
-  bindings: [
-    { name: 'work', access: 'read' },
-    { name: 'indices', access: 'read' },
-    { name: 'values', access: 'read' },
-    { name: 'fixed', access: 'read' },
-    { name: 'fixed_bias', access: 'read' },
-    { name: 'factors', access: 'read_write' },
-    { name: 'half', access: 'read_write' },
-    { name: 'bias', access: 'read_write' },
-    { name: 'status', access: 'read_write' },
-  ],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },

@@ -1,4 +1,5 @@
 import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from './bindings.ts';
 
 const THREADS = 128;
 
@@ -8,11 +9,7 @@ export const NORM_ROWS = 64;
 /** Σ n_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32 sum for each NORM_ROWS rows. */
 export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'weighted-norm',
-  bindings: [
-    { name: 'offsets', access: 'read' },
-    { name: 'factors', access: 'read' },
-    { name: 'sums', access: 'read_write' },
-  ],
+  bindings: [...reads('offsets', 'factors'), ...writes('sums')],
   uniforms: [
     { name: 'from_row', type: 'u32' },
     { name: 'to_row', type: 'u32' },

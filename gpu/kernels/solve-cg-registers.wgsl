@@ -20,12 +20,8 @@ struct Params {
 
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
-fn start_of(row: u32, feature: u32) -> f32 {
-{%- if BIASES %}
-  if (feature == RANK - 1u) { return previous_bias[row]; }
-{%- endif %}
-  return previous[row * PADDED + min(feature, PADDED - 1u)];
-}
+{% render 'parts/finite' %}
+{% render 'parts/row-start', BIASES: BIASES %}
 
 // Four columns of A from all slots of the row, added up in their order.
 fn added(slot: u32, slot_count: u32, at: u32) -> vec4f {
@@ -86,7 +82,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
   var stored = select(0.0, x, row.z > 0u && is_feature);
-  if (not_finite(stored)) {
+  if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);
   }
 {%- if BIASES %}

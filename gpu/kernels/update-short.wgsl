@@ -29,9 +29,7 @@ struct Params {
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
-fn not_finite(value: f32) -> bool {
-  return (bitcast<u32>(value) & 0x7f800000u) == 0x7f800000u;
-}
+{% render 'parts/finite' %}
 
 fn rating(at: u32, end: u32) -> vec2<u32> {
   if (at >= end) {
@@ -208,7 +206,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       high += subgroupShuffleXor(high, 16u);
       if (tile_half == 0u && chunk < CHUNKS) {
         let total = dot(low, vec4f(1.0)) + dot(high, vec4f(1.0));
-        if (not_finite(total)) {
+        if (!is_finite(total)) {
           atomicMin(&status[0], row.x);
         }
 {%- if BIASES %}

@@ -32,12 +32,8 @@ struct Params {
 {% render 'parts/tensor-declarations', BIASES: BIASES %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
-fn start_of(row: u32, feature: u32) -> f32 {
-{%- if BIASES %}
-  if (feature == RANK - 1u) { return previous_bias[row]; }
-{%- endif %}
-  return previous[row * PADDED + min(feature, PADDED - 1u)];
-}
+{% render 'parts/finite' %}
+{% render 'parts/row-start', BIASES: BIASES %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -108,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
-      if (not_finite(solved)) {
+      if (!is_finite(solved)) {
         atomicMin(&status[0], row.x);
       }
       var stored = solved;

@@ -28,6 +28,3 @@ fn put_vector(which: u32, row: u32, value: f32) {
   }
 }
 
-fn not_finite(value: f32) -> bool {
-  return (bitcast<u32>(value) & 0x7f800000u) == 0x7f800000u;
-}
