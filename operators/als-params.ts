@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { checkEnding, wholeNumber } from './check-params.ts';
 
 /** Parameters of explicit ALS with weighted-λ regularization; names and defaults are Spark ML's where it has them. */
 export interface AlsParams {
@@ -48,14 +49,6 @@ export function checkAlsParams(given: Partial<AlsParams>): AlsParams {
   if (params.nonnegative && params.solver === 'cg') {
     throw new UsageError('solver cg cannot act with nonnegative: conjugate gradients do not keep factors >= 0', { advice: 'Leave the solver at auto, or leave nonnegative out' });
   }
-  if (params.earlyStop !== undefined) wholeNumber('earlyStop', params.earlyStop, 1, 1_000_000);
-  if (params.targetRmse !== undefined && !(params.targetRmse > 0 && Number.isFinite(params.targetRmse))) {
-    throw new UsageError(`targetRmse must be a number > 0, got ${params.targetRmse}`);
-  }
+  checkEnding(params);
   return params;
-}
-
-function wholeNumber(name: string, value: unknown, least: number, most: number): void {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return;
-  throw new UsageError(`${name} must be a whole number from ${least} to ${most.toLocaleString('en')}, got ${String(value)}`);
 }

@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { checkEnding, wholeNumber } from './check-params.ts';
 import { MAXIMUM_RANK } from './als-params.ts';
 
 export const rateNames = ['paper', 'constant', 'bold', 'adagrad'] as const;
@@ -61,14 +62,6 @@ export function checkSgdParams(given: Partial<SgdParams>): SgdParams {
   if (given.regParam !== undefined && params.regParamUsers !== undefined && params.regParamItems !== undefined) {
     throw new UsageError('regParam does nothing beside regParamUsers and regParamItems', { advice: 'Leave one of them out' });
   }
-  if (params.earlyStop !== undefined) wholeNumber('earlyStop', params.earlyStop, 1, 1_000_000);
-  if (params.targetRmse !== undefined && !(params.targetRmse > 0 && Number.isFinite(params.targetRmse))) {
-    throw new UsageError(`targetRmse must be a number > 0, got ${params.targetRmse}`);
-  }
+  checkEnding(params);
   return params;
-}
-
-function wholeNumber(name: string, value: unknown, least: number, most: number): void {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return;
-  throw new UsageError(`${name} must be a whole number from ${least} to ${most.toLocaleString('en')}, got ${String(value)}`);
 }
