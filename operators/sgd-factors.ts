@@ -1,5 +1,6 @@
 import { sharedArray } from '../engine/partition.ts';
 import type { SgdData, SgdSide } from './sgd-data.ts';
+import type { SgdParams } from './sgd-params.ts';
 
 /** X and Θ as a model has them: rows by position, with biases the two features of foldBiases beside the rank. */
 export interface ModelFactors {
@@ -35,6 +36,13 @@ export function toModelSide(values: Float32Array, side: SgdSide, isRow: boolean,
     all[to + oneAt] = 1;
   }
   return all;
+}
+
+/** Both sides as a model has them, from what was trained. */
+export function modelFactors(rows: Float32Array, columns: Float32Array, data: SgdData, { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): ModelFactors {
+  const rowSide = toModelSide(rows, data.rows, true, data, rank, biases);
+  const columnSide = toModelSide(columns, data.columns, false, data, rank, biases);
+  return data.rows.name === 'users' ? { userFactors: rowSide, itemFactors: columnSide } : { userFactors: columnSide, itemFactors: rowSide };
 }
 
 /** The inverse of toModelSide: where training goes on from a model. */

@@ -33,11 +33,6 @@ export class SgdLoss {
     this.#columnCounts = { ...blockOf(ref, counts), ratings: data.block.ratings };
   }
 
-  /** With all factors 0. */
-  get ofZero(): number {
-    return this.#data.scale.deviation ** 2 * this.#data.squares;
-  }
-
   async of(version: SgdVersion): Promise<{ readonly loss: number; readonly trainRmse: number }> {
     const { block, rows, columns, scale } = this.#data;
     const rank = this.#params.rank + (this.#params.biases ? 2 : 0);

@@ -1,22 +1,16 @@
 import { DeviceLostError, DivergedError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type Phase, startPhase } from '../engine/phase.ts';
 import type { AlsIteration } from './als.ts';
 import { HostCopy } from './host-copy.ts';
-import { placeBlock } from './place-block.ts';
 import { LearningRate } from './learning-rate.ts';
 import type { RatingBlock } from './rating-block.ts';
-import { ratingErrors } from './rating-errors.ts';
 import type { SgdData } from './sgd-data.ts';
-import { sgdDevice } from './sgd-device.ts';
-import { type EpochPass, preparePass } from './sgd-epoch.ts';
-import { type ModelFactors, toModelSide } from './sgd-factors.ts';
-import { SgdLoss } from './sgd-loss.ts';
+import type { ModelFactors } from './sgd-factors.ts';
+import { OneDeviceSgd } from './sgd-one-device.ts';
 import { lambdasOf, type SgdParams } from './sgd-params.ts';
 import type { SgdSchedule } from './sgd-schedule.ts';
-import { initializeSgd } from './sgd-start.ts';
-import { type SgdVersion, SgdVersions } from './sgd-versions.ts';
+import type { SgdTrainer } from './sgd-trainer.ts';
 import { StoppingRule } from './stopping-rule.ts';
 
 /** One epoch. `loss` is ALS's J with the λ of each side; biases count in units of the ratings' deviation. */
@@ -54,38 +48,32 @@ const MOST_RESTARTS = 3;
  * DeviceLostError when a device is lost before any factors were copied from it.
  */
 export async function trainSgd(input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
-  const run = new SgdRun(input, params, ctx);
+  const trainer = new OneDeviceSgd(input, params, ctx);
   try {
-    return await run.train();
+    return await new SgdRun(trainer, input, params, ctx).train();
   } finally {
-    run.release();
+    trainer.releaseAll();
   }
 }
 
-class SgdRun {
+/** What controls a run: epochs and their rate, restarts, the best version, the end, copies on the host. */
+class SgdRun<Version> {
+  readonly #trainer: SgdTrainer<Version>;
   readonly #input: SgdInput;
   readonly #params: SgdParams;
   readonly #ctx: ExecutionContext;
-  readonly #device: Device;
-  readonly #versions: SgdVersions;
   readonly #rate: LearningRate;
-  readonly #loss: SgdLoss;
-  readonly #features: number;
   readonly #copy: HostCopy<ModelFactors>;
   readonly #iterations: SgdIteration[] = [];
   #phase: Phase | undefined;
 
-  constructor(input: SgdInput, params: SgdParams, ctx: ExecutionContext) {
-    const { block, columnOffsets } = input.data;
+  constructor(trainer: SgdTrainer<Version>, input: SgdInput, params: SgdParams, ctx: ExecutionContext) {
+    this.#trainer = trainer;
     this.#input = input;
     this.#params = params;
     this.#ctx = ctx;
-    this.#device = sgdDevice(ctx.executor, params);
-    this.#features = params.rank + (params.biases ? 2 : 0);
     this.#copy = new HostCopy(input.copySeconds);
     this.#rate = new LearningRate(params);
-    this.#versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, this.#features, params.rate === 'adagrad');
-    this.#loss = new SgdLoss(input.data, params, this.#device, ctx);
   }
 
   /** Ends with what was copied to the host when the device is lost. */
@@ -101,24 +89,22 @@ class SgdRun {
   }
 
   async #iterate(): Promise<SgdResult> {
-    const { data, schedule, test, start } = this.#input;
+    const { data, test, start } = this.#input;
     const { maxIter } = this.#params;
+    const trainer = this.#trainer;
     const rule = new StoppingRule(this.#params, test);
-    for (const block of [data.block, test]) if (block) placeBlock(block, this.#ctx.executor);
-    const pass = await preparePass(data, schedule, this.#params.seed, this.#device, this.#ctx);
-    let good = this.#versions.create();
-    await initializeSgd(good, data, this.#params, start, this.#device, this.#ctx);
+    let good: Version = await trainer.start();
     // All factors 0 would leave Σ r²: no start that is worth anything, and no first epoch, is worse.
-    let goodLoss = start === undefined ? this.#loss.ofZero : (await this.#loss.of(good)).loss;
-    let best = { iteration: 0, version: good };
+    let goodLoss = start === undefined ? data.scale.deviation ** 2 * data.squares : (await trainer.loss(good)).loss;
+    let best: { readonly iteration: number; readonly version: Version } = { iteration: 0, version: good };
     this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
     let restarts = 0;
     const noise = DIVERGED.absolute * data.scale.deviation ** 2 * data.block.ratings;
     for (let epoch = 1; epoch <= maxIter; ) {
-      const { version, seconds, rate } = await this.#epoch(pass, good, epoch);
-      const errors = await this.#loss.of(version);
+      const { version, seconds, rate } = await this.#epoch(good, epoch);
+      const errors = await trainer.loss(version);
       if (!(errors.loss <= DIVERGED.relative * goodLoss + noise)) {
-        this.#versions.release(version);
+        trainer.release(version);
         if (++restarts > MOST_RESTARTS) throw this.#diverged(epoch, errors.loss, goodLoss, rate);
         this.#rate.halve();
         this.#ctx.events({ type: 'warning', text: `epoch ${epoch} diverged: the loss is ${errors.loss}, after ${goodLoss}; it is run again from the epoch before with half the learning rate, ${this.#rate.of(epoch)}` });
@@ -133,56 +119,38 @@ class SgdRun {
       if (verdict.best) best = { iteration: epoch, version };
       good = version;
       goodLoss = errors.loss;
-      for (const unused of old) if (unused !== good && unused !== best.version) this.#versions.release(unused);
+      for (const unused of old) if (unused !== good && unused !== best.version) trainer.release(unused);
       if (verdict.stop !== undefined) {
         this.#ctx.events({ type: 'note', text: verdict.stop });
         break;
       }
-      if (this.#device.kind === 'gpu' && epoch < maxIter) await this.#copy.offer(best.iteration, () => this.#fetch(best.version));
+      if (trainer.losable && epoch < maxIter) await this.#copy.offer(best.iteration, () => trainer.fetch(best.version));
       epoch++;
     }
     this.#phase.end(this.#iterations.length);
-    return { ...(await this.#fetch(best.version)), iterations: this.#iterations, bestIteration: best.iteration };
+    return { ...(await trainer.fetch(best.version)), iterations: this.#iterations, bestIteration: best.iteration };
   }
 
-  /** Frees whatever the run still holds on the device. */
-  release(): void {
-    this.#versions.releaseAll();
-    this.#loss.release();
-  }
-
-  /** Steps a copy of `good` once on every rating. */
-  async #epoch(pass: EpochPass, good: SgdVersion, epoch: number): Promise<{ version: SgdVersion; seconds: number; rate: number }> {
+  /** A new version of `good`, stepped once on every rating at the rate of the epoch. */
+  async #epoch(good: Version, epoch: number): Promise<{ version: Version; seconds: number; rate: number }> {
     const { rank, biases } = this.#params;
     const { data } = this.#input;
     const lambdas = lambdasOf(this.#params);
     const rate = this.#rate.of(epoch);
     const started = performance.now();
-    const version = pass.wantsCopy ? await this.#versions.copy(good, 'sgd-epoch', this.#ctx) : this.#versions.create();
     // λ belongs to factors that are 1 / √σ of the model's.
     const lambda = (side: 'users' | 'items') => lambdas[side] / data.scale.deviation;
     const params = { rank, biases, rate, rowLambda: lambda(data.rows.name), columnLambda: lambda(data.columns.name), adaptive: this.#params.rate === 'adagrad' };
-    await pass.step(version, good, params, epoch, (part) => this.#phase?.progress(epoch - 1 + part));
+    const version = await this.#trainer.epoch(good, params, epoch, (part) => this.#phase?.progress(epoch - 1 + part));
     return { version, seconds: (performance.now() - started) / 1000, rate };
   }
 
-  async #testErrors(version: SgdVersion): Promise<Pick<SgdIteration, 'testRmse' | 'testMae'>> {
+  async #testErrors(version: Version): Promise<Pick<SgdIteration, 'testRmse' | 'testMae'>> {
     const { test, data } = this.#input;
     if (test === undefined || test.ratings === 0) return {};
-    const sums = await ratingErrors('test-error', test, { rowFactors: version.rows, columnFactors: version.columns }, { rank: this.#features }, this.#device, this.#ctx);
+    const { squared, absolute, count } = await this.#trainer.testErrors(version);
     const { deviation } = data.scale;
-    return { testRmse: deviation * Math.sqrt(sums.squared / sums.count), testMae: (deviation * sums.absolute) / sums.count };
-  }
-
-  async #fetch(version: SgdVersion): Promise<ModelFactors> {
-    const { data } = this.#input;
-    const { rank, biases } = this.#params;
-    const [rows, columns] = await Promise.all(
-      [version.rows, version.columns].map(async (ref) => (await this.#device.fetch(ref)).columns.values as Float32Array),
-    );
-    const rowSide = toModelSide(rows, data.rows, true, data, rank, biases);
-    const columnSide = toModelSide(columns, data.columns, false, data, rank, biases);
-    return data.rows.name === 'users' ? { userFactors: rowSide, itemFactors: columnSide } : { userFactors: columnSide, itemFactors: rowSide };
+    return { testRmse: deviation * Math.sqrt(squared / count), testMae: (deviation * absolute) / count };
   }
 
   #diverged(epoch: number, loss: number, before: number, rate: number): DivergedError {
