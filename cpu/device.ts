@@ -25,6 +25,7 @@ type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 export class CpuDevice implements Device {
   readonly name = 'cpu';
   readonly kind = 'cpu';
+  readonly inOrder = false;
   readonly parallelism: number;
   readonly capacityBytes: number;
   readonly strideStep = 8;

@@ -28,6 +28,10 @@ class DeviceScope implements Device {
     return this.#device.parallelism;
   }
 
+  get inOrder() {
+    return this.#device.inOrder;
+  }
+
   get capacityBytes() {
     return this.#device.capacityBytes;
   }

@@ -48,6 +48,12 @@ export interface Device {
   readonly kind: 'cpu' | 'gpu';
   /** Tasks that run at the same time. */
   readonly parallelism: number;
+  /**
+   * Whether `put`, `allocate`, `run`, `fetch` and `release` act in the order in which they are called: then a task that needs
+   * another's outputs may be sent before that one has ended, and what no later task needs released. Only
+   * matrices: what a task gives to the host is known when it has ended.
+   */
+  readonly inOrder: boolean;
   /** Bytes of its own memory for factors and scratch; Infinity where nobody tells how many there are. */
   readonly capacityBytes: number;
   /** Bytes that one matrix, or one column of a partition, may have. */

@@ -8,6 +8,8 @@ export type WorkerReply =
   | { readonly error: SerializedError };
 
 export interface ThreadPoolOptions {
+  /** Requests that a thread has at a time; default 1. With more, its handler sees one begin while it waits in another. */
+  readonly requests?: number;
   /**
    * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as those of a GPU,
    * need that; the others answer a little faster without.
@@ -18,10 +20,10 @@ export interface ThreadPoolOptions {
 }
 
 /**
- * A fixed number of worker threads behind piscina, each running one request at a time.
+ * A fixed number of worker threads behind piscina, each running one request at a time, or as many as it was given.
  *
- * Contract: `slot` is unique among the requests under way (0 .. threads - 1), so the caller may tie memory to it.
- * Requests beyond the number of threads wait in order. Cancelling sets the slot's flag in shared memory: the worker
+ * Contract: `slot` is unique among the requests under way (0 .. threads · requests - 1), so the caller may tie memory to it.
+ * Requests beyond that number wait in order. Cancelling sets the slot's flag in shared memory: the worker
  * looks at it between chunks and returns early; its thread is kept (aborting a piscina task would kill the thread).
  */
 export class ThreadPool {
@@ -34,14 +36,16 @@ export class ThreadPool {
   readonly #running = new Set<Promise<WorkerReply>>();
   #closed = false;
 
-  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>, { atomics = 'sync', crashed }: ThreadPoolOptions = {}) {
+  constructor(workerFile: URL, threads: number, workerData: Readonly<Record<string, unknown>>, { requests = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {}) {
     this.threads = threads;
-    this.#flags = new Int32Array(new SharedArrayBuffer(4 * threads));
-    this.#free = Array.from({ length: threads }, (_, slot) => threads - 1 - slot);
+    const slots = threads * requests;
+    this.#flags = new Int32Array(new SharedArrayBuffer(4 * slots));
+    this.#free = Array.from({ length: slots }, (_, slot) => slots - 1 - slot);
     this.#piscina = new Piscina({
       filename: workerFile.href,
       minThreads: threads,
       maxThreads: threads,
+      concurrentTasksPerWorker: requests,
       idleTimeout: Number.POSITIVE_INFINITY,
       atomics,
       workerData: { ...workerData, flags: this.#flags },
@@ -78,7 +82,7 @@ export class ThreadPool {
 
   /** Tells the requests under way to return early; their outcomes are nobody's any more. */
   hurry(): void {
-    for (let slot = 0; slot < this.threads; slot++) Atomics.store(this.#flags, slot, 1);
+    for (let slot = 0; slot < this.#flags.length; slot++) Atomics.store(this.#flags, slot, 1);
   }
 
   /** Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw UsageError. */

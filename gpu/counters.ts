@@ -11,6 +11,7 @@ export class TransferCounters {
   #bytesDown = 0;
   #uploads = 0;
   #readbacks = 0;
+  #told = { bytesUp: 0, bytesDown: 0 };
 
   up(bytes: number): void {
     this.#bytesUp += bytes;
@@ -20,6 +21,14 @@ export class TransferCounters {
   down(bytes: number): void {
     this.#bytesDown += bytes;
     this.#readbacks++;
+  }
+
+  /** What went since this was asked last. */
+  sinceLast(): { readonly bytesUp: number; readonly bytesDown: number } {
+    const { bytesUp, bytesDown } = this.counts;
+    const since = { bytesUp: bytesUp - this.#told.bytesUp, bytesDown: bytesDown - this.#told.bytesDown };
+    this.#told = { bytesUp, bytesDown };
+    return since;
   }
 
   get counts(): TransferCounts {

@@ -25,6 +25,9 @@ export interface GpuDeviceOptions extends AcquireOptions {
   readonly tunedKernels?: TunedKernels;
 }
 
+/** Requests that the thread has at a time, so that it can submit one while the GPU is at work on another. */
+const REQUESTS = 4;
+
 /** Seconds of measuring in front of a training run, for each side. */
 const TUNE_SECONDS = 2;
 
@@ -42,11 +45,13 @@ interface Stored {
 
 /**
  * One GPU, owned by a thread of its own. What is put stays where it is and goes to the GPU when a task first names it;
- * puts, allocations and releases reach the thread with the next request, in order.
+ * puts, allocations and releases reach the thread with the next request, in order. Tasks that are sent together overlap
+ * as far as the GPU's own queue does: see Turns.
  */
 export class GpuDevice implements Device {
   readonly name = 'gpu';
   readonly kind = 'gpu';
+  readonly inOrder = true;
   readonly parallelism = 1;
   readonly strideStep = STRIDE_STEP;
   readonly capacityBytes: number;
@@ -61,6 +66,8 @@ export class GpuDevice implements Device {
   readonly #changes: (StoreChange | undefined)[] = [];
   readonly #untold = new Map<string, number>();
   #told = 0;
+  /** Changes before this number belong to requests that were made, though they may still wait for the thread. */
+  #promised = 0;
   #usedBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
@@ -88,7 +95,7 @@ export class GpuDevice implements Device {
   static async open({ memoryBytes = Number.POSITIVE_INFINITY, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     let device: GpuDevice | undefined;
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
-    const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { atomics: 'disabled', crashed });
+    const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
       const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
       const { outcome } = await pool.run(() => request);
@@ -214,6 +221,7 @@ export class GpuDevice implements Device {
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
     const until = this.#told + this.#changes.length;
+    this.#promised = until;
     try {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
@@ -235,10 +243,10 @@ export class GpuDevice implements Device {
     return changes.filter((change) => change !== undefined);
   }
 
-  /** What is released before the thread ever heard of it need not cross. */
+  /** What is released before any request saw it need not cross. */
   #note(key: string, change: StoreChange): void {
     const earlier = this.#untold.get(key);
-    if (earlier !== undefined) this.#changes[earlier - this.#told] = undefined;
+    if (earlier !== undefined && earlier >= this.#promised) this.#changes[earlier - this.#told] = undefined;
     this.#untold.set(key, this.#told + this.#changes.length);
     this.#changes.push(change);
   }

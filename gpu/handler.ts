@@ -24,6 +24,11 @@ export interface GpuTaskScope {
   has(name: string): boolean;
   /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
   cancelled(): boolean;
+  /**
+   * Called where all that the task does on the GPU is submitted and it only waits for what comes back: the next task may begin.
+   * From then on the task touches nothing that another could (scratch buffers, matrices, the error scopes).
+   */
+  submitted(): void;
 }
 
 export type GpuTaskHandler = (scope: GpuTaskScope) => Promise<TaskOutcome>;

@@ -6,6 +6,14 @@ export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?
 /** Milliseconds on the GPU by kernel name, added up; only where the adapter has timestamps and they were asked for. */
 export type KernelTimes = Readonly<Record<string, number>>;
 
+export interface SubmitOptions {
+  readonly timed?: boolean;
+  /** A buffer whose first bytes are wanted, without another round trip. */
+  readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
+  /** Called as soon as the GPU has the sequence. */
+  readonly submitted?: () => void;
+}
+
 interface Dispatch {
   readonly compiled: CompiledKernel;
   readonly bindings: Readonly<Record<string, Binding>>;
@@ -39,8 +47,8 @@ export class Pass {
     return this;
   }
 
-  /** Runs the sequence. `read`: a buffer whose first bytes are wanted, without another round trip. */
-  async submit(options: { readonly timed?: boolean; readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number } } = {}): Promise<{ readonly times: KernelTimes; readonly bytes: ArrayBuffer }> {
+  /** Runs the sequence. */
+  async submit(options: SubmitOptions = {}): Promise<{ readonly times: KernelTimes; readonly bytes: ArrayBuffer }> {
     const { device, info } = this.#gpu;
     const { read } = options;
     const count = this.#dispatches.length;
@@ -71,6 +79,7 @@ export class Pass {
     if (read && readBytes > 0) encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
     device.queue.submit([encoder.finish()]);
     const scope = device.popErrorScope();
+    options.submitted?.();
     let content: ArrayBuffer;
     try {
       if (timeBytes + readBytes > 0) {

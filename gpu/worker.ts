@@ -11,6 +11,7 @@ import { Gpu } from './gpu.ts';
 import type { GpuTaskScope } from './handler.ts';
 import { handlers } from './registry.ts';
 import { GpuStore } from './store.ts';
+import { Turns } from './turns.ts';
 
 /** What becomes of a partition between two requests, in order. */
 export type StoreChange =
@@ -41,24 +42,27 @@ type TaskCommand = Extract<GpuCommand, { readonly type: 'task' }>;
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
 const { flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as { readonly flags: Int32Array };
 
+const turns = new Turns();
 let collection = 0;
 let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
 
-export default async function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
-  const start = performance.now();
-  if (request.collection !== collection) {
-    collection = request.collection;
-    collectGarbage();
-  }
-  try {
-    const outcome = await execute(request, slot);
-    return { outcome, milliseconds: performance.now() - start };
-  } catch (error) {
-    return { error: serializeError(await causeOf(error)) };
-  }
+export default function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
+  return turns.run(async (pass) => {
+    const start = performance.now();
+    if (request.collection !== collection) {
+      collection = request.collection;
+      collectGarbage();
+    }
+    try {
+      const outcome = await execute(request, slot, pass);
+      return { outcome, milliseconds: performance.now() - start };
+    } catch (error) {
+      return { error: serializeError(await causeOf(error)) };
+    }
+  });
 }
 
-async function execute({ changes, command }: GpuRequest, slot: number): Promise<TaskOutcome> {
+async function execute({ changes, command }: GpuRequest, slot: number, pass: () => void): Promise<TaskOutcome> {
   if (command.type === 'open') {
     const gpu = await Gpu.open(command.options);
     opened = { gpu, store: new GpuStore(gpu) };
@@ -71,16 +75,14 @@ async function execute({ changes, command }: GpuRequest, slot: number): Promise<
     else if ('allocate' in change) store.allocate(change.allocate, change.shape);
     else store.release(change.release);
   }
-  const before = gpu.counters.counts;
-  const outcome = await obey(command, gpu, store, slot);
-  const after = gpu.counters.counts;
-  return { ...outcome, bytesUp: after.bytesUp - before.bytesUp, bytesDown: after.bytesDown - before.bytesDown };
+  const outcome = await obey(command, gpu, store, slot, pass);
+  return { ...outcome, ...gpu.counters.sinceLast() };
 }
 
-async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number): Promise<TaskOutcome> {
+async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
   switch (command.type) {
     case 'task':
-      return runTask(command, gpu, store, slot);
+      return runTask(command, gpu, store, slot, pass);
     case 'fetch':
       return { rows: 0, partitions: { fetched: await store.fetch(command.key) } };
     case 'trim':
@@ -93,13 +95,14 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
       await gpu.device.lost;
       return { rows: 0 };
     case 'close':
+      await turns.othersEnded();
       store.trim();
       await gpu.close();
       return { rows: 0 };
   }
 }
 
-async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number): Promise<TaskOutcome> {
+async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
   const handler = handlers[kernel];
   if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
@@ -123,6 +126,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     partition: (name) => named('partition', name, entry(name)?.partition),
     has: (name) => name in inputs,
     cancelled: () => Atomics.load(flags, slot) !== 0,
+    submitted: pass,
   };
   return handler(scope);
 }

@@ -137,8 +137,7 @@ class AlsRun {
     this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
     for (let iteration = 1; iteration <= maxIter; iteration++) {
       const start = performance.now();
-      await this.#halfIteration(this.#items, this.#users, iteration, keepBest ? best.items : undefined);
-      await this.#halfIteration(this.#users, this.#items, iteration, keepBest ? best.users : undefined);
+      await this.#solveBoth(iteration, keepBest ? best : undefined);
       const seconds = (performance.now() - start) / 1000;
       const report = { iteration, seconds, ...(await this.#evaluate(iteration)) };
       this.#iterations.push(report);
@@ -177,7 +176,19 @@ class AlsRun {
     return { values, bias: bias && ((await this.#device.fetch(bias)).columns.values as Float32Array) };
   }
 
-  /** Solves every row of `side` from the other side's factors; `kept` is a version that must survive. */
+  /** All items from the users, then all users from the items; the versions in `kept` must survive. */
+  async #solveBoth(iteration: number, kept?: { readonly users: FactorVersion; readonly items: FactorVersion }): Promise<void> {
+    const items = this.#halfIteration(this.#items, this.#users, iteration, kept?.items);
+    if (!this.#device.inOrder) await items;
+    const halves = await Promise.allSettled([items, this.#halfIteration(this.#users, this.#items, iteration, kept?.users)]);
+    // Both have ended before the first failure is thrown.
+    for (const half of halves) if (half.status === 'rejected') throw half.reason;
+  }
+
+  /**
+   * Solves every row of `side` from the other side's factors; `kept` is a version that must survive. On a device that works
+   * in order the side's factors are the new ones at once, for whatever is sent there next.
+   */
   async #halfIteration(side: Side, fixed: Side, iteration: number, kept?: FactorVersion): Promise<void> {
     const { regParam, nonnegative } = this.#params;
     const previous = side.factors;
@@ -194,9 +205,11 @@ class AlsRun {
     );
     const base = iteration - 1 + (side.name === 'users' ? 0.5 : 0);
     const onDone = (finished: number) => this.#phase?.progress(base + finished / tasks.length / 2);
-    const results = await runStage(this.#ctx, `update-${side.name}`, this.#device, tasks, onDone);
+    const running = runStage(this.#ctx, `update-${side.name}`, this.#device, tasks, onDone);
+    if (!this.#device.inOrder) await running;
     side.factors = next;
     if (previous !== kept) this.#versions.release(previous);
+    const results = await running;
     const bad = results.map(({ values }) => values.badRow as number).find((row) => row >= 0);
     if (bad === undefined) return;
     throw new DivergedError(

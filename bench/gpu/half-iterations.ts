@@ -101,10 +101,10 @@ export class HalfIterations {
     const { gpu, users, items } = this;
     const settings = { variant, from: 0, rank, lambda, mean: 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, scale: 1 };
     const begin = performance.now();
-    const one = await updateRows(gpu, { block: items, fixed: factors.x, previous: factors.theta, factors: factors.nextTheta }, { ...settings, to: items.rows }, timed);
+    const one = await updateRows(gpu, { block: items, fixed: factors.x, previous: factors.theta, factors: factors.nextTheta }, { ...settings, to: items.rows }, { timed });
     [factors.theta, factors.nextTheta] = [factors.nextTheta, factors.theta];
     const middle = performance.now();
-    const two = await updateRows(gpu, { block: users, fixed: factors.theta, previous: factors.x, factors: factors.nextX }, { ...settings, to: users.rows }, timed);
+    const two = await updateRows(gpu, { block: users, fixed: factors.theta, previous: factors.x, factors: factors.nextX }, { ...settings, to: users.rows }, { timed });
     [factors.x, factors.nextX] = [factors.nextX, factors.x];
     const end = performance.now();
     const bad = [...(one.badRow < 0 ? [] : [`row ${one.badRow} of items`]), ...(two.badRow < 0 ? [] : [`row ${two.badRow} of users`])];
@@ -123,6 +123,7 @@ export class HalfIterations {
       matrix: (name) => (name === 'rowFactors' ? x : theta),
       block: () => this.#test,
       has: () => false,
+      submitted: () => undefined,
       list: unused,
       matrixWithHalf: unused,
       vector: unused,

@@ -109,6 +109,7 @@ export async function openScope(gpu: Gpu, params: JsonObject, inputs: CheckInput
     partition: (name) => given(partitions, name),
     has: (name) => [matrices, blocks, lists, vectors, partitions].some((all) => all.has(name)),
     cancelled,
+    submitted: () => undefined,
   };
   const read = async (name: string) => {
     const { rows, stride, values } = given(matrices, name);

@@ -24,6 +24,6 @@ export const sgdBlock: GpuTaskHandler = async (scope) => {
   const { rows, columns, values } = list;
   pass.dispatch(kernel, { rows, columns, values, order: orderBuffer, ...factors.bindings }, uniforms, Math.ceil((workers * lanes) / THREADS));
   await end(scope, pass, factors);
-  await pass.submit();
+  await pass.submit({ submitted: scope.submitted });
   return { rows: list.ratings };
 };

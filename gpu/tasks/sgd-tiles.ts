@@ -22,6 +22,6 @@ export const sgdTiles: GpuTaskHandler = async (scope) => {
   const order = { batches, ...batchOrder(batches, seed, epoch) };
   pass.dispatch(kernel, { starts, ratings, columns, ...factors.bindings }, { tiles, rate, row_lambda: rowLambda, column_lambda: columnLambda, level, ...order }, tiles);
   await end(scope, pass, factors);
-  await pass.submit();
+  await pass.submit({ submitted: scope.submitted });
   return { rows: block.ratings };
 };

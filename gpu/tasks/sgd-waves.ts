@@ -23,6 +23,6 @@ export const sgdWaves: GpuTaskHandler = async (scope) => {
   const uniforms = { workers, column_bands: columnStarts.length - 1, rate, row_lambda: rowLambda, column_lambda: columnLambda };
   for (let wave = 0; wave < order.length / workers; wave++) pass.dispatch(kernel, bindings, { ...uniforms, wave }, workers);
   await end(scope, pass, factors);
-  await pass.submit();
+  await pass.submit({ submitted: scope.submitted });
   return { rows: block.ratings };
 };

@@ -30,7 +30,7 @@ export const squaredError: GpuTaskHandler = async (scope) => {
       sums,
     };
     const uniforms = { from_row: from, to_row: to, first, last, origin, base: biased ? mean - 1 : 0 };
-    const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups } });
+    const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
     const pairs = new Float32Array(bytes);
     for (let k = 0; k < pairs.length; k += 2) {
       values.squared += pairs[k];

@@ -20,6 +20,6 @@ export const update: GpuTaskHandler = async (scope) => {
     factors: half ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
     ...(biases ? { fixedBias: scope.vector('fixedBias'), previousBias: scope.vector('previousBias'), bias: scope.vector('bias') } : {}),
   };
-  const { badRow } = await updateRows(scope.gpu, inputs, { variant, from, to, rank, lambda, mean, solver, scale: ratingScale });
+  const { badRow } = await updateRows(scope.gpu, inputs, { variant, from, to, rank, lambda, mean, solver, scale: ratingScale }, { submitted: scope.submitted });
   return { rows: to - from, values: { badRow } };
 };

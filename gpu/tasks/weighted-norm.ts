@@ -13,7 +13,7 @@ export const weightedNorm: GpuTaskHandler = async (scope) => {
   const sums = await gpu.buffer(4 * groups, 'weighted norms');
   try {
     const bindings = { offsets: scope.block('block').rowPointers, factors, sums };
-    const { bytes } = await gpu.pass('weighted-norm').dispatch(kernel, bindings, { from_row: from, to_row: to, stride }, groups).submit({ read: { buffer: sums, bytes: 4 * groups } });
+    const { bytes } = await gpu.pass('weighted-norm').dispatch(kernel, bindings, { from_row: from, to_row: to, stride }, groups).submit({ read: { buffer: sums, bytes: 4 * groups }, submitted: scope.submitted });
     return { rows: to - from, bytesDown: 4 * groups, values: { sum: new Float32Array(bytes).reduce((sum, part) => sum + part, 0) } };
   } finally {
     sums.destroy();

@@ -5,7 +5,7 @@ import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../descriptors/update-matrix-free.ts';
 import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { CompiledKernel, Gpu } from '../gpu.ts';
-import type { Binding, KernelTimes, Pass } from '../pass.ts';
+import type { Binding, KernelTimes, Pass, SubmitOptions } from '../pass.ts';
 import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
 import { addHalf } from './mirror.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
@@ -34,13 +34,13 @@ const SHORT_WORKGROUPS = 4224;
  * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, and the
  * kernels' times where they were asked for.
  */
-export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, timed = false): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
+export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
   const status = await gpu.scratch('status', 16);
   gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
   const pass = gpu.pass(`update ${settings.variant.name}`);
   const kernels = new UpdateKernels(gpu, inputs, settings, status);
   await kernels.addTo(pass);
-  const { times, bytes } = await pass.submit({ timed, read: { buffer: status, bytes: 4 } });
+  const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
   const [bad] = new Uint32Array(bytes);
   return { badRow: bad === NO_ROW ? -1 : bad, times };
 }

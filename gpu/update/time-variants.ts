@@ -76,7 +76,7 @@ async function timeVariant(gpu: Gpu, { block, settings }: TimedProblem, made: Up
   const milliseconds: number[] = [];
   const run = async () => {
     const start = performance.now();
-    const { times } = await updateRows(gpu, inputs, { ...settings, variant }, true);
+    const { times } = await updateRows(gpu, inputs, { ...settings, variant }, { timed: true });
     const measured = Object.values(times);
     return measured.length > 0 ? measured.reduce((sum, time) => sum + time) : performance.now() - start;
   };

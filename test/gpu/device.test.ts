@@ -67,6 +67,24 @@ describe.skipIf(noGpu)('a GPU device', () => {
     await device.trim();
   });
 
+  it('takes tasks that need each other, and releases, before the first of them has ended', async () => {
+    const copy = (from: number): Task => ({ kernel: 'copy-rows', inputs: { source: ref('chain', from) }, outputs: { target: ref('chain', from + 1) }, params: { from: 0, to: 64 } });
+    const start = factors(64, 16);
+    device.put(ref('chain', 0), start);
+    const running: Promise<unknown>[] = [];
+    for (let version = 0; version < 12; version++) {
+      device.allocate(ref('chain', version + 1), { rows: 64, columns: 16, stride: 16 });
+      running.push(device.run(copy(version)), device.run({ ...norm('chain', version), params: { from: 0, to: 2, rank: 16 } }));
+      device.release(ref('chain', version));
+    }
+    const end = device.fetch(ref('chain', 12));
+    expect((await end).columns.values).toEqual(start.columns.values);
+    const sums = (await Promise.all(running)).flatMap((result) => (result as { values: { sum?: number } }).values.sum ?? []);
+    expect(sums).toHaveLength(12);
+    expect(new Set(sums).size).toBe(1);
+    device.release(ref('chain', 12));
+  });
+
   it('takes arrays that are not shared, such as parts of larger ones', async () => {
     const values = new Float32Array(1000).subarray(10, 20).fill(2);
     device.put(ref('part'), { layout: 'factors', rows: 2, columns: { values } });

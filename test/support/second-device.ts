@@ -10,6 +10,7 @@ export function secondDevice(options: { /** Called before every task; may throw.
     name: 'gpu',
     kind: 'gpu',
     parallelism: 1,
+    inOrder: false,
     capacityBytes: inner.capacityBytes,
     strideStep: 8,
     description: 'a second CPU',

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+import { Turns } from '../../gpu/turns.ts';
+
+/** Pieces of work that write down when they begin and end, and end when told. */
+function workshop() {
+  const turns = new Turns();
+  const log: string[] = [];
+  const start = (name: string, passes: boolean) => {
+    const told = Promise.withResolvers<void>();
+    const done = turns.run(async (pass) => {
+      log.push(`${name} begins`);
+      if (passes) pass();
+      await told.promise;
+      log.push(`${name} ends`);
+      return name;
+    });
+    return { done, end: told.resolve, fail: () => told.reject(new Error(name)) };
+  };
+  return { turns, log, start };
+}
+
+/** Until everything that can happen without further word has happened. */
+const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+describe('turns', () => {
+  it('gives each its turn alone, in order', async () => {
+    const { log, start } = workshop();
+    const works = ['a', 'b', 'c'].map((name) => start(name, false));
+    await settle();
+    expect(log).toEqual(['a begins']);
+    works[1].end();
+    works[2].end();
+    await settle();
+    expect(log).toEqual(['a begins']);
+    works[0].end();
+    expect(await Promise.all(works.map(({ done }) => done))).toEqual(['a', 'b', 'c']);
+    expect(log).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends']);
+  });
+
+  it('lets the next begin when one passes its turn on', async () => {
+    const { log, start } = workshop();
+    const [a, b, c] = [start('a', true), start('b', false), start('c', true)];
+    await settle();
+    expect(log).toEqual(['a begins', 'b begins']);
+    b.end();
+    await settle();
+    expect(log).toEqual(['a begins', 'b begins', 'b ends', 'c begins']);
+    a.end();
+    c.end();
+    expect(await Promise.all([a, b, c].map(({ done }) => done))).toEqual(['a', 'b', 'c']);
+  });
+
+  it('goes on after a failure, which stays with the one that failed', async () => {
+    const { log, start } = workshop();
+    const [a, b] = [start('a', false), start('b', false)];
+    a.fail();
+    await expect(a.done).rejects.toThrow('a');
+    b.end();
+    expect(await b.done).toBe('b');
+    expect(log).toEqual(['a begins', 'b begins', 'b ends']);
+  });
+
+  it('tells the last one when those before it have ended', async () => {
+    const { turns, log, start } = workshop();
+    const [a, b] = [start('a', true), start('b', true)];
+    const last = turns.run(async () => {
+      await turns.othersEnded();
+      log.push('alone');
+    });
+    a.end();
+    await settle();
+    expect(log).toEqual(['a begins', 'b begins', 'a ends']);
+    b.fail();
+    await Promise.allSettled([b.done, last]);
+    expect(log.at(-1)).toBe('alone');
+  });
+});
