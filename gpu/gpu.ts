@@ -9,6 +9,7 @@ import { type KernelDescriptor, type KernelParams, renderKernel } from './kernel
 import { Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
 import { type HostBytes, Staging } from './staging.ts';
+import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** A kernel compiled for one variant. */
 export interface CompiledKernel {
@@ -17,6 +18,8 @@ export interface CompiledKernel {
   /** "normal-equations {"rank":100}": what errors name. */
   readonly label: string;
   readonly pipeline: GPUComputePipeline;
+  /** Of its uniforms and buffers. */
+  readonly layout: GPUBindGroupLayout;
 }
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
@@ -24,6 +27,7 @@ export class Gpu {
   readonly info: GpuInfo;
   readonly device: GPUDevice;
   readonly counters = new TransferCounters();
+  readonly clock = new KernelClock();
   readonly passBuffers: PassBuffers;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
@@ -124,8 +128,9 @@ export class Gpu {
     if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
     if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
     try {
-      const pipeline = await this.device.createComputePipelineAsync({ label, layout: this.#layout(kernel, label), compute: { module, entryPoint: 'main' } });
-      return { kernel, params, label, pipeline };
+      const layout = this.#layout(kernel, label);
+      const pipeline = await this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
+      return { kernel, params, label, pipeline, layout };
     } catch (cause) {
       this.requireDevice(label);
       throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
@@ -133,16 +138,16 @@ export class Gpu {
   }
 
   /** As the descriptor says, so that a variant that does not look at a buffer may be given it all the same. */
-  #layout({ bindings }: KernelDescriptor, label: string): GPUPipelineLayout {
+  #layout({ bindings }: KernelDescriptor, label: string): GPUBindGroupLayout {
     const visibility = GPUShaderStage.COMPUTE;
     const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({ binding: at + 1, visibility, buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } }));
     const entries: GPUBindGroupLayoutEntry[] = [{ binding: 0, visibility, buffer: { type: 'uniform' } }, ...storage];
-    return this.device.createPipelineLayout({ label, bindGroupLayouts: [this.device.createBindGroupLayout({ label, entries })] });
+    return this.device.createBindGroupLayout({ label, entries });
   }
 
   /** Begins a sequence of kernels that is submitted as one. */
   pass(label: string): Pass {
-    return new Pass(this, label);
+    return this.clock.running ? new TimedPass(this.clock, this, label) : new Pass(this, label);
   }
 
   /** Throws DeviceLostError when the device is lost; `doing` is what could not be done. */

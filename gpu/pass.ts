@@ -119,7 +119,7 @@ export class Pass {
       if (binding === undefined) throw new Error(`kernel ${compiled.label}: no buffer for ${name}`);
       entries.push({ binding: at + 1, resource: 'buffer' in binding ? binding : { buffer: binding } });
     });
-    return this.#gpu.device.createBindGroup({ label: compiled.label, layout: compiled.pipeline.getBindGroupLayout(0), entries });
+    return this.#gpu.device.createBindGroup({ label: compiled.label, layout: compiled.layout, entries });
   }
 
   #times(stamps: BigUint64Array): KernelTimes {

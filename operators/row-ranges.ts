@@ -10,6 +10,7 @@ export interface RowRange {
  */
 export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16): RowRange[] {
   const rows = offsets.length - 1;
+  if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
   const total = offsets[rows] + rows * rowCost;
   const ranges: RowRange[] = [];
   let from = 0;
