@@ -1,6 +1,7 @@
 import type { GpuTaskHandler } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
 import { copyRows } from './tasks/copy-rows.ts';
+import { kernelTimes } from './tasks/kernel-times.ts';
 import { predict } from './tasks/predict.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
@@ -24,6 +25,7 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   'weighted-norm': weightedNorm,
   predict,
   'top-n': topN,
+  'kernel-times': kernelTimes,
   'check-kernels': checkKernels,
   'tune-update': tuneUpdate,
 };

@@ -37,7 +37,8 @@ export function floors({ copy, users, items }: Bandwidth, training: HalfIteratio
   return { memory: moved / copy, gather: gathered / users + gathered / items };
 }
 
-async function copyRate(gpu: Gpu): Promise<number> {
+/** Bytes a millisecond of a large copy on the GPU, reading and writing counted. */
+export async function copyRate(gpu: Gpu): Promise<number> {
   const bytes = Math.min(COPY_BYTES, gpu.info.limits.bindingBytes, gpu.info.software ? 1 << 20 : COPY_BYTES);
   const [from, to] = [await gpu.buffer(bytes, 'copied'), await gpu.buffer(bytes, 'copy')];
   const milliseconds = await timeOf(gpu, (encoder) => encoder.copyBufferToBuffer(from, 0, to, 0, bytes));

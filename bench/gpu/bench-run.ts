@@ -1,5 +1,5 @@
-import { appendFileSync, writeFileSync } from 'node:fs';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
+import { BenchReport, milliseconds, type ReportLimits } from './bench-report.ts';
 import type { HalfIterations, TrainingSetting } from './half-iterations.ts';
 import { type Measurement, measure } from './measure.ts';
 
@@ -23,35 +23,13 @@ export interface Table {
   run(bench: BenchRun): Promise<void>;
 }
 
-/** One run of a bench: what trains, what may still be spent, and where lines go: to the console, and to a file. */
-export class BenchRun {
+/** A run of a bench of ALS: what trains, and its report. */
+export class BenchRun extends BenchReport {
   readonly training: HalfIterations;
-  readonly #output: string | undefined;
-  readonly #end: number;
 
-  constructor(training: HalfIterations, { seconds, output }: { readonly seconds: number; readonly output?: string }) {
+  constructor(training: HalfIterations, limits: ReportLimits) {
+    super(limits);
     this.training = training;
-    this.#output = output;
-    this.#end = performance.now() + 1000 * seconds;
-    if (output !== undefined) writeFileSync(output, '');
-  }
-
-  get timeIsUp(): boolean {
-    return performance.now() >= this.#end;
-  }
-
-  line(text: string): void {
-    console.log(text);
-    if (this.#output !== undefined) appendFileSync(this.#output, `${text}\n`);
-  }
-
-  /** The head of a table in Markdown; `paper` says whose experiment it repeats and what came out. */
-  head(title: string, paper: string, columns: readonly string[]): void {
-    this.line(`\n${title}\n${paper}\n\n${cells(columns)}\n|${'---|'.repeat(columns.length)}`);
-  }
-
-  row(values: readonly string[]): void {
-    this.line(cells(values));
   }
 
   /** Measures row after row and prints each. One that fails says so in its line; what time does not allow is counted. */
@@ -64,16 +42,6 @@ export class BenchRun {
       for (const bad of measured.bad) this.line(`(${row.label}: ${bad} is not finite)`);
     }
   }
-
-  /** What `work` gives, or undefined after a line with its error. */
-  async attempt<T>(label: string, work: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await work();
-    } catch (error) {
-      this.line(`(${label}: ${error instanceof Error ? error.message.split('\n')[0].slice(0, 200) : String(error)})`);
-      return undefined;
-    }
-  }
 }
 
 /** "24.1 (15.9 + 8.1)": an iteration, its users and its items, in milliseconds. */
@@ -83,10 +51,6 @@ export function iterationCell({ wall, sides, once }: Measurement): string {
 
 export function rmseCell({ rmse }: Measurement): string {
   return Number.isNaN(rmse) ? '-' : rmse.toFixed(4);
-}
-
-export function milliseconds(value: number): string {
-  return value < 100 ? value.toFixed(2) : value < 1000 ? value.toFixed(1) : value.toFixed(0);
 }
 
 /** Milliseconds on the GPU of the kernels whose names begin with one of `beginnings`, both sides. */
@@ -115,8 +79,4 @@ export function bestVariant(training: HalfIterations, rank: number, steps: numbe
   const found = training.variants(rank, steps).find((variant) => variant.precision === precision);
   if (found === undefined) throw new Error(`no variant in ${precision} serves rank ${rank}`);
   return found;
-}
-
-function cells(values: readonly string[]): string {
-  return `| ${values.join(' | ')} |`;
 }

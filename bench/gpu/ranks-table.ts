@@ -1,5 +1,6 @@
 import { type Bandwidth, floors, measureBandwidth } from './bandwidth.ts';
-import { bestVariant, type BenchRun, milliseconds, type Table, teraflops } from './bench-run.ts';
+import { milliseconds } from './bench-report.ts';
+import { bestVariant, type BenchRun, type Table, teraflops } from './bench-run.ts';
 import { type Measurement, measure } from './measure.ts';
 
 /** Exact and approximate solvers, float32 and float16, rank by rank, beside what memory allows. */

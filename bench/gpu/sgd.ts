@@ -1,66 +1,59 @@
 /**
- * SGD on a GPU, setting by setting, on ratings that are loaded once: the median epoch, updates/s, the bytes that the steps
- * move, and the test RMSE on the way.
+ * SGD on a GPU: tables in Markdown for bench/RESULTS.md, on a data set that `factorflow generate` wrote and that is loaded once.
  *
- *     node bench/gpu/sgd.ts FOLDER '[{"rank":128,"tile":{"lanes":8}},{"rank":128,"schedule":"hogwild"}]' [epochs = 20]
+ *     node bench/gpu/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
+ *         [--seconds 200] [--output FILE]
  *
- * `tile`: what differs from the tiles that the schedule chose; `workers`, `lanes`, `precision`: of Hogwild!.
+ *     settings   median epoch, what of it is the GPU's, updates/s and bandwidth beside that of copies, test RMSE
+ *     workers    updates/s by the number of workers (cuMF_SGD, Figure 9a)
+ *     blocks     test RMSE by i, R in i x i blocks (Figure 15)
+ *     epochs     test RMSE by epoch for each schedule (Figure 9b)
+ *
+ * `--settings` replaces those of the first table: '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of
+ * SGD and what differs from the schedule that they choose. `--rank` is k of the other tables. What `--seconds` does not allow is left out.
  */
-import { join } from 'node:path';
-import { inDeviceScope } from '../../engine/device-scope.ts';
-import { computeDevice } from '../../engine/devices.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
-import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import { type Dataset, Session } from '../../index.ts';
-import { devicePlan } from '../../operators/als-plan.ts';
-import { chooseSchedule } from '../../operators/choose-schedule.ts';
-import { IndexIds } from '../../operators/index-ids.ts';
-import { collectKnownPairs } from '../../operators/known-pairs.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
-import { trainSgd } from '../../operators/sgd.ts';
-import { loadSgdData, loadSgdTest } from '../../operators/sgd-data.ts';
-import { checkSgdParams, type SgdParams } from '../../operators/sgd-params.ts';
-import type { SgdSchedule } from '../../operators/sgd-schedule.ts';
-import type { TileShape } from '../../operators/sgd-tiles.ts';
+import { parseArgs } from 'node:util';
+import { Gpu } from '../../gpu/gpu.ts';
+import { describeMachine } from '../machine.ts';
+import { copyRate } from './bandwidth.ts';
+import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from './sgd-tables.ts';
+import { type SgdSetting, SgdTraining } from './sgd-training.ts';
 
-type Setting = Partial<SgdParams> & { readonly tile?: Partial<TileShape>; readonly workers?: number; readonly lanes?: number };
+const tables: Readonly<Record<string, SgdTable>> = { settings: settingsTable, workers: workersTable, blocks: blocksTable, epochs: epochsTable };
 
-const [folder, given, epochs = '20'] = process.argv.slice(2);
-const settings = JSON.parse(given) as Setting[];
-await using session = await Session.create({ device: 'gpu' });
-console.log(session.device.description);
-await inDeviceScope(session.context(), async (ctx) => {
-  const device = computeDevice(ctx.executor);
-  const selected = ({ plan }: Dataset) => andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
-  const indexed = await runInto(selected(session.read.parquet(join(folder, 'train'))), new IndexIds(), ctx);
-  const { users, items, rows: ratings } = indexed;
-  const counts = { users: keyCount(users), items: keyCount(items) };
-  const rows = counts.users >= counts.items ? 'users' : 'items';
-  const data = await loadSgdData(indexed, { kind: 'blocks', workers: 1, rows, rowBands: 1, columnBands: 1, reasons: [] }, { duplicates: 'keep', seed: 1, biases: false }, ctx);
-  const known = await collectKnownPairs(await executePlan(selected(session.read.parquet(join(folder, 'test'))), ctx), users, items, ctx);
-  const test = await loadSgdTest(known.indexed, data, ctx);
-  for (const { tile, workers, lanes, ...named } of settings) {
-    const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, maxIter: Number(epochs), ...named });
-    try {
-      const chosen = chooseSchedule(counts, params, devicePlan(device));
-      const schedule: SgdSchedule = { ...chosen, ...(chosen.tile && { tile: { ...chosen.tile, ...tile } }), ...(workers && { workers }), ...(lanes && { lanes }) };
-      const metrics = new RunMetrics();
-      const { iterations } = await trainSgd({ data, schedule, test }, params, { ...ctx, metrics });
-      const wall = median(iterations.slice(2).map(({ seconds }) => seconds * 1000));
-      const task = metrics.get('sgd-epoch');
-      // Ratings once; a column's factors read and written at each; a row's where it changes.
-      const bytes = ratings * (8 + 2 * params.rank * (schedule.precision === 'f16' ? 2 : 4));
-      const rmse = iterations.flatMap(({ iteration, testRmse = Number.NaN }) => ([1, 2, 5, 10, 15, 20].includes(iteration) ? [`${iteration}: ${testRmse.toFixed(4)}`] : []));
-      const shape = schedule.tile ? `${schedule.tile.tiles} tiles of ${schedule.tile.places}, ${schedule.tile.threads} threads in teams of ${schedule.tile.lanes}, ${schedule.tile.precision}` : `${schedule.workers} teams of ${schedule.lanes ?? 1}, ${schedule.precision}`;
-      console.log(`rank ${params.rank} ${schedule.kind} (${shape}): median epoch ${wall.toFixed(2)} ms, ${(ratings / wall / 1e6).toFixed(2)} G updates/s, columns' bytes ${(bytes / wall / 1e6).toFixed(0)} GB/s; tasks ${((task?.milliseconds ?? 0) / iterations.length).toFixed(2)} ms each | test RMSE ${rmse.join(', ')}`);
-    } catch (error) {
-      console.log(`${JSON.stringify({ tile, ...named })}: ${error instanceof Error ? error.message.slice(0, 400) : String(error)}`);
-    }
-  }
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    tables: { type: 'string', default: Object.keys(tables).join(',') },
+    settings: { type: 'string', default: '[]' },
+    epochs: { type: 'string', default: '20' },
+    rank: { type: 'string', default: '128' },
+    seconds: { type: 'string', default: '200' },
+    output: { type: 'string' },
+  },
 });
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
+const [folder] = positionals;
+const names = values.tables.split(',');
+const unknown = names.find((name) => tables[name] === undefined);
+if (folder === undefined || unknown !== undefined) {
+  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(tables).join(', ')}`);
+  process.exit(2);
 }
+const settings = JSON.parse(values.settings) as SgdSetting[];
+const gpu = await Gpu.open();
+const rate = (await copyRate(gpu)) / 1e6;
+await gpu.close();
+const training = await SgdTraining.open(folder);
+const bench = new SgdBench(training, rate, { epochs: Number(values.epochs), rank: Number(values.rank) }, { seconds: Number(values.seconds), output: values.output });
+bench.line(describeMachine());
+bench.line(training.description);
+for (const [at, name] of names.entries()) {
+  if (bench.timeIsUp) {
+    bench.line(`\nTime was up before: ${names.slice(at).join(', ')}`);
+    break;
+  }
+  const begin = performance.now();
+  await bench.attempt(`table ${name}`, () => tables[name](bench, settings));
+  bench.line(`\n(${name}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+}
+await training.close();

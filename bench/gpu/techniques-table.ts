@@ -1,7 +1,8 @@
 import { chooseNormalEquations, type NormalEquationsParams, normalEquationsKernel } from '../../gpu/descriptors/normal-equations.ts';
 import { paddedRank } from '../../gpu/update/layout.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
-import { type BenchRun, CHECK_ITERATIONS, iterationCell, kernelCell, kernelTime, milliseconds, rmseCell, type Row, shortKernels, solveKernels, sumKernels, type Table } from './bench-run.ts';
+import { milliseconds } from './bench-report.ts';
+import { type BenchRun, CHECK_ITERATIONS, iterationCell, kernelCell, kernelTime, rmseCell, type Row, shortKernels, solveKernels, sumKernels, type Table } from './bench-run.ts';
 
 type Tiles = Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases'>;
 

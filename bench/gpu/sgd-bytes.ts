@@ -1,0 +1,60 @@
+/** What an epoch of SGD moves through a GPU's memory, by the way its kernel walks. */
+import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
+import { strideOf } from '../../gpu/resources.ts';
+import { balancedRanges } from '../../operators/row-ranges.ts';
+import type { SgdData } from '../../operators/sgd-data.ts';
+import type { SgdSchedule } from '../../operators/sgd-schedule.ts';
+
+/** What `bytesOfEpoch` counts, for the text above a table. */
+export const BYTES_TOLD =
+  'Bytes of an epoch: ratings once (8 bytes in tiles, else 12); a column’s factors in and out once by tiles, else at each rating; a row’s in and out where it changes in its tile or block (counted from the data), ' +
+  'by hogwild at each rating; the conversion of all factors to float16 and back, or their copy. What the caches save is not taken off.';
+
+const visits = new WeakMap<SgdData, Map<string, number>>();
+
+/** Bytes read and written by the kernels of one epoch. */
+export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, columnBands, workers }: SgdSchedule, rank: number): number {
+  const { block, columnOffsets } = data;
+  const columns = columnOffsets.length - 1;
+  const stride = strideOf(rank);
+  const row = stride * (precision === 'f16' ? 2 : 4);
+  const all = (block.rows + columns) * stride;
+  // In and out again by float16, else one copy; by hogwild a copy before that.
+  const around = (precision === 'f16' ? 12 * all : 0) + (precision === 'f32' || kind === 'hogwild' ? 8 * all : 0);
+  if (kind === 'hogwild') return block.ratings * (12 + 4 * row) + around;
+  if (tile !== undefined) return block.ratings * 8 + 2 * row * (columns + visitsOf(data, `${tile.tiles} tiles`, () => tileOfColumns(data, columns, tile.tiles))) + around;
+  return block.ratings * (12 + 2 * row) + 2 * row * visitsOf(data, `${columnBands} bands of ${workers}`, () => bandOfColumns(columnOffsets, columnBands)) + around;
+}
+
+/** How often a row begins in a tile or a band of columns: pairs of both that have ratings. */
+function visitsOf(data: SgdData, key: string, partOf: () => Uint32Array): number {
+  const known = visits.get(data) ?? new Map<string, number>();
+  visits.set(data, known);
+  const found = known.get(key) ?? countVisits(data, partOf());
+  known.set(key, found);
+  return found;
+}
+
+function countVisits({ block: { rows, offsets, indices } }: SgdData, partOf: Uint32Array): number {
+  const last = new Int32Array(partOf.reduce((most, part) => Math.max(most, part), 0) + 1).fill(-1);
+  let count = 0;
+  for (let row = 0; row < rows; row++) {
+    for (let at = offsets[row]; at < offsets[row + 1]; at++) {
+      const part = partOf[indices[at]];
+      if (last[part] === row) continue;
+      last[part] = row;
+      count++;
+    }
+  }
+  return count;
+}
+
+function tileOfColumns({ block }: SgdData, columns: number, tiles: number): Uint32Array {
+  return dealColumns(block.indices, columns, tiles).placeOf.map((place) => place & 0xffff);
+}
+
+function bandOfColumns(columnOffsets: Int32Array, bands: number): Uint32Array {
+  const bandOf = new Uint32Array(columnOffsets.length - 1);
+  balancedRanges(columnOffsets, bands, 0).forEach(({ from, to }, band) => bandOf.fill(band, from, to));
+  return bandOf;
+}
