@@ -11,10 +11,10 @@ import type { FactorModel } from '../operators/factor-model.ts';
 import { trainSgd } from '../operators/sgd.ts';
 import { convergenceReport } from '../operators/sgd-convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd-data.ts';
-import { sgdDevice, sgdExecutor } from '../operators/sgd-device.ts';
 import { continueFrom } from '../operators/sgd-continue.ts';
 import type { SgdParams } from '../operators/sgd-params.ts';
 import { planSgd, type SgdPlanDetails } from '../operators/sgd-plan.ts';
+import { solveNewRows } from '../operators/solve-new-rows.ts';
 import { widenRatings } from '../operators/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { LostTrainingError } from './lost-training.ts';
@@ -28,6 +28,8 @@ export interface SgdFit {
   readonly input: RatingInput;
   /** The model that training goes on from: its ids are kept beside those of the ratings. */
   readonly start?: FactorModel;
+  /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
+  readonly stepLambda?: number;
 }
 
 /** Trains by SGD in a scope of its own. */
@@ -37,47 +39,42 @@ export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions)
   return inDeviceScope({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
-/**
- * The devices that SGD can be trained on: the session's, or its CPU alone where the schedule is one of a CPU's. Throws
- * UsageError for what cannot act there.
- */
-export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
+/** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
+export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'precision'>): { readonly executor: Executor; readonly text: string } {
   const host = hostDevice(executor);
-  const chosen = sgdDevice(executor, params);
-  if (chosen !== host) return { executor, text: `GPU: ${device.description}` };
-  const passed = computeDevice(executor) !== host;
-  if (passed && device.requested === 'gpu') throw new UsageError(`schedule ${params.schedule} cannot act on a GPU`, { advice: 'Use schedule tile, hogwild or wavefront, or device auto or cpu' });
-  const reason = passed ? `schedule ${params.schedule} is for a CPU` : device.reason;
-  const because = reason === undefined ? '' : ` (${reason})`;
+  if (computeDevice(executor) !== host) return { executor, text: `GPU: ${device.description}` };
+  const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  return { executor: sgdExecutor(executor, params), text: `CPU: ${host.description}${because}` };
+  return { executor, text: `CPU: ${host.description}${because}` };
 }
 
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
-  const { params, input, start } = fit;
+  const { params, input, start, stepLambda } = fit;
   const { session } = ratings;
-  const { device, host } = planDevices(ctx.executor);
+  const { device, host, others } = planDevices(ctx.executor);
   const started = performance.now();
   ctx.events({ type: 'note', text: sgdTraining(session, params).text });
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts } = indexed;
-  const details: SgdPlanDetails = { itemCounts, host, ...(start ? { start: 'a model' } : {}) };
+  const details: SgdPlanDetails = { itemCounts, host, others, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
-  const schedule = chooseSchedule(profile, params, device);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, schedule, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean }, ctx);
+  const data = await loadSgdData(indexed, chooseSchedule(profile, params, device, others), { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean }, ctx);
+  if (from) await solveNewRows(from, data, params, ctx);
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
-  const known = { ...profile, ratings: data.block.ratings };
-  const plan = planSgd({ ...known, testRatings: test?.block.ratings }, params, device, { ...details, schedule });
+  const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
+  const schedule = chooseSchedule(known, params, device, others);
+  const plan = planSgd(known, params, device, { ...details, schedule });
   const convergence = convergenceReport({ ...known, itemCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   const loaded = performance.now();
-  const result = await trainSgd({ data, schedule, test: test?.block, start: from?.factors }, params, ctx);
+  const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  const result = await trainSgd({ data, schedule, test: test?.block, start: from?.factors }, steps, ctx);
   const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
   const { user, item, rating } = input.columns;
   const model = new Model({

@@ -53,8 +53,8 @@ export class SGD {
     const ctx = { ...ratings.session.context(options), executor };
     const { users, items, ratings: count } = await runInto(this.#input.selected(ratings.plan), new ProfileRatings(), ctx);
     const testRatings = options.validation === undefined ? undefined : await options.validation.count();
-    const { device, host } = planDevices(executor);
-    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, device, { host });
+    const { device, host, others } = planDevices(executor);
+    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, device, { host, others });
     requireBudget(plan, ratings.session.memoryBudget);
     return new ExplainedPlan(plan);
   }

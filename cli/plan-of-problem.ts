@@ -25,8 +25,8 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {
   const { userCol: _user, itemCol: _item, ratingCol: _rating, timestampCol: _time, onDuplicates: _duplicates, onBadRows: _bad, coldStartStrategy: _cold, ...params } = sgdOptions(values, given);
   const checked = checkSgdParams(params);
-  const { device, host } = planDevices(sgdTraining(session, checked).executor);
-  return planSgd(profile, checked, device, { host });
+  const { device, host, others } = planDevices(sgdTraining(session, checked).executor);
+  return planSgd(profile, checked, device, { host, others });
 }
 
 async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {

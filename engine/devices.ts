@@ -7,6 +7,12 @@ export function computeDevice({ devices }: Executor): Device {
   return found;
 }
 
+/** All devices of the kind that computes: every GPU where there is one, else the CPU. */
+export function computeDevices(executor: Executor): readonly Device[] {
+  const gpus = executor.devices.filter(({ kind }) => kind === 'gpu');
+  return gpus.length > 0 ? gpus : [computeDevice(executor)];
+}
+
 /** Where rows are numbered and sorted: the CPU, which is always there. Its partitions are host memory. */
 export function hostDevice({ devices }: Executor): Device {
   const found = devices.find(({ kind }) => kind === 'cpu');

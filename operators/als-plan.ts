@@ -1,5 +1,5 @@
 import type { JsonObject } from '../engine/json.ts';
-import { computeDevice, hostDevice } from '../engine/devices.ts';
+import { computeDevice, computeDevices, hostDevice } from '../engine/devices.ts';
 import type { Device, Executor, KernelChoice } from '../engine/executor.ts';
 import { formatBytes, formatCount } from '../engine/format.ts';
 import type { DevicePlan, MemoryPlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
@@ -23,10 +23,11 @@ export function devicePlan({ name, kind, parallelism, capacityBytes, description
   return kind === 'cpu' ? plan : { ...plan, bindingBytes, strideStep, ...(limits && { limits }) };
 }
 
-/** The devices of a run as `planAls` takes them. */
-export function planDevices(executor: Executor): { readonly device: DevicePlan; readonly host: DevicePlan | undefined } {
+/** The devices of a run as `planAls` and `planSgd` take them; `others`: GPUs beside the first. */
+export function planDevices(executor: Executor): { readonly device: DevicePlan; readonly host: DevicePlan | undefined; readonly others: readonly DevicePlan[] } {
   const [device, host] = [computeDevice(executor), hostDevice(executor)];
-  return { device: devicePlan(device), host: host === device ? undefined : devicePlan(host) };
+  const others = computeDevices(executor).filter((one) => one !== device);
+  return { device: devicePlan(device), host: host === device ? undefined : devicePlan(host), others: others.map(devicePlan) };
 }
 
 /** What a plan for a GPU has beside the GPU. */

@@ -27,15 +27,25 @@ export async function cutIntoGrid(
   device: Device,
   ctx: ExecutionContext,
 ): Promise<RatingGrid> {
-  const rows = balancedRanges(block.offsets, rowBands, 0);
-  const columns = balancedRanges(columnOffsets, columnBands, 0);
+  const cut = { rowBands: balancedRanges(block.offsets, rowBands, 0), columnBands: balancedRanges(columnOffsets, columnBands, 0) };
+  return { ...cut, blocks: await cutAt(block, cut, device, ctx) };
+}
+
+/** The blocks of given bands. `local`: each counts its columns from the first of its band. */
+export async function cutAt(
+  block: RatingBlock,
+  { rowBands, columnBands }: Pick<RatingGrid, 'rowBands' | 'columnBands'>,
+  device: Device,
+  ctx: ExecutionContext,
+  { local = false }: { readonly local?: boolean } = {},
+): Promise<RatingGrid['blocks']> {
   const name = dataSetName('grid');
-  const blocks = rows.map((_, r) => columns.map((_column, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 })));
-  const columnStarts = [0, ...columns.map(({ to }) => to)];
-  const tasks = rows.map((range, r): CutBlockTask => {
+  const blocks = rowBands.map((_, r) => columnBands.map((_column, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 })));
+  const columnStarts = [0, ...columnBands.map(({ to }) => to)];
+  const tasks = rowBands.map((range, r): CutBlockTask => {
     const outputs = Object.fromEntries(blocks[r].map((ref, c) => [`part.${c}`, ref]));
-    return { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts } };
+    return { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts, local } };
   });
   await runStage(ctx, STAGE, device, tasks);
-  return { rowBands: rows, columnBands: columns, blocks };
+  return blocks;
 }

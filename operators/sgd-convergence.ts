@@ -39,7 +39,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
   const onGpu = schedule.precision !== undefined;
   const bound = onGpu ? GPU_TEAMS_A_COLUMN * leastSide : leastSide / SAFE_PART;
-  if (kind !== 'hogwild' && kind !== 'tile') {
+  if (kind !== 'hogwild' && kind !== 'tile' && !schedule.deviceBlocks) {
     const s = schedule.workers;
     const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
     const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: each block has one, where fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} may share it, its twentieth (${format(leastSide / SAFE_PART)}) safely`;
@@ -47,12 +47,25 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
     return { workers: 1, leastSide, bound, collisionRate: 0, text, ...(few ? { warning } : {}) };
   }
   const workers = schedule.workers;
-  const collisionRate = workers * (itemCounts === undefined ? 1 / items : sumOfSquares(itemCounts) / ratings ** 2);
+  // A block on a GPU has the ratings of its own columns alone.
+  const parts = schedule.deviceBlocks ? itemBands : 1;
+  const collisionRate = parts * workers * (itemCounts === undefined ? 1 / items : sumOfSquares(itemCounts) / ratings ** 2);
   const rate = `${itemCounts === undefined ? 'at least ' : ''}${collisionRate.toExponential(1)}`;
   const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
-  const text = `s = ${workers} workers, ${limit}; expected collisions s Σ (n_v/Nz)² = ${rate} a step`;
-  const warning = `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
-  return { workers, leastSide, bound, collisionRate, text, ...(workers > bound && workers > 1 ? { warning } : {}) };
+  const apart = schedule.deviceBlocks ? `${rowBands > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
+  const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (n_v/Nz)² = ${rate} a step`;
+  const warning = fewSegments(schedule) ?? (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
+  return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
+}
+
+function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {
+  return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
+}
+
+/** GPUs that share blocks are as workers that do: without twice as many segments there is hardly a choice of what is next. */
+function fewSegments({ deviceBlocks, rowBands, columnBands }: SgdSchedule): string | undefined {
+  if (deviceBlocks === undefined || rowBands === 1 || columnBands >= 2 * rowBands) return undefined;
+  return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;
 }
 
 function sumOfSquares(counts: ArrayLike<number>): number {

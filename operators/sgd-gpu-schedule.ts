@@ -48,8 +48,13 @@ export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }
     throw new UsageError(`schedule tile cannot act: ${columnCount.toLocaleString('en')} columns of ${features} features do not fit the workgroups of this GPU`, { advice: 'Use schedule hogwild, or a smaller rank' });
   }
   const lanes = teamOf(features, device.limits);
-  const workers = Math.max(1, Math.min(TEAMS, Math.floor(columnCount / COLUMNS_A_TEAM), Math.ceil(ratings / BATCH_RATINGS)));
+  const workers = hogwildTeams(columnCount, ratings);
   const why = asked ?? 'schedule auto: hogwild, since the factors of the columns do not fit the memories of the workgroups';
   const teams = `${workers} teams of ${lanes} threads; the ratings are shuffled once, and the order of their batches of ${BATCH_RATINGS} is another in each epoch`;
   return { kind: 'hogwild', workers, rows, rowBands: 1, columnBands: 1, lanes, precision, reasons: [why, teams] };
+}
+
+/** Teams that step so many ratings of so many columns without locks. */
+export function hogwildTeams(columns: number, ratings: number): number {
+  return Math.max(1, Math.min(TEAMS, Math.floor(columns / COLUMNS_A_TEAM), Math.ceil(ratings / BATCH_RATINGS)));
 }

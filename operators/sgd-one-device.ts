@@ -1,8 +1,8 @@
+import { computeDevice } from '../engine/devices.ts';
 import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { placeBlock } from './place-block.ts';
 import { type ErrorSums, ratingErrors } from './rating-errors.ts';
-import { sgdDevice } from './sgd-device.ts';
 import { type EpochPass, preparePass, type StepParams } from './sgd-epoch.ts';
 import { type ModelFactors, modelFactors } from './sgd-factors.ts';
 import { SgdLoss } from './sgd-loss.ts';
@@ -28,7 +28,7 @@ export class OneDeviceSgd implements SgdTrainer<SgdVersion> {
     this.#input = input;
     this.#params = params;
     this.#ctx = ctx;
-    this.#device = sgdDevice(ctx.executor, params);
+    this.#device = computeDevice(ctx.executor);
     this.#features = params.rank + (params.biases ? 2 : 0);
     this.#versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, this.#features, params.rate === 'adagrad');
     this.#loss = new SgdLoss(input.data, params, this.#device, ctx);

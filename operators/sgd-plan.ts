@@ -2,9 +2,10 @@ import { formatBytes } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { DevicePlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
 import type { RatingsProfile } from './als-plan.ts';
-import { blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
+import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
 import { taskCount } from './row-ranges.ts';
 import { chooseSchedule } from './choose-schedule.ts';
+import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './sgd-bytes.ts';
 import { convergenceReport } from './sgd-convergence.ts';
 import { lambdasOf, type SgdParams } from './sgd-params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
@@ -19,32 +20,38 @@ export interface SgdPlanDetails {
   readonly schedule?: SgdSchedule;
   /** The CPU device beside a GPU, which sorts and draws the start. */
   readonly host?: DevicePlan;
+  /** Further GPUs, which the schedule blocks takes too. */
+  readonly others?: readonly DevicePlan[];
 }
 
 /**
  * The physical plan of SGD: a pure function of profile, parameters and device. An epoch steps a copy of the factors, so two
  * versions of both sides stand side by side, three with an early stop. Throws CapacityError when they don't fit.
  */
-export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, start, host = device, schedule = chooseSchedule(profile, params, device) }: SgdPlanDetails = {}): PhysicalPlan {
+export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
   const { kind } = device;
+  const devices = schedule.deviceBlocks ? [device, ...others] : [device];
   const features = params.rank + (params.biases ? 2 : 0);
   const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts }, schedule);
   const rows = Math.max(m, n);
   const layout = layoutOf(schedule, nz, rows);
-  const versionBytes = bytesOfVersion(profile, params, device);
-  const deviceBytes = bytesOnDevice(profile, params, device, schedule, versionBytes, layout.bytes);
-  requireDeviceFit(deviceBytes, device);
-  if (kind === 'gpu') requireBindings({ [`the factors of ${rows.toLocaleString('en')} rows`]: factorBytes(rows, features, device.strideStep), [`${nz.toLocaleString('en')} ratings`]: layout.bufferBytes }, device);
+  const versionBytes = versionBytesOf(profile, params, device);
+  const deviceBytes = sgdDeviceBytes(profile, params, device, schedule);
+  for (const one of devices) {
+    requireDeviceFit(deviceBytes, one);
+    if (kind === 'gpu') requireBindings(sgdBuffers(profile, params, one, schedule), one);
+  }
   const grid = { p: schedule.columnBands, q: schedule.rowBands };
   const onGrid = { device: device.name, partitions: grid };
   const [onDevice, onHost] = [device, host].map(({ name }) => ({ device: name, partitions: { p: 1, q: 1 } }));
+  const errorTasks = (count: number) => (schedule.deviceBlocks ? { ...onGrid, tasks: schedule.rowBands * schedule.columnBands } : { ...onDevice, tasks: taskCount(count, kind) });
   const test = testRatings === undefined ? 0 : blockBytes(rows, testRatings);
   const stages: StagePlan[] = [
     { id: 0, name: 'read', inputs: [], device: 'host', kernel: profile.input ?? 'source', bytesWritten: 12 * nz },
     { id: 1, name: 'index-ids', inputs: [0], device: host.name, kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
     { id: 2, name: 'rating-blocks', inputs: [1], ...onHost, kernel: 'relabel, counting sort', bytesRead: 12 * nz, bytesWritten: blockBytes(rows, nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] },
-    { id: 3, name: layout.name, inputs: [2], ...(layout.where === 'grid' ? onGrid : layout.where === 'host' ? onHost : onDevice), kernel: layout.kernel, ...(layout.tasks === undefined ? {} : { tasks: layout.tasks }), bytesRead: 8 * nz, bytesWritten: layout.bytes },
+    { id: 3, name: layout.name, inputs: [2], ...(layout.where === 'grid' ? { ...onGrid, device: host.name } : layout.where === 'host' ? onHost : onDevice), kernel: layout.kernel, ...(layout.tasks === undefined ? {} : { tasks: layout.tasks }), bytesRead: 8 * nz, bytesWritten: layout.bytes },
     { id: 4, name: 'initialize', inputs: [2], ...onHost, kernel: start === undefined ? 'initialize' : 'copy', bytesWritten: versionBytes, reasons: [startReason(params, start)] },
     {
       id: 5,
@@ -58,19 +65,19 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
       bytesRead: layout.bytes + versionBytes,
       bytesWritten: versionBytes,
       flops: 10 * nz * features,
-      ...(kind === 'cpu' ? { exchange: 'shared memory' } : {}),
+      ...exchangeOf(schedule, kind),
       reasons: [...schedule.reasons, rateReason(params), convergence.text, ...(convergence.warning === undefined ? [] : [`WARNING: ${convergence.warning}`])],
     },
-    { id: 6, name: 'train-error', inputs: [2, 5], ...onDevice, kernel: 'squared-error', tasks: taskCount(nz, kind), repeat: params.maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
+    { id: 6, name: 'train-error', inputs: [2, 5], ...errorTasks(nz), kernel: 'squared-error', repeat: params.maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
   ];
   if (testRatings !== undefined) {
-    stages.push({ id: 7, name: 'test-error', inputs: [5], ...onDevice, kernel: 'squared-error', tasks: taskCount(testRatings, kind), repeat: params.maxIter, bytesRead: test, flops: 2 * testRatings * features });
+    stages.push({ id: 7, name: 'test-error', inputs: [5], ...errorTasks(testRatings), kernel: 'squared-error', repeat: params.maxIter, bytesRead: test, flops: 2 * testRatings * features });
   }
   return {
     planVersion: 1,
     algorithm: 'sgd',
     problem: describeProblem(profile, params),
-    devices: host === device ? [device] : [device, host],
+    devices: host === device ? [device] : [...devices, host],
     stages,
     memory: { hostBytes: Math.max(loadingBytes(nz), 8 * nz + (layout.where === 'device' ? 0 : layout.bytes)) + test, deviceBytes },
     reasons: [
@@ -82,44 +89,14 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
   };
 }
 
-/** How the ratings are laid out for the epochs, and what steps them. */
-interface Layout {
-  readonly name: string;
-  readonly kernel: string;
-  readonly where: 'host' | 'device' | 'grid';
-  readonly tasks?: number;
-  readonly bytes: number;
-  /** Of the largest buffer on a GPU. */
-  readonly bufferBytes: number;
-  readonly step: string;
-}
-
-function layoutOf({ kind, rowBands, columnBands, precision }: SgdSchedule, nz: number, rows: number): Layout {
-  const step = `sgd-block ${kind}`;
-  if (kind === 'tile') return { name: 'deal-ratings', kernel: 'sgd-tile-count, sgd-tile-scatter', where: 'device', bytes: 8 * nz, bufferBytes: 8 * nz, step: 'sgd-tiles' };
-  if (kind === 'hogwild') return { name: 'shuffle-ratings', kernel: 'deal-ratings, shuffle-ratings', where: 'host', bytes: 12 * nz, bufferBytes: 4 * nz, step };
-  if (precision !== undefined) return { name: 'sort-waves', kernel: 'sgd-wave-count, sgd-wave-scatter', where: 'device', bytes: 12 * nz, bufferBytes: 12 * nz, step: 'sgd-waves' };
-  return { name: 'cut-blocks', kernel: 'cut-block', where: 'grid', tasks: rowBands, bytes: 8 * nz + 4 * rows * columnBands, bufferBytes: 0, step };
-}
-
-function epochTasks({ kind, workers, rowBands, columnBands }: SgdSchedule, nz: number, device: DevicePlan['kind']): number {
-  if (device === 'gpu') return 1;
+function epochTasks({ kind, workers, rowBands, columnBands, deviceBlocks }: SgdSchedule, nz: number, device: DevicePlan['kind']): number {
+  if (device === 'gpu') return deviceBlocks ? rowBands * columnBands : 1;
   return kind === 'hogwild' ? Math.min(Math.ceil(nz / BATCH_RATINGS), 8 * workers) : rowBands * columnBands;
 }
 
-/** Both sides' factors, with AdaGrad a sum for each row of either. */
-function bytesOfVersion({ users, items }: RatingsProfile, { rank, biases, rate }: SgdParams, { kind, strideStep: step = 8 }: DevicePlan): number {
-  const features = rank + (biases ? 2 : 0);
-  const sums = rate === 'adagrad' ? (users + items) * 4 * (kind === 'gpu' ? step : 1) : 0;
-  return factorBytes(users, features, step) + factorBytes(items, features, step) + sums;
-}
-
-/** On a GPU the ratings lie there too, once as they come and once as they are stepped, and float16 mirrors beside the factors. */
-function bytesOnDevice({ users, items, ratings, testRatings }: RatingsProfile, params: SgdParams, { kind }: DevicePlan, { precision }: SgdSchedule, versionBytes: number, layoutBytes: number): number {
-  const versions = versionBytes * (params.earlyStop === undefined ? 2 : 3);
-  if (kind === 'cpu') return versions;
-  const rows = Math.max(users, items);
-  return versions * (precision === 'f16' ? 1.5 : 1) + blockBytes(rows, ratings) + layoutBytes + (testRatings === undefined ? 0 : blockBytes(rows, testRatings));
+function exchangeOf({ deviceBlocks }: SgdSchedule, kind: DevicePlan['kind']): Pick<StagePlan, 'exchange'> {
+  if (deviceBlocks) return { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` };
+  return kind === 'cpu' ? { exchange: 'shared memory' } : {};
 }
 
 function startReason({ biases }: SgdParams, start: string | undefined): string {
@@ -137,7 +114,8 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
   return `rate ${rate}: ${form}, in units of 1 / σ`;
 }
 
-function determinism({ kind, rowBands, columnBands, precision }: SgdSchedule): string {
+function determinism({ kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule): string {
+  if (deviceBlocks) return 'blocks: those of different GPUs share no row and no column; inside a block steps of different teams meet as they happen to, so no two runs give the same bits';
   if (kind === 'hogwild' || kind === 'tile') return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
   if (precision !== undefined) return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
   return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;

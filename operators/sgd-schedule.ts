@@ -2,6 +2,7 @@ import { UsageError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { DevicePlan } from '../engine/physical-plan.ts';
 import { factorBytes } from './partition.ts';
+import type { DeviceBlocks } from './sgd-blocks-schedule.ts';
 import type { SgdParams } from './sgd-params.ts';
 import type { TileShape } from './sgd-tiles.ts';
 
@@ -26,17 +27,20 @@ export interface SgdSchedule {
   readonly columnBands: number;
   /** Of the schedule tile. */
   readonly tile?: TileShape;
+  /** Of the schedule blocks on GPUs. */
+  readonly deviceBlocks?: DeviceBlocks;
   /** On a GPU: threads that step one rating together, and what factors are stored as meanwhile. */
   readonly lanes?: number;
   readonly precision?: 'f32' | 'f16';
   readonly reasons: readonly string[];
 }
 
-/** What a schedule is chosen for; the ratings where they are counted. */
+/** What a schedule is chosen for; the ratings, and those of the validation set, where they are counted. */
 export interface ScheduleProblem {
   readonly users: number;
   readonly items: number;
   readonly ratings?: number;
+  readonly testRatings?: number;
 }
 
 /**

@@ -54,7 +54,7 @@ export type SgdBlockTask = Task<
  * `threads` of them a tile. Every rating is stepped once, in batches whose order is drawn for (seed, epoch). Teams do not lock
  * (Hogwild!), so a step may overwrite another's. Inputs
  * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
- * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Features may be kept in float16 meanwhile (`precision`), and
+ * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile (`precision`), and
  * a rating is kept as what it is above `level`, in float16: near their mean that rounds ratings by a few 10,000ths of their deviation.
  */
 export type SgdTilesTask = Task<
@@ -88,9 +88,10 @@ export type SgdWavesTask = Task<
 
 /**
  * Cuts the rows [from, to) of `block` (indices ascending inside a row) by columns: part c has the ratings whose column is in
- * [columnStarts[c], columnStarts[c + 1]), columns unchanged. Outputs `part.0`, `part.1`, ...: rating-blocks of to - from rows.
+ * [columnStarts[c], columnStarts[c + 1]), columns unchanged or, `local`, counted from columnStarts[c]. Outputs `part.0`, `part.1`, ...:
+ * rating-blocks of to - from rows.
  */
-export type CutBlockTask = Task<'cut-block', { readonly from: number; readonly to: number; readonly columnStarts: readonly number[] }>;
+export type CutBlockTask = Task<'cut-block', { readonly from: number; readonly to: number; readonly columnStarts: readonly number[]; readonly local?: boolean }>;
 
 /**
  * Shuffling ratings in two steps that stay within the caches. Ratings are dealt in groups of as many as there are buckets,

@@ -5,6 +5,7 @@ import type { AlsIteration } from './als.ts';
 import { HostCopy } from './host-copy.ts';
 import { LearningRate } from './learning-rate.ts';
 import type { RatingBlock } from './rating-block.ts';
+import { BlocksSgd } from './sgd-blocks.ts';
 import type { SgdData } from './sgd-data.ts';
 import type { ModelFactors } from './sgd-factors.ts';
 import { OneDeviceSgd } from './sgd-one-device.ts';
@@ -48,7 +49,10 @@ const MOST_RESTARTS = 3;
  * DeviceLostError when a device is lost before any factors were copied from it.
  */
 export async function trainSgd(input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
-  const trainer = new OneDeviceSgd(input, params, ctx);
+  return input.schedule.deviceBlocks ? trainWith(new BlocksSgd(input, params, ctx), input, params, ctx) : trainWith(new OneDeviceSgd(input, params, ctx), input, params, ctx);
+}
+
+async function trainWith<Version>(trainer: SgdTrainer<Version>, input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
   try {
     return await new SgdRun(trainer, input, params, ctx).train();
   } finally {

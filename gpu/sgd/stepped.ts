@@ -32,11 +32,11 @@ export async function begin(scope: GpuTaskScope, pass: Pass, stepped: Stepped, r
   }
 }
 
-/** The sums of AdaGrad, from one version to the next. */
+/** The sums of AdaGrad, from one version to the next where these are two. */
 export function copySums(scope: GpuTaskScope): void {
   for (const [from, to] of [['sourceRowSums', 'rowSums'], ['sourceColumnSums', 'columnSums']]) {
     const [source, target] = [scope.matrix(from), scope.matrix(to)];
-    copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
+    if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
   }
 }
 

@@ -72,9 +72,62 @@ describe('the plan of sgd on a GPU', () => {
   });
 
   it('refuses what does not fit the device, or one of its buffers', () => {
-    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu has 1\.0 GiB/);
-    expect(() => plan({}, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu binds at most 256\.0 MiB/);
+    expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu has 1\.0 GiB/);
+    expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu binds at most 256\.0 MiB/);
     expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 })).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
+    // Rows stay on their device, whatever the schedule.
+    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 })).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu has 512\.0 MiB/);
+  });
+});
+
+describe('the schedule blocks on GPUs', () => {
+  const schedule = (params: Partial<SgdParams>, devices = [h200], problem: object = netflix) => {
+    const [device, ...others] = devices;
+    return chooseSchedule({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), device, others);
+  };
+  const small = (bytes: number): DevicePlan => ({ ...h200, capacityBytes: bytes });
+
+  it('is what auto takes with several', () => {
+    expect(schedule({}, [h200, h200])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 2 * 4 * 128 * 17_770 } });
+    expect(schedule({}, [h200, h200, h200])).toMatchObject({ rowBands: 3, columnBands: 6 });
+    expect(schedule({ schedule: 'tile' }, [h200, h200]).kind).toBe('tile');
+    expect(schedule({}, [device]).deviceBlocks).toBeUndefined();
+  });
+
+  it('is what auto takes on one that does not hold the others, in as many segments as leave room for two blocks', () => {
+    const all = schedule({});
+    expect([all.kind, schedule({}, [small(2.3 * 2 ** 30)]).kind]).toEqual(['tile', 'tile']);
+    const staged = schedule({}, [small(2 ** 30)]);
+    expect(staged).toMatchObject({ kind: 'blocks', rowBands: 1, deviceBlocks: { resident: false } });
+    expect(staged.deviceBlocks?.deviceBytes).toBeLessThanOrEqual(2 ** 30);
+    expect(staged.columnBands).toBeGreaterThan(4);
+    expect(staged.reasons[0]).toMatch(/^schedule auto: blocks, since schedule tile needs 2\.2 GiB \(\d+ bytes\) and the GPU has 1\.0 GiB \(1073741824 bytes\)$/);
+    expect(staged.reasons[2]).toMatch(/^blocks of ratings are staged: 1\.5 GiB and .* do not fit 1\.0 GiB; two blocks at a time, \d+\.\d MiB, do/);
+    // Two of them hold all.
+    expect(schedule({}, [small(1.5 * 2 ** 30), small(1.5 * 2 ** 30)])).toMatchObject({ columnBands: 4, deviceBlocks: { resident: true } });
+    // A buffer may be what is too small.
+    expect(schedule({}, [{ ...h200, bindingBytes: 2 ** 28 }])).toMatchObject({ kind: 'blocks', reasons: expect.arrayContaining([expect.stringMatching(/needs 755\.9 MiB in one buffer for 99,072,112 ratings and the GPU binds 256\.0 MiB$/)]) });
+  });
+
+  it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
+    expect(schedule({}, [h200, h200, h200], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
+    expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({ kind: 'blocks', workers: 17_770 / 8 - 0.25, deviceBlocks: { steps: 'hogwild' } });
+  });
+
+  it('tells how far teams of a block may disturb each other, and warns of few segments', () => {
+    const two = schedule({}, [h200, h200]);
+    const report = convergenceReport(netflix, two);
+    expect(report).toMatchObject({ leastSide: Math.floor(17_770 / 4), workers: two.workers, text: expect.stringMatching(/^no two GPUs share a row or a column, and in a block s = \d+ workers.*; expected collisions 4 s /) });
+    expect(report.warning).toBeUndefined();
+    const few = { users: 50, items: 3, ratings: 90 };
+    expect(convergenceReport(few, schedule({ rank: 8 }, [h200, h200], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
+  });
+
+  it.each([
+    ['netflix-sgd-blocks-two-gpus', {}, [h200, { ...h200, name: 'gpu-1' }]],
+    ['netflix-sgd-blocks-staged', {}, [small(2 ** 30)]],
+  ])('prints as %s.txt', async (name, params, [device0, ...others]) => {
+    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, checkSgdParams({ rank: 128, ...params }), device0, { host: device, others }))}\n`).toMatchFileSnapshot(golden(name));
   });
 });
 
