@@ -3,7 +3,7 @@ import type { Gpu } from './gpu.ts';
 
 /**
  * Buffers that were given back, kept for whoever wants the same number of bytes next: each half-iteration makes a version of
- * a side's factors and frees one. What is taken is zeroed.
+ * a side's factors and frees one. What is taken is zeroed: when it is given back, while nobody waits for it.
  */
 export class BufferPool {
   readonly #gpu: Gpu;
@@ -17,14 +17,14 @@ export class BufferPool {
   async take(bytes: number, label: string): Promise<GPUBuffer> {
     const buffer = this.#free.get(sizeOf(bytes))?.pop();
     if (buffer === undefined) return this.#create(bytes, label);
-    const encoder = this.#gpu.device.createCommandEncoder({ label: `clear ${label}` });
-    encoder.clearBuffer(buffer);
-    this.#gpu.device.queue.submit([encoder.finish()]);
     buffer.label = label;
     return buffer;
   }
 
   give(buffer: GPUBuffer): void {
+    const encoder = this.#gpu.device.createCommandEncoder({ label: `clear ${buffer.label}` });
+    encoder.clearBuffer(buffer);
+    this.#gpu.device.queue.submit([encoder.finish()]);
     const kept = this.#free.get(buffer.size);
     if (kept === undefined) this.#free.set(buffer.size, [buffer]);
     else kept.push(buffer);

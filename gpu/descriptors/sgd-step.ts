@@ -24,6 +24,8 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
 export function stepValues({ features, precision, threads, lanes, biases, adaptive }: SgdStepParams) {
   const perRow = strideOf(features) / featuresAPiece(precision);
   const half = precision === 'f16';
+  // With biases the first lane has the first piece.
+  const turns = (lanes === 2 || lanes === 4) && perRow % (2 * lanes) === 0 && !biases;
   const pieces = range(Math.ceil(perRow / lanes)).map((at) => {
     const unpack = (source: string, part: number) => {
       const [a, b] = part === 0 ? ['x', 'y'] : ['z', 'w'];
@@ -34,7 +36,8 @@ export function stepValues({ features, precision, threads, lanes, biases, adapti
       const [low, high] = parts.map(({ vector }) => `${source}_${vector}`);
       return half ? `vec4<u32>(pack2x16float(${low}.xy), pack2x16float(${low}.zw), pack2x16float(${high}.xy), pack2x16float(${high}.zw))` : low;
     };
-    return { at, first: at * lanes, guarded: (at + 1) * lanes > perRow, parts, pack_p: pack('p'), pack_n: pack('n') };
+    const lane = turns ? ['lane_even', 'lane_odd'][at % 2] : 'lane';
+    return { at, first: at * lanes, lane, guarded: (at + 1) * lanes > perRow, parts, pack_p: pack('p'), pack_n: pack('n') };
   });
   return {
     // With biases each side has a 1 that is not trained.
@@ -44,6 +47,7 @@ export function stepValues({ features, precision, threads, lanes, biases, adapti
     PIECES: perRow,
     THREADS: threads,
     LANES: lanes,
+    TURNS: turns,
     BIASES: biases,
     ADAPTIVE: adaptive,
     stored: half ? 'vec4<u32>' : 'vec4f',

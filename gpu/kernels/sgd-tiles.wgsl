@@ -77,6 +77,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   let lane = thread % LANES;
   let team = thread / LANES;
+{%- if TURNS %}
+  // Every other team takes its pieces in pairs the other way round: side by side the teams of 8 threads, whose loads go together,
+  // would all want the same half of the banks of workgroup memory.
+  let lane_even = lane + (team % 2u) * LANES;
+  let lane_odd = lane - (team % 2u) * LANES;
+{%- endif %}
   for (var i = thread; i < PLACES * PIECES; i += THREADS) {
     let column = columns[number * PLACES + i / PIECES];
     if (column != NO_ROW) {
@@ -111,7 +117,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   if (now.x != NO_ROW) {
 {%- for piece in pieces %}
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[now.x * PIECES + lane + {{ piece.first }}u]; }
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- endfor %}
   }
 {%- for piece in pieces %}
@@ -130,7 +136,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let moves = next.x != now.x;
     if (moves && next.x != NO_ROW) {
 {%- for piece in pieces %}
-      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next.x * PIECES + lane + {{ piece.first }}u]; }
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- endfor %}
 {%- if ADAPTIVE %}
       next_sum = row_sums[next.x * SUM_STRIDE];
@@ -138,22 +144,22 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
     var coming = vec2<u32>(NO_ROW, 0u);
     {% render 'parts/sgd-advance', into: 'coming' %}
-    let place = (now.y & 0xffffu) * PIECES + lane;
+    let place = (now.y & 0xffffu) * PIECES;
     let rating = params.level + unpack2x16float(now.y).y;
 {%- for piece in pieces %}
     var y_{{ piece.at }} = {{ stored }}();
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.first }}u]; }
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
 {%- for part in piece.parts %}
     let q_{{ part.vector }} = {{ part.unpack_y }};
 {%- endfor %}
 {%- endfor %}
     {% render 'parts/sgd-step', vectors: vectors, distances: distances, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'kept_sum', column_sum: 'tile_sums[now.y & 0xffffu]' %}
 {%- for piece in pieces %}
-    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.first }}u] = {{ piece.pack_n }}; }
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
 {%- endfor %}
     if (moves) {
 {%- for piece in pieces %}
-      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + lane + {{ piece.first }}u] = {{ piece.pack_p }}; }
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
 {%- for part in piece.parts %}
       p_{{ part.vector }} = {{ part.unpack_x }};
 {%- endfor %}
