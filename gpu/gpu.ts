@@ -93,9 +93,14 @@ export class Gpu {
     await this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
   }
 
+  /** See Staging.uploadFilled. */
+  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
+    await this.#guard(`upload to ${target.label}`, this.#staging.uploadFilled(target, offset, bytes, fill));
+  }
+
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0): Promise<void> {
-    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset));
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
   }
 
   /** Whether the adapter has what the variant needs. */

@@ -1,6 +1,7 @@
 import { sharedArray } from '../engine/partition.ts';
 import type { Gpu } from './gpu.ts';
 import type { DeviceMatrix } from './resources.ts';
+import { STAGING_BYTES } from './staging.ts';
 
 /** Bytes of padded rows that are on their way at once. */
 const SCRATCH_BYTES = 32 << 20;
@@ -9,12 +10,16 @@ const SCRATCH_BYTES = 32 << 20;
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
   if (stride === columns) return gpu.upload(values, source);
-  const step = rowsOf(matrix);
-  const scratch = new Float32Array(Math.min(rows, step) * stride);
+  const step = Math.floor(STAGING_BYTES / (4 * stride));
   for (let from = 0; from < rows; from += step) {
     const count = Math.min(step, rows - from);
-    for (let row = 0; row < count; row++) scratch.set(source.subarray((from + row) * columns, (from + row + 1) * columns), row * stride);
-    await gpu.upload(values, scratch.subarray(0, count * stride), from * stride * 4);
+    await gpu.uploadFilled(values, 4 * from * stride, 4 * count * stride, (staged) => {
+      const padded = new Float32Array(staged, 0, count * stride);
+      for (let row = 0; row < count; row++) {
+        padded.set(source.subarray((from + row) * columns, (from + row + 1) * columns), row * stride);
+        padded.fill(0, row * stride + columns, (row + 1) * stride);
+      }
+    });
   }
 }
 

@@ -7,7 +7,7 @@ import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
 import { squaredError } from './tasks/squared-error.ts';
-import { topN } from './tasks/top-n.ts';
+import { compileTopN, topN } from './tasks/top-n.ts';
 import { tuneUpdate } from './tasks/tune-update.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
@@ -25,6 +25,7 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   'weighted-norm': weightedNorm,
   predict,
   'top-n': topN,
+  'compile-top-n': compileTopN,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,
   'tune-update': tuneUpdate,

@@ -1,7 +1,7 @@
 import type { TransferCounters } from './counters.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
-const STAGING_BYTES = 16 << 20;
+export const STAGING_BYTES = 16 << 20;
 const STAGING_BUFFERS = 4;
 
 /** Any view of host memory, shared or not. */
@@ -28,19 +28,24 @@ export class Staging {
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
     for (let at = 0; at < source.byteLength; at += STAGING_BYTES) {
       const bytes = Math.min(STAGING_BYTES, source.byteLength - at);
-      const staging = await this.#up.take();
-      // A mapped range reaches past the end of what is copied: buffers want whole words.
-      if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES);
-      new Uint8Array(staging.getMappedRange(0, STAGING_BYTES)).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes));
-      staging.unmap();
-      this.#copy(staging, 0, target, offset + at, bytes);
-      this.#counters.up(bytes);
-      this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES));
+      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)));
     }
   }
 
-  /** Copies bytes of `source` from `offset` on into `target`, all of it; resolves when they are there. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0): Promise<void> {
+  /** The same of at most STAGING_BYTES, which `fill` writes to memory that holds what others left there. */
+  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
+    const staging = await this.#up.take();
+    // A mapped range reaches past the end of what is copied: buffers want whole words.
+    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES);
+    fill(staging.getMappedRange(0, STAGING_BYTES));
+    staging.unmap();
+    this.#copy(staging, 0, target, offset, bytes);
+    this.#counters.up(bytes);
+    this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES));
+  }
+
+  /** Copies bytes of `source` from `offset` on into `target`, all of it; resolves when they are there. `submitted`: the GPU has the copy. */
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < target.byteLength; at += STAGING_BYTES) {
       const bytes = Math.min(STAGING_BYTES, target.byteLength - at);
@@ -54,6 +59,7 @@ export class Staging {
       this.#down.give(staging, part);
       parts.push(part);
     }
+    submitted?.();
     await Promise.all(parts);
   }
 

@@ -32,6 +32,13 @@ export interface UploadedFactors {
   release(): void;
 }
 
+/** Copies the items' factors to the device's memory. The caller releases them, or its device scope does. Throws CapacityError when they don't fit. */
+export function uploadItems(model: FactorModel, device: Device): PartitionRef {
+  const ref: PartitionRef = { name: `${dataSetName('model')}/items`, partition: 0, version: 0 };
+  device.put(ref, { layout: 'factors', rows: keyCount(model.items), columns: { values: model.itemFactors } });
+  return ref;
+}
+
 /** Copies both sides to the device's memory. The caller releases them. Throws CapacityError when they don't fit. */
 export function uploadFactors(model: FactorModel, device: Device): UploadedFactors {
   const name = dataSetName('model');

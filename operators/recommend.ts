@@ -11,11 +11,11 @@ import { dataSetName, type PartitionRef } from '../engine/partition.ts';
 import { startPhase } from '../engine/phase.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { arrowTypeOf } from './columns.ts';
-import { type FactorModel, uploadFactors } from './factor-model.ts';
+import { type FactorModel, uploadFactors, uploadItems } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
 import { placeBlock } from './place-block.ts';
 import type { RatingBlock } from './rating-block.ts';
-import type { TopNTask } from './tasks.ts';
+import type { CompileTopNTask, TopNTask } from './tasks.ts';
 
 /** Users of one task, hence rows of one batch divided by n. A GPU is busy only with many, but their lists have bounds. */
 function usersPerTask(kind: 'cpu' | 'gpu', n: number): number {
@@ -72,20 +72,19 @@ export class Recommend implements Source {
     const scope = openDeviceScope(ctx);
     try {
       const device = computeDevice(scope.ctx.executor);
+      const { exclude: exclusions, n, unit = 'users' } = this.#options;
+      if (device.kind === 'gpu') announce(device, exclusions !== undefined);
       const { model, bounds } = itemsByNorm(this.#model);
-      const exclude = await this.#options.exclude?.(scope.ctx, model);
+      const exclude = await exclusions?.(scope.ctx, model);
       if (exclude) placeBlock(exclude, scope.ctx.executor, 'pattern');
-      const { users: rowFactors, items: columnFactors } = uploadFactors(model, device);
       const boundsRef: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
       device.put(boundsRef, bounds);
-      const inputs = { rowFactors, columnFactors, bounds: boundsRef, ...(exclude ? { exclude: exclude.ref } : {}) };
+      const top = topOf(model, n, { bounds: boundsRef, ...(exclude ? { exclude: exclude.ref } : {}) }, device, ctx);
       const users = keyCount(model.users);
-      const step = usersPerTask(device.kind, this.#options.n);
-      const top = (from: number) => topOf({ from, to: Math.min(users, from + step) }, model.rank, this.#options.n, inputs, device, ctx);
-      const phase = startPhase(ctx.events, 'recommend', this.#options.unit ?? 'users', users);
-      for await (const { from, to, items, scores } of mapOrdered(starts(users, step), 2 * device.parallelism, top)) {
+      const phase = startPhase(ctx.events, 'recommend', unit, users);
+      for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(device.kind, n)), inFlight(device), top)) {
         phase.progress(to);
-        const batch = toBatch(schema, model, from, this.#options.n, items, scores);
+        const batch = topBatch(schema, model, from, n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
       phase.end(users);
@@ -95,33 +94,51 @@ export class Recommend implements Source {
   }
 }
 
-async function* starts(users: number, step: number) {
-  for (let from = 0; from < users; from += step) yield from;
+interface Range {
+  readonly from: number;
+  readonly to: number;
 }
 
-async function topOf(
-  range: { from: number; to: number },
-  rank: number,
-  n: number,
-  inputs: TopNTask['inputs'],
-  device: Device,
-  ctx: ExecutionContext,
-) {
-  const output: PartitionRef = { name: dataSetName('top'), partition: 0, version: 0 };
-  const task: TopNTask = {
-    kernel: 'top-n',
-    inputs,
-    outputs: { top: output },
-    params: { ...range, rank, n },
+async function* ranges(users: number, step: number): AsyncGenerator<Range> {
+  for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
+}
+
+/** Tasks that are sent at once: of a GPU's, one computes, one's users go up and one's lists come down. */
+function inFlight({ kind, parallelism }: Device): number {
+  return kind === 'gpu' ? 3 : 2 * parallelism;
+}
+
+/** The GPU compiles while the host does what comes first. A device that cannot hear it compiles when it must. */
+function announce(device: Device, excluding: boolean): void {
+  const task: CompileTopNTask = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
+  device.run(task).catch(() => undefined);
+}
+
+/**
+ * What searches for a range of users. A GPU is given each range's users when it is their turn, so that some go up while it
+ * searches for others; threads of the host are given all at once.
+ */
+function topOf(model: FactorModel, n: number, common: Readonly<Record<string, PartitionRef>>, device: Device, ctx: ExecutionContext) {
+  const { rank, userFactors } = model;
+  const { users, items } = device.kind === 'gpu' ? { users: undefined, items: uploadItems(model, device) } : uploadFactors(model, device);
+  const name = dataSetName('top');
+  return async ({ from, to }: Range) => {
+    const output: PartitionRef = { name, partition: from, version: 0 };
+    const own: PartitionRef = { name: `${name}/users`, partition: from, version: 0 };
+    if (users === undefined) device.put(own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } });
+    const rows = users === undefined ? { from: 0, to: to - from, rowStart: from } : { from, to };
+    const task: TopNTask = { kernel: 'top-n', inputs: { ...common, rowFactors: users ?? own, columnFactors: items }, outputs: { top: output }, params: { ...rows, rank, n } };
+    const result = await device.run(task, ctx.signal);
+    ctx.metrics.add('top-n', result.metrics);
+    const found = (await device.fetch(output)).columns as { items: Uint32Array; scores: Float32Array };
+    device.release(output);
+    if (users === undefined) device.release(own);
+    return { from, to, items: found.items, scores: found.scores };
   };
-  const result = await device.run(task, ctx.signal);
-  ctx.metrics.add('top-n', result.metrics);
-  const { items, scores } = (await device.fetch(output)).columns as { items: Uint32Array; scores: Float32Array };
-  device.release(output);
-  return { ...range, items, scores };
 }
 
-function toBatch(schema: Schema, model: FactorModel, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
+/** A batch of lists of n items and scores, of the users from `firstUser` on. */
+export function topBatch(schema: Schema, model: FactorModel, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
   const users = new Uint32Array(items.length);
   const found = new Uint32Array(items.length);
   const ranks = new Int32Array(items.length);

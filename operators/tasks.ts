@@ -77,9 +77,13 @@ export type PredictTask = Task<'predict', { readonly rank: number }>;
  * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
  * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
  * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
- * lets a kernel leave out columns that cannot be among the best. Output: `top` (rows to - from).
+ * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
+ * `exclude`. Output: `top` (rows to - from).
  */
-export type TopNTask = Task<'top-n', { readonly from: number; readonly to: number; readonly rank: number; readonly n: number }>;
+export type TopNTask = Task<'top-n', { readonly from: number; readonly to: number; readonly rank: number; readonly n: number; readonly rowStart?: number }>;
+
+/** Tells a GPU that top-n tasks will come, with exclusions or without and with bounds: compiling goes on while their inputs are on the way. */
+export type CompileTopNTask = Task<'compile-top-n', { readonly excluding: boolean }>;
 
 /**
  * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),

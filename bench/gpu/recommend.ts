@@ -1,17 +1,57 @@
 /**
- * The ten best items of every user of a saved model, as Arrow batches, from a model in memory: the first time with the
- * compiling of kernels, then without.
+ * The ten best items of every user of a saved model, as Arrow batches, on a freshly opened GPU and again.
  *
- *     node bench/gpu/recommend.ts MODEL
+ *     node bench/gpu/recommend.ts MODEL [--stages] [--calls 4]
+ *
+ * First whole calls, with the time to the first batch and what the kernels take. `--stages` instead: stage after stage, nothing
+ * beside it, on a GPU of this thread, twice, so that the first round's extra is seen where it comes from. Drivers keep
+ * compiled kernels on disk, so that only the first process ever compiles: `__GL_SHADER_DISK_CACHE=0` before the command keeps NVIDIA's from it.
  */
+import { parseArgs } from 'node:util';
+import { loadModel } from '../../connectors/model-store.ts';
+import { computeDevice } from '../../engine/devices.ts';
+import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { Model, Session } from '../../index.ts';
+import { describeMachine } from '../machine.ts';
+import { recommendStages } from './recommend-stages.ts';
 
-await using session = await Session.create({ device: 'gpu' });
-console.log(session.device.description);
-const model = await Model.load(session, process.argv[2]);
-for (let run = 0; run < 4; run++) {
-  const start = performance.now();
-  let rows = 0;
-  for await (const batch of model.recommendForAllUsers(10)) rows += batch.numRows;
-  console.log(`top 10 for ${model.userCount} users, ${rows} rows: ${(performance.now() - start).toFixed(0)} ms`);
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { stages: { type: 'boolean', default: false }, calls: { type: 'string', default: '4' } } });
+const [folder] = positionals;
+if (folder === undefined) {
+  console.error('Name the folder of a model');
+  process.exit(2);
+}
+console.log(describeMachine());
+await (values.stages ? stages() : calls(Number(values.calls)));
+
+async function calls(count: number): Promise<void> {
+  const opening = performance.now();
+  await using session = await Session.create({ device: 'gpu' });
+  const opened = performance.now();
+  const model = await Model.load(session, folder);
+  const device = computeDevice(session.context().executor);
+  console.log(`${session.device.description}: opened in ${(opened - opening).toFixed(0)} ms; ${model.userCount} users, ${model.itemCount} items, rank ${model.rank} loaded in ${(performance.now() - opened).toFixed(0)} ms\n`);
+  console.log('| call | ms | ms to the first batch | rows | kernels on the GPU, ms |\n|---|---|---|---|---|');
+  const times = (run: boolean) => device.run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
+  for (let call = 1; call <= count; call++) {
+    // The last call's kernels are timed one by one, which the others need not bear.
+    if (call === count) await times(true);
+    const start = performance.now();
+    let [rows, first] = [0, Number.NaN];
+    for await (const batch of model.recommendForAllUsers(10)) {
+      if (rows === 0) first = performance.now() - start;
+      rows += batch.numRows;
+    }
+    const all = performance.now() - start;
+    const kernels = call === count ? Object.entries((await times(false)).values).map(([kernel, ms]) => `${kernel} ${(ms as number).toFixed(1)}`) : ['-'];
+    console.log(`| ${call} | ${all.toFixed(0)} | ${first.toFixed(0)} | ${rows} | ${kernels.join(', ')} |`);
+  }
+}
+
+async function stages(): Promise<void> {
+  const { rank, userIds, itemIds, userFactors, itemFactors } = await loadModel(folder);
+  const model = { rank, users: keysFromVector(userIds, 'id'), items: keysFromVector(itemIds, 'id'), userFactors, itemFactors };
+  const [first, later] = await recommendStages(model, 10);
+  console.log('\n| stage | first round, ms | second round, ms |\n|---|---|---|');
+  for (const [stage, ms] of Object.entries(first)) console.log(`| ${stage} | ${ms.toFixed(1)} | ${later[stage]?.toFixed(1) ?? '-'} |`);
 }

@@ -14,7 +14,7 @@ const LARGEST_N = LIST_BYTES / 8;
 
 /** See TopNTask. */
 export const topN: TaskHandler = (scope) => {
-  const { from, to, rank, n } = scope.params as TopNTask['params'];
+  const { from, to, rank, n, rowStart = 0 } = scope.params as TopNTask['params'];
   if (n > LARGEST_N) throw new UsageError(`n is ${n}, but a list holds at most ${LARGEST_N} columns`, { phase: 'top-n' });
   const groupRows = Math.max(1, Math.min(GROUP_ROWS, Math.floor(LARGEST_N / n)));
   const items = sharedArray(Uint32Array, (to - from) * n);
@@ -27,7 +27,7 @@ export const topN: TaskHandler = (scope) => {
   let offered = 0;
   for (let row = from; row < to && !scope.cancelled(); row += groupRows) {
     const rows = Math.min(groupRows, to - row);
-    exclusion?.begin(row, rows);
+    exclusion?.begin(rowStart + row, rows);
     offerAll(scope, at, rowFactors, columnFactors, row, rows, rank, n, exclusion, mask);
     scores.set(new Float32Array(scope.memory.buffer, at.scores, rows * n), (row - from) * n);
     items.set(new Uint32Array(scope.memory.buffer, at.items, rows * n), (row - from) * n);

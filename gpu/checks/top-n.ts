@@ -16,17 +16,19 @@ export interface TopNCase {
   readonly from?: number;
   readonly to?: number;
   readonly exclude?: HostBlock;
+  /** See TopNTask. */
+  readonly rowStart?: number;
   readonly bounds?: Float32Array;
   /** 0 where products are exact: then ties must be broken as the twin does. */
   readonly limit?: number;
 }
 
-export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, bounds, limit = 2e-6 }: TopNCase): KernelCheck {
+export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, rowStart = 0, bounds, limit = 2e-6 }: TopNCase): KernelCheck {
   return {
     name: 'top-n',
     variant,
     run: async (gpu) => {
-      const { partitions } = await runHandler(gpu, topN, { from, to, rank: rowFactors.columns, n }, {
+      const { partitions } = await runHandler(gpu, topN, { from, to, rank: rowFactors.columns, n, rowStart }, {
         matrices: { rowFactors, columnFactors },
         blocks: exclude ? { exclude } : {},
         vectors: bounds ? { bounds } : {},
@@ -35,7 +37,7 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
       let error = 0;
       for (let row = from; row < to; row++) {
         const at = (row - from) * n;
-        const excluded = new Set(exclude?.indices.subarray(exclude.offsets[row], exclude.offsets[row + 1]));
+        const excluded = new Set(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]));
         const difference = rowError(row, items.subarray(at, at + n), scores.subarray(at, at + n), rowFactors, columnFactors, excluded);
         error = error >= difference ? error : difference;
       }
@@ -112,6 +114,7 @@ function cases(): TopNCase[] {
     { variant: 'not finite', rowFactors: odd, columnFactors: oddColumns, n: 10, from: 0, to: 2, limit: 0 },
     { variant: 'not finite columns', rowFactors: odd, columnFactors: oddColumns, n: 100, from: 3, to: 6, limit: 0 },
     { variant: 'some rows', rowFactors, columnFactors, n: 10, from: 5, to: 137, exclude },
+    { variant: 'the last rows of the exclusions', rowFactors: randomMatrix(40, rank, 7), columnFactors, n: 10, exclude, rowStart: 100 },
     { variant: 'no rows', rowFactors, columnFactors, n: 10, from: 5, to: 5 },
     { variant: 'one column', rowFactors, columnFactors: randomMatrix(1, rank, 8), n: 2 },
     { variant: '64 columns', rowFactors, columnFactors: randomMatrix(64, rank, 8), n: 3 },

@@ -33,6 +33,7 @@ export const topNKernel: KernelDescriptor<TopNParams> = {
     { name: 'n', type: 'u32' },
     { name: 'list_row', type: 'u32' },
     { name: 'scores_at', type: 'u32' },
+    { name: 'exclude_row', type: 'u32' },
   ],
   needs: () => [],
   values: ({ excluding, bounded }) => ({ THREADS, ROWS: THREADS, COLUMNS, QUEUE, EXCLUDING: excluding, BOUNDED: bounded }),

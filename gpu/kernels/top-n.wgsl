@@ -15,6 +15,8 @@ struct Params {
   // The place of row from_row in `lists`.
   list_row: u32,
   scores_at: u32,
+  // The row of the exclusions that row 0 of the factors is.
+  exclude_row: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -98,6 +100,14 @@ fn is_excluded(row: u32, column: u32) -> bool {
     return false;
   }
   return exclude_indices[low] == column;
+}
+
+// A bit for each of eight scores that is above the threshold.
+fn above(left: vec4f, right: vec4f, threshold: f32) -> u32 {
+  let low = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), left > vec4f(threshold));
+  let high = select(vec4<u32>(), vec4<u32>(16u, 32u, 64u, 128u), right > vec4f(threshold));
+  let both = low | high;
+  return both.x | both.y | both.z | both.w;
 }
 
 // Whether the row's queue had room.
@@ -195,29 +205,44 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     {%- for i in (0..7) %}
     let threshold{{ i }} = thresholds[lane_row + {{ i | times: 16 }}];
     {%- endfor %}
+    // A bit for each of the thread's scores that is a candidate: i 0 to 3 in x, 4 to 7 in y.
+    var candidates = vec2<u32>();
+    {%- for i in (0..7) %}
+    {%- assign word = "x" %}{% assign shift = i | times: 8 %}
+    {%- if i > 3 %}{% assign word = "y" %}{% assign shift = i | minus: 4 | times: 8 %}{% endif %}
+    let left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
+    let right{{ i }} = vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7);
+    if (any(left{{ i }} > vec4f(threshold{{ i }})) || any(right{{ i }} > vec4f(threshold{{ i }}))) {
+      candidates.{{ word }} |= above(left{{ i }}, right{{ i }}, threshold{{ i }}) << {{ shift }}u;
+    }
+    {%- endfor %}
+    // Columns behind the last are none.
+    let own_columns = select((params.columns - first_column - lane_column + 7) / 8, 0u, first_column + lane_column >= params.columns);
+    candidates &= vec2<u32>(0x01010101u * ((1u << min(own_columns, 8u)) - 1u));
     loop {
       round++;
-      {%- for i in (0..7) %}
-      if (any(vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3) > vec4f(threshold{{ i }})) || any(vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7) > vec4f(threshold{{ i }}))) {
-        let row = lane_row + {{ i | times: 16 }};
-        var column = first_column + lane_column;
-        {%- for j in (0..7) %}
-        if (s{{ i }}{{ j }} > threshold{{ i }} && column < params.columns) {
-          if (enqueue(row, column, s{{ i }}{{ j }}, round)) {
-            s{{ i }}{{ j }} = LOWEST;
-          }
-        }
-        column += 8;
+      while (any(candidates != vec2<u32>())) {
+        let bit = select(32u + firstTrailingBit(candidates.y), firstTrailingBit(candidates.x), candidates.x != 0u);
+        let i = bit / 8u;
+        let j = bit % 8u;
+        var four = select(right0, left0, j < 4u);
+        {%- for i in (1..7) %}
+        if (i == {{ i }}u) { four = select(right{{ i }}, left{{ i }}, j < 4u); }
         {%- endfor %}
+        let two = select(four.zw, four.xy, (j & 2u) == 0u);
+        if (!enqueue(lane_row + 16u * i, first_column + lane_column + 8u * j, select(two.y, two.x, (j & 1u) == 0u), round)) {
+          break;
+        }
+        candidates.x &= candidates.x - select(0u, 1u, bit < 32u);
+        candidates.y &= candidates.y - select(1u, 0u, bit < 32u);
       }
-      {%- endfor %}
       let again = workgroupUniformLoad(&overflow) == round;
       let waiting = min(atomicLoad(&queued[thread]), QUEUE);
       if (waiting > 0) {
         for (var place = 0u; has_row && place < waiting; place++) {
           let score = queued_scores[place * ROWS + thread];
           let column = queued_columns[place * ROWS + thread];
-          if (is_worse(worst_score, worst_column, score, column) && !(EXCLUDING && is_excluded(own_row, column))) {
+          if (is_worse(worst_score, worst_column, score, column) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, column))) {
             replace_root(params.n, score, column);
             worst_score = bitcast<f32>(lists[params.scores_at + list]);
             worst_column = lists[list];

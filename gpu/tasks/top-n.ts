@@ -1,13 +1,23 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import type { TopNTask } from '../../operators/tasks.ts';
+import type { CompileTopNTask, TopNTask } from '../../operators/tasks.ts';
 import { TOP_N_ROWS, topNKernel } from '../descriptors/top-n.ts';
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
 
 /** Lists on the device at a time, where its limits allow as much. */
 const LIST_BYTES = 1 << 30;
+/** Lists up to so many bytes stay there for the next task. */
+const KEPT_BYTES = 64 << 20;
 /** Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is heard between two. */
 const SUBMISSION_WORK = 5e11;
+
+/** See CompileTopNTask: nobody waits here, so that what comes next goes up meanwhile. */
+export const compileTopN: GpuTaskHandler = async ({ gpu, params }) => {
+  const { excluding } = params as CompileTopNTask['params'];
+  // The task that wants the kernel tells what is wrong with it.
+  gpu.compile(topNKernel, { excluding, bounded: true }).catch(() => undefined);
+  return { rows: 0 };
+};
 
 /** See TopNTask. Rows are cut by the memory of their lists, and these parts by their work. */
 export const topN: GpuTaskHandler = async (scope) => {
@@ -20,26 +30,30 @@ export const topN: GpuTaskHandler = async (scope) => {
   const both = new SharedArrayBuffer(8 * count * n);
   const items = new Uint32Array(both, 0, count * n);
   const scores = new Float32Array(both, 4 * count * n, count * n);
-  const lists = await gpu.buffer(8 * partRows * n, 'top-n lists');
+  const bytes = 8 * partRows * n;
+  const kept = bytes <= KEPT_BYTES;
+  const lists = kept ? await gpu.scratch('top-n lists', bytes) : await gpu.buffer(bytes, 'top-n lists');
   try {
     for (let part = 0; part < count && !scope.cancelled(); part += partRows) {
       const rows = Math.min(partRows, count - part);
-      await fillLists(scope, lists, from + part, rows);
-      if (rows === count) await gpu.download(lists, new Uint8Array(both));
+      const { done } = await fillLists(scope, lists, from + part, rows);
+      // Whoever uses the lists next does so behind this copy of them.
+      if (rows === count) await Promise.all([done, gpu.download(lists, new Uint8Array(both), 0, scope.submitted)]);
       else {
+        await done;
         await gpu.download(lists, items.subarray(part * n, (part + rows) * n));
         await gpu.download(lists, scores.subarray(part * n, (part + rows) * n), 4 * rows * n);
       }
     }
   } finally {
-    lists.destroy();
+    if (!kept) lists.destroy();
   }
   return { rows: count, bytesDown: 8 * count * n, partitions: { top: { layout: 'top-n', rows: count, columns: { items, scores } } } };
 };
 
-/** The lists of `rows` rows from `from` on: items, then scores. */
-async function fillLists(scope: GpuTaskScope, lists: GPUBuffer, from: number, rows: number): Promise<void> {
-  const { rank, n } = scope.params as TopNTask['params'];
+/** The lists of `rows` rows from `from` on: items, then scores. They are there when `done` is; the GPU has the last kernel before. */
+async function fillLists(scope: GpuTaskScope, lists: GPUBuffer, from: number, rows: number): Promise<{ readonly done: Promise<unknown> }> {
+  const { rank, n, rowStart = 0 } = scope.params as TopNTask['params'];
   const { gpu } = scope;
   const [rowFactors, columnFactors] = [scope.matrix('rowFactors'), scope.matrix('columnFactors')];
   const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
@@ -53,10 +67,13 @@ async function fillLists(scope: GpuTaskScope, lists: GPUBuffer, from: number, ro
     bounds: bounds ?? rowFactors.values,
     lists,
   };
-  const uniforms = { columns: columnFactors.rows, quads: rowFactors.stride / 4, slabs: Math.ceil(rank / 8), n, scores_at: rows * n };
+  const uniforms = { columns: columnFactors.rows, quads: rowFactors.stride / 4, slabs: Math.ceil(rank / 8), n, scores_at: rows * n, exclude_row: rowStart };
   const groups = Math.max(1, Math.floor(SUBMISSION_WORK / (TOP_N_ROWS * 2 * Math.max(1, rank * columnFactors.rows))));
+  let done: Promise<unknown> = Promise.resolve();
   for (let first = 0; first < rows && !scope.cancelled(); first += groups * TOP_N_ROWS) {
+    await done;
     const some = Math.min(groups * TOP_N_ROWS, rows - first);
-    await gpu.pass('top-n').dispatch(kernel, bindings, { ...uniforms, from_row: from + first, rows: some, list_row: first }, Math.ceil(some / TOP_N_ROWS)).submit();
+    done = gpu.pass('top-n').dispatch(kernel, bindings, { ...uniforms, from_row: from + first, rows: some, list_row: first }, Math.ceil(some / TOP_N_ROWS)).submit();
   }
+  return { done };
 }
