@@ -20,7 +20,7 @@ const paramNames = ['maxIter', 'regParam', 'regParamUsers', 'regParamItems', 'se
  * Much smaller than for a model that starts at random: what the model knows is near where it belongs already, and larger steps
  * toward the new ratings alone would forget the old ones (by 0.02 to 0.1 of RMSE on ml-latest-small and douban at 0.05).
  */
-const defaults = { maxIter: 5, learningRate: 0.005 } as const;
+const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 
 /** See Model.update. */
 export async function updateModel(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
@@ -35,15 +35,19 @@ export async function updateModel(model: Model, factors: FactorModel, ratings: D
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return fitSgd({ params, input, start: factors }, ratings, { validation, signal, onEvent });
+  return fitSgd({ params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, ratings, { validation, signal, onEvent });
 }
 
 /** λ as the model was trained with, where the options say nothing of it. */
 function trainedLambda(trained: JsonObject, given: Partial<SgdParams>): Partial<SgdParams> {
-  if (given.regParam !== undefined || given.regParamUsers !== undefined || given.regParamItems !== undefined) return {};
+  if (givesLambda(given)) return {};
   const { regParam, regParamUsers, regParamItems } = trained;
   if (regParamUsers !== undefined && regParamItems !== undefined) return numbers({ regParamUsers, regParamItems });
   return numbers({ regParam, regParamUsers, regParamItems });
+}
+
+function givesLambda({ regParam, regParamUsers, regParamItems }: Partial<SgdParams>): boolean {
+  return regParam !== undefined || regParamUsers !== undefined || regParamItems !== undefined;
 }
 
 function numbers(values: Readonly<Record<string, Json | undefined>>): Partial<SgdParams> {

@@ -100,7 +100,7 @@ function exchangeOf({ deviceBlocks }: SgdSchedule, kind: DevicePlan['kind']): Pi
 }
 
 function startReason({ biases }: SgdParams, start: string | undefined): string {
-  if (start !== undefined) return `training goes on from ${start}; new users and items start at the mean of those that it has`;
+  if (start !== undefined) return `training goes on from ${start}; new users and items start at their least-squares rows about the mean of those that it has`;
   return `Gaussian factors keyed by seed and external id, small beside the ratings${biases ? '' : ', shifted so that products begin at the mean rating'}`;
 }
 

@@ -1,16 +1,9 @@
 import { DataError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
-import { makeKeyTable } from '../engine/keys/make-key-table.ts';
+import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
+import { type MergedKeys, mergeKeys } from '../engine/keys/merge-keys.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
-
-/** Two columns of ids as one, ascending, and where each one's ids are in it. */
-export interface JoinedKeys {
-  readonly keys: KeyColumn;
-  readonly first: Uint32Array;
-  readonly second: Uint32Array;
-}
 
 /** Ratings numbered among their own ids and a model's, and where the model's are. */
 export interface WidenedRatings {
@@ -30,19 +23,9 @@ export async function widenRatings(indexed: IndexedRatings, model: { readonly us
   return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks }, users: users.first, items: items.first };
 }
 
-export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): JoinedKeys {
-  const [left, right] = sameType(first, second, side);
-  const table = makeKeyTable(left.type);
-  const codes = [left, right].map((keys) => {
-    const numbers = new Uint32Array(keyCount(keys));
-    table.add(keys, numbers);
-    return numbers;
-  });
-  const order = table.ascending();
-  const position = new Uint32Array(order.length);
-  for (let i = 0; i < order.length; i++) position[order[i]] = i;
-  const [leftPlaces, rightPlaces] = codes.map((numbers) => numbers.map((code) => position[code]));
-  return { keys: takeKeys(table.keys(), order), first: leftPlaces, second: shared(rightPlaces) };
+/** The ids of both in one column; those of either ascend. */
+export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
+  return mergeKeys(...sameType(first, second, side));
 }
 
 function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [KeyColumn, KeyColumn] {
@@ -63,14 +46,8 @@ function asInt64(keys: KeyColumn): KeyColumn {
   return { type: 'int64', halves };
 }
 
-function spread(counts: Int32Array, { keys, second }: JoinedKeys): Int32Array {
+function spread(counts: Int32Array, { keys, second }: MergedKeys): Int32Array {
   const all = new Int32Array(keyCount(keys));
   for (let i = 0; i < counts.length; i++) all[second[i]] = counts[i];
   return all;
-}
-
-function shared(values: Uint32Array): Uint32Array {
-  const copy = new Uint32Array(new SharedArrayBuffer(4 * values.length));
-  copy.set(values);
-  return copy;
 }
