@@ -44,7 +44,11 @@ export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint3
 export async function relabel(indexed: IndexedRatings, users: Labels, items: Labels, swapped: boolean, device: Device): Promise<IndexedRatings> {
   const renumbered = await renumberChunks(indexed.chunks, users.label, items.label, device);
   const chunks = swapped ? await Promise.all(renumbered.map((chunk) => swapSides(chunk, device))) : renumbered;
-  const side = (ids: IndexedRatings['users'], counts: Int32Array, { order }: Labels) => ({ ids: takeKeys(ids, order), counts: Int32Array.from(order, (position) => counts[position]) });
+  const side = (ids: IndexedRatings['users'], counts: Int32Array, { order }: Labels) => {
+    const relabelled = new Int32Array(order.length);
+    for (let label = 0; label < order.length; label++) relabelled[label] = counts[order[label]];
+    return { ids: takeKeys(ids, order), counts: relabelled };
+  };
   const [user, item] = [side(indexed.users, indexed.userCounts, users), side(indexed.items, indexed.itemCounts, items)];
   const [row, column] = swapped ? [item, user] : [user, item];
   return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, ...(swapped ? { swapped } : {}) };

@@ -48,16 +48,17 @@ export function modelFactors(rows: Float32Array, columns: Float32Array, data: Sg
 /** The inverse of toModelSide: where training goes on from a model. */
 export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): Float32Array {
   const { deviation, mean } = data.scale;
-  const { order } = side.labels;
+  // Reads in order and writes at random: half the time of the other way round.
+  const { label } = side.labels;
   const features = rank + (biases ? 2 : 0);
-  const root = Math.sqrt(deviation);
+  const scale = 1 / Math.sqrt(deviation);
   const first = biases ? 2 : 0;
   const { own, one } = biasColumns(isRow);
   const biasAt = side.name === 'users' ? rank : rank + 1;
-  const all = sharedArray(Float32Array, order.length * features);
-  for (let label = 0; label < order.length; label++) {
-    const [from, to] = [order[label] * features, label * features];
-    for (let k = 0; k < rank; k++) all[to + first + k] = factors[from + k] / root;
+  const all = sharedArray(Float32Array, label.length * features);
+  for (let position = 0; position < label.length; position++) {
+    const [from, to] = [position * features, label[position] * features];
+    for (let k = 0; k < rank; k++) all[to + first + k] = scale * factors[from + k];
     if (!biases) continue;
     all[to + own] = (factors[from + biasAt] - (side.name === 'users' ? mean : 0)) / deviation;
     all[to + one] = 1;

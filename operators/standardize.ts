@@ -11,10 +11,11 @@ export interface RatingScale {
   readonly deviation: number;
 }
 
-/** The scale of a block's ratings, in float64 in the block's order. `mean`: a μ that is given. */
-export function ratingScale(block: RatingBlock, centered: boolean, mean = meanRating(block)): RatingScale {
+/** The scale of a block's ratings, in float64 in the block's order. `given`: a μ to use in place of the block's own. */
+export function ratingScale(block: RatingBlock, centered: boolean, given?: number): RatingScale {
   const { values } = block;
   const own = meanRating(block);
+  const mean = given ?? own;
   let squares = 0;
   for (let k = 0; k < values.length; k++) squares += (values[k] - own) ** 2;
   const deviation = Math.sqrt(squares / values.length);

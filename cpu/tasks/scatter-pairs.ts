@@ -52,5 +52,8 @@ function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | und
 /** The band of each code: one look-up a rating instead of two. */
 function bandsByCode(scope: TaskScope, rowMap: Uint32Array | undefined): Uint16Array {
   const bandOf = scope.partition('bands').columns.bandOf as Uint16Array;
-  return rowMap === undefined ? bandOf : Uint16Array.from(rowMap, (row) => bandOf[row]);
+  if (rowMap === undefined) return bandOf;
+  const bands = new Uint16Array(rowMap.length);
+  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
+  return bands;
 }
