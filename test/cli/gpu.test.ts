@@ -73,9 +73,13 @@ describe.skipIf(noGpu)('--device gpu', () => {
     for (const [schedule, pattern] of [['auto', /\n +3 +deal-ratings .*\n.*\n +5 +sgd-epoch +3,4 +gpu +sgd-tiles +1 x 1 +1 /], ['wavefront', /\n +5 +sgd-epoch +3,4 +gpu +sgd-waves +512 x 256 +1 /]] as const) {
       expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
-    const refused = await factorflow(...shape, '--schedule', 'blocks');
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toMatch(/schedule blocks cannot act on a GPU\. Use schedule tile, hogwild or wavefront/);
+    expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +2 +cpu .*\n.*\n +5 +sgd-epoch +3,4 +gpu +sgd-tiles +4 x 1 +4 .* of segments up, and down\n/);
+    // What does not fit as a whole may fit block by block, but never without the rows.
+    const staged = await factorflow(...shape, '--device-memory', '500MiB');
+    expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile needs 67\d\.\d MiB .*\n.*\n.*blocks of ratings are staged: 3\d\d\.\d MiB and 3\d\d\.\d MiB of factors do not fit 500\.0 MiB/);
+    const refused = await factorflow(...shape, '--device-memory', '300MiB');
+    expect(refused.code).toBe(4);
+    expect(refused.stderr).toMatch(/the factors and ratings need 3\d\d\.\d MiB \(\d+ bytes\) but device gpu has 300\.0 MiB/);
   });
 
   it('gathers in the precision asked for, whichever algorithm is chosen', async () => {

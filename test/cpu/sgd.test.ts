@@ -125,7 +125,7 @@ describe.each(builds)('sgd-block with %s', (build) => {
 });
 
 describe('cut-block', () => {
-  it('puts every rating of the rows into the part of its column', () => {
+  it('puts every rating of the rows into the part of its column, counted from 0 or from the part\'s first', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(20), { minLength: 1, maxLength: 8 }), fc.uniqueArray(fc.integer({ min: 1, max: 29 }), { maxLength: 5 }), fc.nat(1000), (lengths, cuts, seed) => {
         const block = ratingBlock(lengths, 30, seed);
@@ -139,6 +139,11 @@ describe('cut-block', () => {
           const got = visited(partitions[`part.${part}`]);
           expect(Array.from(got.columns, (column, k) => [got.rows[k], column, got.values[k]])).toEqual(wanted);
         });
+        const { partitions: local = {} } = cutBlock(memory.scope({ from, to: lengths.length, columnStarts, local: true }, { block }, {}));
+        for (const [name, { columns }] of Object.entries(partitions)) {
+          const first = columnStarts[Number(name.slice('part.'.length))];
+          expect(local[name].columns).toEqual({ ...columns, indices: (columns.indices as Uint32Array).map((column) => column - first) });
+        }
       }),
       { numRuns: 40 },
     );

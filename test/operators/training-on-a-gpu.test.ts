@@ -5,6 +5,7 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import type { Task } from '../../engine/task.ts';
 import { ALS, type AlsOptions, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
+import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { secondDevice } from '../support/second-device.ts';
 
@@ -61,6 +62,23 @@ describe('training on a second device', () => {
     await new SGD({ rank: 4, maxIter: 2, rate: 'adagrad', earlyStop: 1 }).fit(session.from(ratingBatches(rows)), { validation: session.from(ratingBatches(test)) });
     expect(device.ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(2);
     for (const { inputs, outputs } of device.ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+  });
+
+  it('shares SGD with a third by blocks, one task after the other where devices keep no order, and leaves nothing there', async () => {
+    const devices = [secondDevice(), secondDevice()];
+    await using session = await openWith(devices[0]);
+    (session.executor.devices as Device[]).push(devices[1]);
+    await using plain = await openWith(undefined);
+    const planted = plantedRatings(3, 150, 90, 6000);
+    const sgd = (on: Session) => new SGD({ rank: 4, biases: true, maxIter: 6, seed: 3, rate: 'adagrad', learningRate: 0.2, regParam: 0.05 }).fit(on.from(ratingBatches(planted.slice(500))), { validation: on.from(ratingBatches(planted.slice(0, 500))) });
+    const [expected, got] = [await sgd(plain), await sgd(session)].map((model) => model.training!.iterations.at(-1)!);
+    expect(got.testRmse! - expected.testRmse!).toBeLessThan(0.02);
+    for (const { ran, fetch } of devices) {
+      expect(ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(6 * 4);
+      for (const { inputs, outputs } of ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(fetch(ref)).rejects.toThrow('not on device');
+    }
+    // Where a run fits, so does the next.
+    expect((await sgd(session)).training?.iterations).toHaveLength(6);
   });
 
   it('says which device it is, and takes the CPU for what a GPU cannot do', async () => {
