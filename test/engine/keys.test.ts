@@ -7,6 +7,7 @@ import { KeyLookup, widen } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
+import { mergeKeys } from '../../engine/keys/merge-keys.ts';
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {
   int32: fc.oneof(fc.integer({ min: -5, max: 5 }), fc.integer()),
@@ -19,6 +20,12 @@ function ascending(type: KeyType, keys: readonly (number | bigint | string)[]): 
   const distinct = [...new Set(keys.map(String))];
   if (type !== 'utf8') return distinct.map(BigInt).sort((l, r) => (l < r ? -1 : l > r ? 1 : 0)).map(String);
   return distinct.sort((l, r) => Buffer.compare(Buffer.from(l), Buffer.from(r)));
+}
+
+function sorted(values: readonly (number | bigint | string)[], type: KeyType): KeyColumn {
+  const table = makeKeyTable(type);
+  table.add(keysOfIds(values, type), new Uint32Array(values.length));
+  return takeKeys(table.keys(), table.ascending());
 }
 
 describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) => {
@@ -62,6 +69,21 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
         asked.forEach((key, i) => expect(codes[i] !== UNKNOWN_KEY).toBe(known.map(String).includes(String(key))));
       }),
       { numRuns: 40 },
+    );
+  });
+
+  it('merges two ascending columns to one, and says where the keys of each are', () => {
+    fc.assert(
+      fc.property(columns, columns, (one, other) => {
+        const [left, right] = [one, other].map((values) => sorted(values, type));
+        const { keys, first, second } = mergeKeys(left, right);
+        const textsOf = (column: KeyColumn) => Array.from({ length: keyCount(column) }, (_, i) => keyText(column, i));
+        const merged = textsOf(keys);
+        expect(merged).toEqual(ascending(type, [...one, ...other]));
+        expect(Array.from(first, (place) => merged[place])).toEqual(textsOf(left));
+        expect(Array.from(second, (place) => merged[place])).toEqual(textsOf(right));
+      }),
+      { numRuns: 60 },
     );
   });
 

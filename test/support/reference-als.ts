@@ -57,7 +57,8 @@ function solveSide(rows: Rows, fixed: ReadonlyMap<number, Float64Array>, rank: n
   return solved;
 }
 
-function eliminate(a: Float64Array[], n: number): Float64Array {
+/** Solves the n equations of the rows of `a`, whose right sides are the last column, in place. */
+export function eliminate(a: Float64Array[], n: number): Float64Array {
   for (let column = 0; column < n; column++) {
     for (let row = column + 1; row < n; row++) {
       const factor = a[row][column] / a[column][column];
