@@ -1,4 +1,5 @@
 import { computeDevice } from '../engine/devices.ts';
+import { allEnded } from '../engine/all-ended.ts';
 import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { placeBlock } from './place-block.ts';
@@ -41,9 +42,11 @@ export class OneDeviceSgd implements SgdTrainer<SgdVersion> {
   async start(): Promise<SgdVersion> {
     const { data, schedule, test, start } = this.#input;
     for (const block of [data.block, test]) if (block) placeBlock(block, this.#ctx.executor);
-    this.#pass = await preparePass(data, schedule, this.#params.seed, this.#device, this.#ctx);
     const version = this.#versions.create();
-    await initializeSgd(version, data, this.#params, start, this.#device, this.#ctx);
+    // The workers lay the ratings out while the calling thread fills a model's factors in.
+    const pass = preparePass(data, schedule, this.#params.seed, this.#device, this.#ctx);
+    await allEnded<unknown>([pass, initializeSgd(version, data, this.#params, start, this.#device, this.#ctx)]);
+    this.#pass = await pass;
     return version;
   }
 
