@@ -137,8 +137,9 @@ export class Model {
   }
 
   /**
-   * A new model that goes on from this one with new ratings, by SGD over those alone; new users and new items are included,
-   * ids of this model keep their factors where nothing new is known of them. For a model by ALS, SGD or Spark.
+   * A new model that goes on from this one with new ratings, by SGD over those alone. Users and items of this model keep their
+   * factors where nothing new is known of them; new ones start at the least-squares solution of their ratings by what
+   * the other side knows, about the mean row of their own. For a model by ALS, SGD or Spark.
    * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {

@@ -16,7 +16,7 @@ const [first, later] = known.randomSplit([0.9, 0.1], { seed: 7 });
 const als = new ALS({ rank: 8, biases: true, regParam: 0.2, maxIter: 8, seed: 1 });
 const model = await als.fit(first);
 
-// A few epochs of small steps, over the new ratings alone.
+// New users and films are solved from what the model knows; two epochs of small steps over the new ratings move the rest.
 const updated = await model.update(later);
 console.log(`${updated.userCount - model.userCount} new users, ${updated.itemCount - model.itemCount} new films in ${updated.training?.ratings} new ratings`);
 

@@ -12,4 +12,4 @@ export const sgdOptions = {
 };
 
 /** Of `train` alone. */
-export const initModelOption = text({ describe: "sgd: model to go on from, with these ratings as new ones: 5 epochs from a rate of 0.005, and the model's λ, where nothing else is said", group: 'Model:' });
+export const initModelOption = text({ describe: "sgd: model to go on from, with these ratings as new ones: 2 epochs from a rate of 0.002, and λ for new users and items alone, the model's, where nothing else is said", group: 'Model:' });
