@@ -1,4 +1,4 @@
-import { computeDevice, hostDevice } from '../engine/devices.ts';
+import { computeDevices, hostDevice } from '../engine/devices.ts';
 import { inDeviceScope } from '../engine/device-scope.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { Executor } from '../engine/executor.ts';
@@ -40,9 +40,13 @@ export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions)
 }
 
 /** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
-export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'precision'>): { readonly executor: Executor; readonly text: string } {
+export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
   const host = hostDevice(executor);
-  if (computeDevice(executor) !== host) return { executor, text: `GPU: ${device.description}` };
+  const devices = computeDevices(executor);
+  if (devices[0] !== host) {
+    const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
+    return { executor, text: `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ description }) => description).join(' | ') : device.description}` };
+  }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
   return { executor, text: `CPU: ${host.description}${because}` };
