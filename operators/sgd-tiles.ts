@@ -30,6 +30,13 @@ const TEAMS_A_COLUMN = 4;
 /** Features of a team's thread: fewer ratings are stepped at once, and fewer steps lost, the fewer there are. */
 const FEATURES_A_LANE = 16;
 
+/**
+ * Twice as many take twice the registers, so that a multiprocessor holds half the threads, but the same teams with half the
+ * overhead: at 128 features in float16 an epoch takes 6.3 ms and not 6.7 (H200, Netflix's shape). Of fewer features a team of
+ * four would waste lanes, and of more the teams are too few.
+ */
+const WIDE = { features: 128, lanes: 4, threads: 512 } as const;
+
 /** What factors are stored as while they are stepped. */
 export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DevicePlan, 'kind'>): 'f32' | 'f16' {
   return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
@@ -66,9 +73,10 @@ export function tileShape({ columns, ratings }: { readonly columns: number; read
   const tiles = Math.min(columns, WAVE * waves);
   if (tiles > MOST_TILES) return undefined;
   const places = Math.ceil(columns / tiles);
-  const lanes = teamOf(features, limits);
+  const wide = precision === 'f16' && !params.biases && factorStride(features, device.strideStep) === WIDE.features && limits.teamLanes >= WIDE.lanes;
+  const lanes = wide ? WIDE.lanes : teamOf(features, limits);
   const busy = Math.ceil(ratings / (tiles * LEAST_RATINGS));
-  const teams = Math.max(1, Math.min(Math.floor(Math.min(THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
+  const teams = Math.max(1, Math.min(Math.floor(Math.min(wide ? WIDE.threads : THREADS, limits.workgroupThreads) / lanes), TEAMS_A_COLUMN * Math.floor(columns / tiles), busy));
   return { tiles, places, lanes, threads: teams * lanes, precision };
 }
 

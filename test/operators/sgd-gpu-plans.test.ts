@@ -18,7 +18,7 @@ describe('the schedule of sgd on a GPU', () => {
   const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => chooseSchedule({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), device);
 
   it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
-    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 8, threads: 1024, precision: 'f16' } });
+    expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 512, precision: 'f16' } });
     expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32' });
     expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 32 });
     expect(schedule({ rank: 126, biases: true, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 8 });
@@ -26,8 +26,8 @@ describe('the schedule of sgd on a GPU', () => {
 
   it('has no more teams than a tile\'s columns and ratings keep busy', () => {
     expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({ tiles: 132, places: 5, lanes: 1, threads: 3, precision: 'f16' });
-    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({ tiles: 100, places: 1, lanes: 8, threads: 32 });
-    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({ tiles: 3, places: 1, threads: 8 });
+    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({ tiles: 100, places: 1, lanes: 4, threads: 16 });
+    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({ tiles: 3, places: 1, threads: 4 });
   });
 
   it('is Hogwild! where they do not, and as asked', () => {
