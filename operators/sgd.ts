@@ -41,18 +41,20 @@ export interface SgdResult extends ModelFactors {
 
 /** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
 const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
+/** Of one epoch. Where one column has most of the ratings, the loss of any order of blocks goes up by as much now and then, and a run of many epochs has several of those. */
 const MOST_RESTARTS = 3;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
- * one before; one that diverges is thrown away, and the rate is halved. Throws DivergedError after three of them, and
- * DeviceLostError when a device is lost before any factors were copied from it.
+ * one before; one that diverges is thrown away, the rate is halved, and it is run again, three times at most. Throws DivergedError
+ * when that does not help, and DeviceLostError when a device is lost before any factors were copied from it.
  */
 export async function trainSgd(input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
   return input.schedule.deviceBlocks ? trainWith(new BlocksSgd(input, params, ctx), input, params, ctx) : trainWith(new OneDeviceSgd(input, params, ctx), input, params, ctx);
 }
 
-async function trainWith<Version>(trainer: SgdTrainer<Version>, input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
+/** The same by whatever steps the factors. */
+export async function trainWith<Version>(trainer: SgdTrainer<Version>, input: SgdInput, params: SgdParams, ctx: ExecutionContext): Promise<SgdResult> {
   try {
     return await new SgdRun(trainer, input, params, ctx).train();
   } finally {
@@ -114,6 +116,7 @@ class SgdRun<Version> {
         this.#ctx.events({ type: 'warning', text: `epoch ${epoch} diverged: the loss is ${errors.loss}, after ${goodLoss}; it is run again from the epoch before with half the learning rate, ${this.#rate.of(epoch)}` });
         continue;
       }
+      restarts = 0;
       const report: SgdIteration = { iteration: epoch, seconds, rate, ...errors, ...(await this.#testErrors(version)) };
       this.#iterations.push(report);
       this.#ctx.events({ type: 'iteration', of: maxIter, ...report });
