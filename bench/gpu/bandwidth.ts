@@ -16,6 +16,7 @@ export interface Bandwidth {
 }
 
 const RATINGS_A_WORKGROUP = 256;
+const QUADS_A_WORKGROUP = 1024;
 
 /** Bytes copied at once. */
 const COPY_BYTES = 512 << 20;
@@ -37,33 +38,38 @@ export function floors({ copy, users, items }: Bandwidth, training: HalfIteratio
   return { memory: moved / copy, gather: gathered / users + gathered / items };
 }
 
-/** Bytes a millisecond of a large copy on the GPU, reading and writing counted. */
+/** Bytes a millisecond of a large copy on the GPU by a kernel, reading and writing counted. (`copyBufferToBuffer` reaches a fifth of it.) */
 export async function copyRate(gpu: Gpu): Promise<number> {
   const bytes = Math.min(COPY_BYTES, gpu.info.limits.bindingBytes, gpu.info.software ? 1 << 20 : COPY_BYTES);
-  const [from, to] = [await gpu.buffer(bytes, 'copied'), await gpu.buffer(bytes, 'copy')];
-  const milliseconds = await timeOf(gpu, (encoder) => encoder.copyBufferToBuffer(from, 0, to, 0, bytes));
-  from.destroy();
-  to.destroy();
+  const [source, copy] = [await gpu.buffer(bytes, 'copied'), await gpu.buffer(bytes, 'copy')];
+  const quads = bytes / 16;
+  const milliseconds = await timeOfKernel(gpu, 'copy', { QUADS: quads }, [source, copy], Math.ceil(quads / QUADS_A_WORKGROUP));
+  source.destroy();
+  copy.destroy();
   return (2 * bytes) / milliseconds;
 }
 
 async function gatherRate(gpu: Gpu, block: DeviceBlock, { stride, half }: DeviceMatrix): Promise<number> {
   if (half === undefined) throw new Error('there is no half mirror to gather');
-  const module = gpu.device.createShaderModule({ label: 'gather', code: readFileSync(new URL('gather.wgsl', import.meta.url), 'utf8') });
-  const pipeline = await gpu.device.createComputePipelineAsync({ label: 'gather', layout: 'auto', compute: { module, entryPoint: 'main', constants: { CHUNKS: stride / 8, RATINGS: block.ratings } } });
-  const unlikely = await gpu.scratch('unlikely', 16);
-  const entries = [block.indices, half, unlikely].map((buffer, binding): GPUBindGroupEntry => ({ binding, resource: { buffer } }));
+  const buffers = [block.indices, half, await gpu.scratch('unlikely', 16)];
+  const milliseconds = await timeOfKernel(gpu, 'gather', { CHUNKS: stride / 8, RATINGS: block.ratings }, buffers, Math.ceil(block.ratings / RATINGS_A_WORKGROUP));
+  return (block.ratings * stride * 2) / milliseconds;
+}
+
+/** Milliseconds of a kernel of this folder. */
+async function timeOfKernel(gpu: Gpu, name: string, constants: Record<string, number>, buffers: readonly GPUBuffer[], workgroups: number): Promise<number> {
+  const module = gpu.device.createShaderModule({ label: name, code: readFileSync(new URL(`${name}.wgsl`, import.meta.url), 'utf8') });
+  const pipeline = await gpu.device.createComputePipelineAsync({ label: name, layout: 'auto', compute: { module, entryPoint: 'main', constants } });
+  const entries = buffers.map((buffer, binding): GPUBindGroupEntry => ({ binding, resource: { buffer } }));
   const bindGroup = gpu.device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
-  const workgroups = Math.ceil(block.ratings / RATINGS_A_WORKGROUP);
   const wide = Math.min(workgroups, 32768);
-  const milliseconds = await timeOf(gpu, (encoder) => {
+  return timeOf(gpu, (encoder) => {
     const pass = encoder.beginComputePass();
     pass.setPipeline(pipeline);
     pass.setBindGroup(0, bindGroup);
     pass.dispatchWorkgroups(wide, Math.ceil(workgroups / wide));
     pass.end();
   });
-  return (block.ratings * stride * 2) / milliseconds;
 }
 
 /** Milliseconds of a command when eight follow each other: median of seven, warm. */
