@@ -58,6 +58,17 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
 }
 
+/** Of all ratings, for one item: fewer hardly show in the loss. */
+const DOMINANT_PART = 0.25;
+
+/** What an item with a large part of all ratings means for a run; undefined where there is none, or counts are not known. */
+export function dominantItem({ ratings, itemCounts = [] }: Pick<ConvergenceProblem, 'ratings' | 'itemCounts'>): string | undefined {
+  let most = 0;
+  for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
+  if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
+  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: after an epoch its factors are what the last of them made of them, so by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
+}
+
 function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {
   return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
 }

@@ -6,7 +6,7 @@ import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceF
 import { taskCount } from './row-ranges.ts';
 import { chooseSchedule } from './choose-schedule.ts';
 import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './sgd-bytes.ts';
-import { convergenceReport } from './sgd-convergence.ts';
+import { convergenceReport, dominantItem } from './sgd-convergence.ts';
 import { lambdasOf, type SgdParams } from './sgd-params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
 
@@ -66,7 +66,7 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
       bytesWritten: versionBytes,
       flops: 10 * nz * features,
       ...exchangeOf(schedule, kind),
-      reasons: [...schedule.reasons, rateReason(params), convergence.text, ...(convergence.warning === undefined ? [] : [`WARNING: ${convergence.warning}`])],
+      reasons: [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))],
     },
     { id: 6, name: 'train-error', inputs: [2, 5], ...errorTasks(nz), kernel: 'squared-error', repeat: params.maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
   ];

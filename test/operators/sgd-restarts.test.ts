@@ -4,6 +4,8 @@ import { inDeviceScope } from '../../engine/device-scope.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import { DivergedError, Session } from '../../index.ts';
 import { IndexIds } from '../../operators/index-ids.ts';
+import { dominantItem } from '../../operators/sgd-convergence.ts';
+import { planSgd } from '../../operators/sgd-plan.ts';
 import { type SgdResult, trainWith } from '../../operators/sgd.ts';
 import { loadSgdData } from '../../operators/sgd-data.ts';
 import { checkSgdParams } from '../../operators/sgd-params.ts';
@@ -41,6 +43,17 @@ async function train(losses: readonly number[], maxIter: number): Promise<{ read
 }
 
 describe('restarts of SGD', () => {
+  it('are announced by the plan where one item has a large part of the ratings', async () => {
+    const device = { name: 'cpu', kind: 'cpu', parallelism: 1, capacityBytes: null, description: 'a CPU' } as const;
+    const warnings = (itemCounts: readonly number[]) => {
+      const plan = planSgd({ users: 50, items: 3, ratings: 100 }, checkSgdParams({}), device, { itemCounts });
+      return plan.stages.flatMap(({ reasons = [] }) => reasons).filter((reason) => reason.startsWith('WARNING: one item'));
+    };
+    expect(warnings([50, 25, 25])).toEqual([expect.stringMatching(/^WARNING: one item has 50 % of the ratings: .*smaller learningRate, or ALS$/)]);
+    expect(dominantItem({ ratings: 100, itemCounts: [20, 20, 20, 20, 20] })).toBeUndefined();
+    expect(dominantItem({ ratings: 100 })).toBeUndefined();
+  });
+
   it('are three at most for each epoch, not for the run', async () => {
     const { result, rates } = await train([100, 200, 90, 200, 80, 200, 70, 200, 60, Number.NaN, 50], 6);
     expect(result.iterations.map(({ loss }) => loss)).toEqual([100, 90, 80, 70, 60, 50]);
