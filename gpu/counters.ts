@@ -1,4 +1,4 @@
-/** What went between the host and a GPU's memory, since the counters were made. */
+/** What went between the host and a GPU's memory, since the counters were made; counted when it is submitted. */
 export interface TransferCounts {
   readonly bytesUp: number;
   readonly bytesDown: number;
@@ -11,7 +11,6 @@ export class TransferCounters {
   #bytesDown = 0;
   #uploads = 0;
   #readbacks = 0;
-  #told = { bytesUp: 0, bytesDown: 0 };
 
   up(bytes: number): void {
     this.#bytesUp += bytes;
@@ -23,12 +22,8 @@ export class TransferCounters {
     this.#readbacks++;
   }
 
-  /** What went since this was asked last. */
-  sinceLast(): { readonly bytesUp: number; readonly bytesDown: number } {
-    const { bytesUp, bytesDown } = this.counts;
-    const since = { bytesUp: bytesUp - this.#told.bytesUp, bytesDown: bytesDown - this.#told.bytesDown };
-    this.#told = { bytesUp, bytesDown };
-    return since;
+  since({ bytesUp, bytesDown }: TransferCounts): { readonly bytesUp: number; readonly bytesDown: number } {
+    return { bytesUp: this.#bytesUp - bytesUp, bytesDown: this.#bytesDown - bytesDown };
   }
 
   get counts(): TransferCounts {

@@ -3,9 +3,6 @@ import type { Gpu } from './gpu.ts';
 import type { DeviceMatrix } from './resources.ts';
 import { STAGING_BYTES } from './staging.ts';
 
-/** Bytes of padded rows that are on their way at once. */
-const SCRATCH_BYTES = 32 << 20;
-
 /** Copies rows without padding to a matrix whose padding is 0. */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
   const { rows, columns, stride, values } = matrix;
@@ -23,25 +20,27 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
   }
 }
 
-/** The rows of a matrix without padding, in shared memory. */
-export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix): Promise<Float32Array> {
+/** The rows of a matrix without padding, in shared memory. `submitted`: the GPU has all copies, and what follows may write the matrix. */
+export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
   const { rows, columns, stride, values } = matrix;
   const target = sharedArray(Float32Array, rows * columns);
   if (target.length === 0) return target;
   if (stride === columns) {
-    await gpu.download(values, target);
+    await gpu.download(values, target, 0, submitted);
     return target;
   }
-  const step = rowsOf(matrix);
-  const scratch = new Float32Array(Math.min(rows, step) * stride);
+  const step = Math.floor(STAGING_BYTES / (4 * stride));
+  const parts: Promise<void>[] = [];
   for (let from = 0; from < rows; from += step) {
-    const count = Math.min(step, rows - from);
-    await gpu.download(values, scratch.subarray(0, count * stride), from * stride * 4);
-    for (let row = 0; row < count; row++) target.set(scratch.subarray(row * stride, row * stride + columns), (from + row) * columns);
+    const padded = new Float32Array(Math.min(step, rows - from) * stride);
+    const sent = Promise.withResolvers<void>();
+    const part = gpu.download(values, padded, from * stride * 4, sent.resolve).then(() => {
+      for (let at = 0; at < padded.length; at += stride) target.set(padded.subarray(at, at + columns), (from + at / stride) * columns);
+    });
+    parts.push(part);
+    await Promise.race([sent.promise, part]);
   }
+  submitted?.();
+  await Promise.all(parts);
   return target;
-}
-
-function rowsOf({ stride }: DeviceMatrix): number {
-  return Math.max(1, Math.floor(SCRATCH_BYTES / (4 * stride)));
 }

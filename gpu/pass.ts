@@ -79,6 +79,7 @@ export class Pass {
     if (read && readBytes > 0) encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
     device.queue.submit([encoder.finish()]);
     const scope = device.popErrorScope();
+    if (readBytes > 0) this.#gpu.counters.down(readBytes);
     options.submitted?.();
     let content: ArrayBuffer;
     try {
@@ -102,7 +103,6 @@ export class Pass {
     const invalid = await scope;
     this.#gpu.requireDevice(this.#label);
     if (invalid !== null) throw new Error(`gpu pass ${this.#label}: ${invalid.message}`);
-    if (readBytes > 0) this.#gpu.counters.down(readBytes);
     return { times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {}, bytes: content.slice(timeBytes, timeBytes + readBytes) };
   }
 

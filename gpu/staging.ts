@@ -51,10 +51,10 @@ export class Staging {
       const bytes = Math.min(STAGING_BYTES, target.byteLength - at);
       const staging = await this.#down.take();
       this.#copy(source, offset + at, staging, 0, bytes);
+      this.#counters.down(bytes);
       const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => {
         new Uint8Array(target.buffer, target.byteOffset + at, bytes).set(new Uint8Array(staging.getMappedRange(0, bytes)));
         staging.unmap();
-        this.#counters.down(bytes);
       });
       this.#down.give(staging, part);
       parts.push(part);

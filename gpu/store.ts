@@ -78,10 +78,10 @@ export class GpuStore {
     return matrix;
   }
 
-  /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. */
-  async fetch(key: string): Promise<Partition> {
+  /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. `submitted`: see downloadRows. */
+  async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
-    if (matrix !== undefined) return { layout: 'factors', rows: matrix.rows, columns: { values: await downloadRows(this.#gpu, matrix) } };
+    if (matrix !== undefined) return { layout: 'factors', rows: matrix.rows, columns: { values: await downloadRows(this.#gpu, matrix, submitted) } };
     if (partition === undefined) throw new Error(`partition ${key} has no host form`);
     if (vector !== undefined && partition.columns.values.length > 0) await this.#gpu.download(vector, partition.columns.values);
     return partition;

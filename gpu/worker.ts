@@ -75,8 +75,14 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     else if ('allocate' in change) store.allocate(change.allocate, change.shape);
     else store.release(change.release);
   }
-  const outcome = await obey(command, gpu, store, slot, pass);
-  return { ...outcome, ...gpu.counters.sinceLast() };
+  // All that a request moves it submits in its turn.
+  const before = gpu.counters.counts;
+  let moved: ReturnType<typeof gpu.counters.since> | undefined;
+  const outcome = await obey(command, gpu, store, slot, () => {
+    moved ??= gpu.counters.since(before);
+    pass();
+  });
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)) };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
@@ -84,7 +90,7 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'task':
       return runTask(command, gpu, store, slot, pass);
     case 'fetch':
-      return { rows: 0, partitions: { fetched: await store.fetch(command.key) } };
+      return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
     case 'trim':
       store.trim();
       collectGarbage();
