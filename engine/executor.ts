@@ -66,7 +66,7 @@ export interface Device {
   readonly description: string;
   /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
   put(ref: PartitionRef, partition: Partition): void;
-  /** Reserves a zeroed matrix in the device's memory; throws CapacityError with need and have. */
+  /** Reserves a matrix in the device's memory, zeroed unless its shape says otherwise; throws CapacityError with need and have. */
   allocate(ref: PartitionRef, shape: MatrixShape): void;
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;

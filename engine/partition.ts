@@ -30,6 +30,8 @@ export interface MatrixShape {
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
+  /** 'any': whoever asks for it writes all of it, padding too, before anybody reads. Default: zeros. */
+  readonly contents?: 'zeros' | 'any';
 }
 
 /** Bytes held by the columns of a partition. */

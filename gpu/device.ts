@@ -16,6 +16,7 @@ import { KernelTuner, type TunedKernels } from './tuner.ts';
 import { TunerCache } from './tuner-cache.ts';
 import { chooseUpdate } from './update/choose.ts';
 import type { UpdateProblem } from './update/variant.ts';
+import { StoreChanges } from './store-changes.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 
 export interface GpuDeviceOptions extends AcquireOptions {
@@ -62,12 +63,7 @@ export class GpuDevice implements Device {
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
   readonly #store = new Map<string, Stored>();
-  /** What the thread has yet to be told; its first element is number `#told` of all there ever were. */
-  readonly #changes: (StoreChange | undefined)[] = [];
-  readonly #untold = new Map<string, number>();
-  #told = 0;
-  /** Changes before this number belong to requests that were made, though they may still wait for the thread. */
-  #promised = 0;
+  readonly #changes = new StoreChanges();
   #usedBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
@@ -117,11 +113,11 @@ export class GpuDevice implements Device {
     this.#hold(key, { host, changed: false, bytes }, { put: key, partition: host });
   }
 
-  allocate(ref: PartitionRef, { rows, columns }: MatrixShape): void {
+  allocate(ref: PartitionRef, { rows, columns, contents }: MatrixShape): void {
     const key = partitionKey(ref);
     const bytes = rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns } });
+    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents } });
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -178,7 +174,7 @@ export class GpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) return;
     this.#forget(key, stored);
-    this.#note(key, { release: key });
+    this.#changes.note({ release: key });
     if (stored.host !== undefined) this.#collect(partitionBytes(stored.host));
   }
 
@@ -220,35 +216,16 @@ export class GpuDevice implements Device {
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
-    const until = this.#told + this.#changes.length;
-    this.#promised = until;
+    const tell = this.#changes.promise();
     try {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
-      return await this.#pool.run((): GpuRequest => ({ changes: this.#tell(until), command, collection: this.#collection }), signal);
+      return await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;
       throw error;
     }
-  }
-
-  /** The changes before number `until` that the thread has not been told. */
-  #tell(until: number): StoreChange[] {
-    const changes = this.#changes.splice(0, Math.max(0, until - this.#told));
-    for (const [i, change] of changes.entries()) {
-      if (change !== undefined && this.#untold.get(keyOf(change)) === this.#told + i) this.#untold.delete(keyOf(change));
-    }
-    this.#told += changes.length;
-    return changes.filter((change) => change !== undefined);
-  }
-
-  /** What is released before any request saw it need not cross. */
-  #note(key: string, change: StoreChange): void {
-    const earlier = this.#untold.get(key);
-    if (earlier !== undefined && earlier >= this.#promised) this.#changes[earlier - this.#told] = undefined;
-    this.#untold.set(key, this.#told + this.#changes.length);
-    this.#changes.push(change);
   }
 
   #hold(key: string, stored: Stored, change: StoreChange): void {
@@ -256,7 +233,7 @@ export class GpuDevice implements Device {
     if (old !== undefined) this.#forget(key, old);
     this.#store.set(key, stored);
     this.#usedBytes += stored.bytes;
-    this.#note(key, change);
+    this.#changes.note(change);
   }
 
   #forget(key: string, stored: Stored): void {
@@ -293,9 +270,4 @@ function cannotOpen(cause: unknown): UsageError {
 export function describe({ name, features, software }: GpuInfo): string {
   const marks = [...features, ...(software ? ['computes on the processor'] : [])];
   return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;
-}
-
-function keyOf(change: StoreChange): string {
-  if ('put' in change) return change.put;
-  return 'allocate' in change ? change.allocate : change.release;
 }

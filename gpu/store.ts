@@ -12,7 +12,7 @@ interface Entry {
   /** The host form; gone once a matrix is on the device. */
   partition?: Partition;
   /** Of a matrix that was allocated, not put. */
-  readonly shape?: Pick<MatrixShape, 'rows' | 'columns'>;
+  readonly shape?: Omit<MatrixShape, 'stride'>;
   matrix?: DeviceMatrix;
   block?: DeviceBlock;
   list?: DeviceList;
@@ -35,7 +35,7 @@ export class GpuStore {
     this.#entries.set(key, { partition });
   }
 
-  allocate(key: string, shape: Pick<MatrixShape, 'rows' | 'columns'>): void {
+  allocate(key: string, shape: Omit<MatrixShape, 'stride'>): void {
     this.release(key);
     this.#entries.set(key, { shape });
   }
@@ -66,10 +66,10 @@ export class GpuStore {
 
   /** A matrix with its half mirror; of one that was put or written without, the mirror is made now. */
   async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
-    const { matrix } = await this.prepare(key);
+    const { matrix, shape } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
     if (matrix.half !== undefined) return matrix;
-    matrix.half = await this.#pool.take((matrix.rows + 1) * matrix.stride * 2, `${key} half`);
+    matrix.half = await this.#pool.take((matrix.rows + 1) * matrix.stride * 2, `${key} half`, shape?.contents);
     if (!written) {
       const pass = this.#gpu.pass('half mirror');
       await addHalf(this.#gpu, pass, matrix);
@@ -91,8 +91,8 @@ export class GpuStore {
     const entry = this.#entries.get(key);
     if (entry === undefined) return;
     this.#entries.delete(key);
-    const { matrix, block, list, vector } = entry;
-    for (const buffer of [matrix?.values, matrix?.half, vector]) if (buffer !== undefined) this.#pool.give(buffer);
+    const { shape, matrix, block, list, vector } = entry;
+    for (const buffer of [matrix?.values, matrix?.half, vector]) if (buffer !== undefined) this.#pool.give(buffer, shape?.contents);
     destroyBuffers(list);
     if (block === undefined) return;
     for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
@@ -104,9 +104,9 @@ export class GpuStore {
     this.#pool.trim();
   }
 
-  async #matrix(key: string, { rows, columns }: Pick<MatrixShape, 'rows' | 'columns'>): Promise<DeviceMatrix> {
+  async #matrix(key: string, { rows, columns, contents }: Omit<MatrixShape, 'stride'>): Promise<DeviceMatrix> {
     const stride = strideOf(columns);
-    return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key) };
+    return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key, contents) };
   }
 
   async #uploadMatrix(key: string, { rows, columns }: Partition): Promise<DeviceMatrix> {

@@ -16,7 +16,7 @@ import { Turns } from './turns.ts';
 /** What becomes of a partition between two requests, in order. */
 export type StoreChange =
   | { readonly put: string; readonly partition: Partition }
-  | { readonly allocate: string; readonly shape: Pick<MatrixShape, 'rows' | 'columns'> }
+  | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
   | { readonly release: string };
 
 export type GpuCommand =

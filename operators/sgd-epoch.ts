@@ -50,15 +50,23 @@ async function hogwildPass({ block }: SgdData, { workers, lanes, precision }: Sg
   const batches = Math.ceil(block.ratings / BATCH_RATINGS);
   const name = dataSetName('batch-order');
   const random = new CounterRandom(seed, 0xba7c);
-  const step: EpochPass['step'] = async (version, _source, params, epoch, onProgress) => {
-    const order: PartitionRef = { name, partition: 0, version: epoch };
+  const draw = (epoch: number) => {
     const shared = sharedArray(Uint32Array, batches);
     shared.set(randomOrder(batches, random.derive(epoch)));
-    device.put(order, { layout: 'batch-order', rows: batches, columns: { order: shared } });
+    return { epoch, shared };
+  };
+  let drawn = draw(1);
+  const step: EpochPass['step'] = async (version, _source, params, epoch, onProgress) => {
+    const order: PartitionRef = { name, partition: 0, version: epoch };
+    if (drawn.epoch !== epoch) drawn = draw(epoch);
+    device.put(order, { layout: 'batch-order', rows: batches, columns: { order: drawn.shared } });
     const tasks = evenRanges(batches, device.kind === 'gpu' ? 1 : TASKS_PER_WORKER * workers).map(
       (range): SgdBlockTask => ({ kernel: 'sgd-block', inputs: { block: list, order }, outputs: { ...version }, params: { ...params, ...teams, ...range, batch: BATCH_RATINGS } }),
     );
-    await runStage(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
+    const running = runStage(ctx, STAGE, device, tasks, (finished) => onProgress(finished / tasks.length));
+    // While the workers are busy; an epoch that is run again draws its own again.
+    drawn = draw(epoch + 1);
+    await running;
     device.release(order);
   };
   return { wantsCopy: true, step };

@@ -31,19 +31,19 @@ export class SgdVersions {
     this.#adaptive = adaptive;
   }
 
-  /** A zeroed version. Throws CapacityError when it doesn't fit. */
+  /** A version whose factors may be anything: a start, a copy or an epoch fills them. Sums are 0. Throws CapacityError when it doesn't fit. */
   create(): SgdVersion {
     const version = this.#made++;
-    const make = (part: string, rows: number, columns: number, stride: number): PartitionRef => {
+    const make = (part: string, rows: number, columns: number, stride: number, contents: 'zeros' | 'any'): PartitionRef => {
       const ref: PartitionRef = { name: `${this.#name}/${part}`, partition: 0, version };
-      this.#device.allocate(ref, { rows, columns, stride });
+      this.#device.allocate(ref, { rows, columns, stride, contents });
       this.#live.set(partitionKey(ref), ref);
       return ref;
     };
     const { rows, columns } = this.#counts;
     const stride = factorStride(this.#features, this.#device.strideStep);
-    const factors = { rows: make('rows', rows, this.#features, stride), columns: make('columns', columns, this.#features, stride) };
-    return this.#adaptive ? { ...factors, rowSums: make('row-sums', rows, 1, 1), columnSums: make('column-sums', columns, 1, 1) } : factors;
+    const factors = { rows: make('rows', rows, this.#features, stride, 'any'), columns: make('columns', columns, this.#features, stride, 'any') };
+    return this.#adaptive ? { ...factors, rowSums: make('row-sums', rows, 1, 1, 'zeros'), columnSums: make('column-sums', columns, 1, 1, 'zeros') } : factors;
   }
 
   /** A new version with the numbers of another: what an epoch steps, so that it can be thrown away. */
