@@ -5,7 +5,7 @@
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
  * Line 5 of the paper misses the α. It returns at once when r = 0 (the next α would be 0/0), and where float32 has
- * nothing left to give: when ‖r‖ is below 1e-5 of ‖b‖ or 1e-6 of its first value. A matrix-free solve knows b only through
+ * nothing left to give: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could underflow. A matrix-free solve knows b only through
  * xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
  *
  * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
@@ -17,6 +17,8 @@ import { gatherAndMultiply, multiplyPanels } from './panels';
 /** Of ‖b‖², and of the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;
 const RESIDUAL_TOLERANCE: f32 = 1e-12;
+/** ρ below which its products underflow. */
+const SMALLEST: f32 = 1e-30;
 
 /** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
 export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize): void {
@@ -122,7 +124,7 @@ function iterate(
   const factors = q + size;
   const spare = panels + <usize>kept * size;
   let rho = dot(r, r, size);
-  let enough: f32 = max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE);
+  let enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
   // Beyond float32 nothing is small: go on, and let the solution show it.
   if (!(enough < Infinity)) enough = 0;
   if (rho <= enough) return;

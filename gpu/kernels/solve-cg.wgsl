@@ -213,7 +213,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       let norms = total(batch);
       bad = bad || !is_finite(norms.x);
       if (step == 0) {
-        enough = max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }});
+        // Below the last, products of residuals underflow.
+        enough = max(max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }}), 1e-30);
         p = r;
       } else if (!done) {
         p = fma(vec4f(norms.x / rho), p, r);

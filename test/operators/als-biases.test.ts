@@ -24,6 +24,12 @@ describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (sol
     expect((await model.evaluate(dataset(rows.slice(0, 100)))).rmse).toBeLessThan(2e-3);
   });
 
+  it('shrinks the factors of a pair apart that is rated like the mean, down to nothing', async () => {
+    const rows = Array.from({ length: 200 }, (_, at) => ({ user: 1 + (at % 20), item: 1 + Math.floor(at / 20), rating: 1 + ((7 * (at % 20) + 3 * Math.floor(at / 20)) % 5) }));
+    const model = await fit([{ user: 0, item: 0, rating: 3 }, ...rows], { rank: 16, regParam: 0.1, maxIter: 30, solver });
+    expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.3);
+  });
+
   it('lets the loss fall, and reports the errors that its model has', async () => {
     const rows = randomRatings(17, 90, 70, 2500);
     const model = await fit(rows, { rank: 6, regParam: 0.05, maxIter: 8, solver });
