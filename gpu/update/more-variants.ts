@@ -21,9 +21,14 @@ const changes: readonly (readonly Change[])[] = [
   [64, 256].map((threads) => ({ part: `threads${threads}`, apply: (variant, shape) => tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)) })),
   [
     { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
-    { part: 'bin16', apply: (variant) => (variant.sum.kernel === 'tensor' && variant.sum.bin !== 16 ? { ...variant, sum: { ...variant.sum, bin: 16 }, fused: variant.fused && { ...variant.fused, bin: 16 } } : undefined) },
+    ...[16, 32, 64].map((bin): Change => ({ part: `bin${bin}`, apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined) })),
   ],
 ];
+
+function binned(variant: UpdateVariant, sum: Extract<UpdateVariant['sum'], { readonly kernel: 'tensor' }>, bin: number): UpdateVariant | undefined {
+  if (sum.bin === bin && (variant.fused?.bin ?? bin) === bin) return undefined;
+  return { ...variant, sum: { ...sum, bin }, fused: variant.fused && { ...variant.fused, bin } };
+}
 
 type Tiles = Extract<UpdateVariant['sum'], { readonly kernel: 'tiled' }>;
 

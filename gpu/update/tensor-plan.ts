@@ -34,6 +34,11 @@ interface Phase {
   readonly rows: readonly { readonly row: number; readonly place: number }[];
 }
 
+/** Whether the ratings need a tile row of their own: the padding has no eight columns for them. */
+export function hasRatingRow(rank: number): boolean {
+  return tilesOf(rank) * TILE - rank < 8;
+}
+
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : 8;
@@ -41,7 +46,7 @@ export function subgroupsFor(rank: number): number {
 
 export function tensorPlan(rank: number): TensorPlan {
   const tiles = tilesOf(rank);
-  const ratingRow = tiles * TILE - rank < 8;
+  const ratingRow = hasRatingRow(rank);
   const subgroups = subgroupsFor(rank);
   const all: Tile[] = [];
   for (let row = 0; row < tiles; row++) for (let column = 0; column <= row; column++) all.push({ row, column });

@@ -4,6 +4,7 @@ import { updateShortKernel } from '../descriptors/update-short.ts';
 import type { GpuInfo } from '../acquire.ts';
 import { admits } from '../admits.ts';
 import { paddedRank } from './layout.ts';
+import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 
@@ -17,7 +18,7 @@ const REGION_BYTES = 24 << 20;
 const WALKERS = 4224;
 
 /** Float32 A in registers up to this rank, float16 beyond. */
-const FULL_REGISTERS = 112;
+const FULL_REGISTERS = 128;
 
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
@@ -39,16 +40,19 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
 }
 
 function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {
-  if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: 32, biases })) return [];
+  if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases })) return [];
   const halfA = rank > FULL_REGISTERS;
+  const bins = tensorBins(rank);
+  const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, sorted: true } as const;
-  const sum = { kernel: 'tensor', bin: 32 } as const;
+  const sum = { kernel: 'tensor', bin: sumBin } as const;
   const shorts = [64, 32, 0].filter((longest) => longest === 0 || admits(info, updateShortKernel, { rank, longest, biases }));
   // A pass of CG over 64 x 64 costs what it gains where A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
-  if (solver === 'cholesky' || !admits(info, updateTensorKernel, { rank, bin: 32, biases, steps: cgSteps, halfA })) return variants;
-  const fused = { bin: 32, longest: FUSED_LONGEST, workgroups: WALKERS };
+  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admits(info, updateTensorKernel, { rank, bin, biases, steps: cgSteps, halfA }));
+  if (fusedBin === undefined) return variants;
+  const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
 }
 

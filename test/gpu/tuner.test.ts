@@ -44,7 +44,7 @@ describe('variants', () => {
   });
 
   it('are neighbours where their names differ in one part', () => {
-    expect(neighboursOf('tensor-short64', everyVariant(tensorGpu, problem)).map(({ name }) => name)).toEqual(['tensor-fused-short64', 'tensor-short32', 'tensor', 'tensor-short64-bin16']);
+    expect(neighboursOf('tensor-short64', everyVariant(tensorGpu, problem)).map(({ name }) => name)).toEqual(['tensor-fused-short64', 'tensor-short32', 'tensor', 'tensor-short64-bin16', 'tensor-short64-bin64']);
   });
 });
 
