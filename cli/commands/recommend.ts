@@ -21,7 +21,7 @@ const options = {
   output: text({ describe: `${outputDescription}; a table is printed without it`, group: 'Output:' }),
   users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
   n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
-  exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on', group: 'Data:' }),
+  exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
   format: formatOption,
   ...machineOptions,
   parquetBackend: parquetBackendOption,

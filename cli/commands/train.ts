@@ -18,7 +18,7 @@ export const train = defineCommand({
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
-  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers (sgd: for up to 4, or the same number; never with --schedule hogwild or tile, one of which a GPU takes unless wavefront is asked for).',
+  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers (sgd on the CPU: for up to 4, or the same number; with --schedule wavefront for the same number alone, with hogwild never; on a GPU only with wavefront).',
   run: async ({ values, given, positionals }, context) => {
     const { modelDir, force } = values;
     checkTraining(values, given);

@@ -36,7 +36,7 @@ const deviceMemory: Option<number | undefined> = {
 export const machineOptions = {
   device,
   deviceMemory,
-  workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
+  workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number (see train for sgd)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
 
 /** In bytes. */
