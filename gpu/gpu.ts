@@ -160,8 +160,10 @@ export class Gpu {
     if (this.#lost !== undefined) throw new DeviceLostError(`the GPU ${this.info.name} was lost during ${doing} (${this.#lost})`, { phase: 'gpu' });
   }
 
+  /** Waits for kernels that are still being compiled: a thread that ends under a promise of Dawn's takes the process with it. */
   async close(): Promise<void> {
     this.#closing = true;
+    await Promise.allSettled(this.#kernels.values());
     this.#staging.destroy();
     this.passBuffers.destroy();
     releaseGpu(this.#acquired);
