@@ -61,8 +61,12 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
   const indexed = widened?.indexed ?? own;
-  const { users, items, itemCounts } = indexed;
-  const details: SgdPlanDetails = { itemCounts, host, others, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
+  const { users, items, itemCounts, userCounts } = indexed;
+  if (start) {
+    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)].map((count) => count.toLocaleString('en'));
+    ctx.events({ type: 'note', text: `training goes on from a model of ${keyCount(start.users).toLocaleString('en')} users and ${keyCount(start.items).toLocaleString('en')} items; new: ${fresh[0]} users, ${fresh[1]} items` });
+  }
+  const details: SgdPlanDetails = { itemCounts, userCounts, host, others, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
@@ -73,7 +77,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const schedule = chooseSchedule(known, params, device, others);
   const plan = planSgd(known, params, device, { ...details, schedule });
-  const convergence = convergenceReport({ ...known, itemCounts }, schedule);
+  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   const loaded = performance.now();

@@ -54,7 +54,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, device: Devi
   const { deviceBytes } = memory;
   const matrix = (rows: number) => factorBytes(rows, f, step);
   requireBindings({ [`the factors of ${formatCount(Math.max(m, n))} rows`]: matrix(Math.max(m, n)), [`${formatCount(nz)} ratings`]: 4 * nz }, device);
-  requireDeviceFit(deviceBytes, device);
+  requireDeviceFit(deviceBytes, device, 'SGD, whose blocks are staged where they do not fit');
   const tasks = taskCount(nz, kind);
   const chunks = Math.ceil(nz / 2 ** 20);
   // A GPU has one stage more: the blocks' way to it.

@@ -37,12 +37,12 @@ export function alsDeviceBytes(users: number, items: number, rank: number, keepB
   return both + factorBytes(Math.max(users, items), rank, step) + (keepBest ? both : 0);
 }
 
-/** Throws CapacityError with both figures when the factors, and on a GPU the ratings, do not fit the device. */
-export function requireDeviceFit(bytes: number, { name, kind, capacityBytes }: DevicePlan): void {
+/** Throws CapacityError with both figures when the factors, and on a GPU the ratings, do not fit the device. `advice`: for a GPU. */
+export function requireDeviceFit(bytes: number, { name, kind, capacityBytes }: DevicePlan, advice: string): void {
   if (capacityBytes === null || bytes <= capacityBytes) return;
   throw new CapacityError(
     `the factors${kind === 'gpu' ? ' and ratings' : ''} need ${formatBytes(bytes)} (${bytes} bytes) but device ${name} has ${formatBytes(capacityBytes)} (${capacityBytes} bytes)`,
-    { phase: 'plan', advice: 'Use a smaller rank, or fewer users and items' },
+    { phase: 'plan', advice: kind === 'gpu' ? `Give it more memory, use device cpu, a smaller rank, or ${advice}` : 'Use a smaller rank, or fewer users and items' },
   );
 }
 

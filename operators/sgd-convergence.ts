@@ -13,7 +13,7 @@ export interface ConvergenceReport {
   /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
   readonly leastSide: number;
   readonly bound: number;
-  /** s Σ (n_v / Nz)²: how many of the other workers' ratings have the item of one's own, on average. Exact where `counts` are known. */
+  /** s Σ (n_v / Nz)² over the columns: how many of the other workers' ratings have that of one's own, on average. Exact where counts are known. */
   readonly collisionRate: number;
   readonly text: string;
   /** Set when the schedule is outside of what the paper found to converge. */
@@ -24,8 +24,9 @@ export interface ConvergenceProblem {
   readonly users: number;
   readonly items: number;
   readonly ratings: number;
-  /** n_v of each item, where they are known; else all are taken to be equal, which gives the least rate there can be. */
+  /** Ratings of each item and of each user, where they are known; else all are taken to be equal, which gives the least rate there can be. */
   readonly itemCounts?: ArrayLike<number>;
+  readonly userCounts?: ArrayLike<number>;
 }
 
 /**
@@ -33,7 +34,7 @@ export interface ConvergenceProblem {
  * is the other condition, i, j >= 2 s, without which the order of blocks is hardly random (section 5.5.2, Figures 15 and 16).
  */
 export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
-  const { users, items, ratings, itemCounts } = problem;
+  const { users, items, ratings, itemCounts, userCounts } = problem;
   const { kind, rowBands, columnBands } = schedule;
   const [userBands, itemBands] = schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
   const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
@@ -48,12 +49,13 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   }
   const workers = schedule.workers;
   // A block on a GPU has the ratings of its own columns alone.
-  const parts = schedule.deviceBlocks ? itemBands : 1;
-  const collisionRate = parts * workers * (itemCounts === undefined ? 1 / items : sumOfSquares(itemCounts) / ratings ** 2);
-  const rate = `${itemCounts === undefined ? 'at least ' : ''}${collisionRate.toExponential(1)}`;
+  const parts = schedule.deviceBlocks ? columnBands : 1;
+  const [columns, counts, symbol] = schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
+  const collisionRate = parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
+  const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate.toExponential(1)}`;
   const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
   const apart = schedule.deviceBlocks ? `${rowBands > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
-  const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (n_v/Nz)² = ${rate} a step`;
+  const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
   const warning = fewSegments(schedule) ?? (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
   return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
 }

@@ -14,6 +14,7 @@ import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
 export interface SgdPlanDetails {
   /** n_v of each item: makes the expected collisions exact. */
   readonly itemCounts?: ArrayLike<number>;
+  readonly userCounts?: ArrayLike<number>;
   /** The model that is continued, as messages name it. */
   readonly start?: string;
   /** Chosen already, from what was known then. */
@@ -28,18 +29,18 @@ export interface SgdPlanDetails {
  * The physical plan of SGD: a pure function of profile, parameters and device. An epoch steps a copy of the factors, so two
  * versions of both sides stand side by side, three with an early stop. Throws CapacityError when they don't fit.
  */
-export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
+export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, userCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
   const { kind } = device;
   const devices = schedule.deviceBlocks ? [device, ...others] : [device];
   const features = params.rank + (params.biases ? 2 : 0);
-  const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts }, schedule);
+  const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts, userCounts }, schedule);
   const rows = Math.max(m, n);
   const layout = layoutOf(schedule, nz, rows);
   const versionBytes = versionBytesOf(profile, params, device);
   const deviceBytes = sgdDeviceBytes(profile, params, device, schedule);
   for (const one of devices) {
-    requireDeviceFit(deviceBytes, one);
+    requireDeviceFit(deviceBytes, one, schedule.deviceBlocks ? 'precision f32, which keeps no copies of half the width' : 'leave the schedule out: blocks are staged where they do not fit');
     if (kind === 'gpu') requireBindings(sgdBuffers(profile, params, one, schedule), one);
   }
   const grid = { p: schedule.columnBands, q: schedule.rowBands };
