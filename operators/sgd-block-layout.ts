@@ -53,7 +53,7 @@ export async function layOutBlocks({ data, schedule, test }: SgdInput, params: S
   const shapes = ranges.map((_, d) => tileShape({ columns: width, ratings: perBlock }, params, devicePlan(devices[d])));
   const tiled = shapes.every((shape) => shape !== undefined);
   const bands = ranges.map((range, d) => {
-    const sizes = sizesOf(range, { width, columns: columnOffsets.length - 1, segments: segments.length }, sorted[d], tests[d]);
+    const sizes = sizesOf(range, { width, segments: segments.length }, sorted[d], tests[d]);
     return openBand(devices[d], range, sizes, params, tiled ? 'tile' : 'hogwild');
   });
   const blocks: LaidBlock[][] = [];
@@ -75,7 +75,7 @@ async function shuffledPart({ ref, partition, ratings }: RatingsPart, seed: numb
   return { ref: list, partition: await host.fetch(list), ratings };
 }
 
-function sizesOf(range: RowRange, common: Pick<BandSizes, 'width' | 'columns' | 'segments'>, parts: readonly RatingsPart[], tests: readonly RatingsPart[] = []): BandSizes {
+function sizesOf(range: RowRange, common: Pick<BandSizes, 'width' | 'segments'>, parts: readonly RatingsPart[], tests: readonly RatingsPart[] = []): BandSizes {
   const total = (of: readonly RatingsPart[]) => of.reduce((sum, { ratings }) => sum + ratings, 0);
   const largest = (of: readonly RatingsPart[]) => of.reduce((most, { ratings }) => Math.max(most, ratings), 0);
   return { ...common, rows: range.to - range.from, ratings: total(parts), blockRatings: largest(parts), testRatings: total(tests), testBlockRatings: largest(tests) };

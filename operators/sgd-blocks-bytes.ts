@@ -8,8 +8,7 @@ export interface BandSizes {
   readonly rows: number;
   /** Columns of the widest segment. */
   readonly width: number;
-  /** Columns of all segments, and how many segments there are. */
-  readonly columns: number;
+  /** How many segments there are. */
   readonly segments: number;
   /** Ratings of the band and of its largest block, and of the validation set's. */
   readonly ratings: number;
@@ -34,11 +33,12 @@ const SEGMENTS = 3;
  * rating takes their place, so that only resident ones lie there twice.
  */
 export function bandBytes(sizes: BandSizes, { rank, biases, rate, earlyStop }: SgdParams, { kind, strideStep: step = 8 }: DevicePlan, how: { readonly steps: 'tile' | 'hogwild'; readonly precision: 'f32' | 'f16' }): BandBytes {
-  const { rows, width, columns, segments, ratings, blockRatings, testRatings = 0, testBlockRatings = 0 } = sizes;
+  const { rows, width, segments, ratings, blockRatings, testRatings = 0, testBlockRatings = 0 } = sizes;
   const features = rank + (biases ? 2 : 0);
   const mirror = how.precision === 'f16' ? 1.5 : 1;
   const matrix = (count: number) => mirror * factorBytes(count, features, step) + (rate === 'adagrad' ? 4 * count * (kind === 'gpu' ? step : 1) : 0);
-  const counts = 4 * (rows + 1) + 4 * (columns + segments);
+  // Of the band's rows, and of segments, which are as long as the widest whatever is in them.
+  const counts = 4 * (rows + 1) + 4 * segments * (width + 1);
   const factors = (earlyStop === undefined ? 2 : 3) * matrix(rows) + SEGMENTS * matrix(width) + counts;
   const whole = (count: number) => 4 * (rows + 1) + 8 * count;
   const tests = testRatings === 0 ? 0 : segments * 4 * (rows + 1) + 8 * testRatings;

@@ -53,7 +53,6 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
     const sizes: BandSizes = {
       rows: Math.ceil(rowCount / rowBands),
       width: largest(width, columnCount),
-      columns: columnCount,
       segments: columnBands,
       ratings: Math.ceil(ratings / rowBands),
       blockRatings: largest(blockRatings, ratings),

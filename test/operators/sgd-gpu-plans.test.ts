@@ -7,6 +7,7 @@ import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
 import { chooseSchedule } from '../../operators/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd-convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd-params.ts';
+import { bandBytes } from '../../operators/sgd-blocks-bytes.ts';
 import { planSgd } from '../../operators/sgd-plan.ts';
 
 const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
@@ -48,6 +49,13 @@ describe('the schedule of sgd on a GPU', () => {
 
   it('is not tiles on a CPU', () => {
     expect(() => schedule({ schedule: 'tile' }, {}, device)).toThrow(/schedule tile cannot act on the CPU/);
+  });
+});
+
+describe('the memory of a band of blocks', () => {
+  it('has the counts of every segment in it, which are as long as those of the widest', () => {
+    const factors = (segments: number) => bandBytes({ rows: 40, width: 900, segments, ratings: 5000, blockRatings: 100 }, checkSgdParams({ rank: 4 }), h200, { steps: 'tile', precision: 'f32' }).factors;
+    expect(factors(100) - factors(1)).toBe(99 * 4 * 901);
   });
 });
 
