@@ -105,18 +105,19 @@ class DeviceScope implements Device {
   }
 }
 
-/** Runs `work` with scopes of the context's devices: whatever it leaves on a device is released when it ends, in whichever way. */
+/**
+ * Runs `work` with scopes of the context's devices: whatever it leaves on a device is released when it ends, in whichever way, and what
+ * devices keep of that for others is freed: a run's data is the bulk of the process's memory, and saving what came of it takes some again.
+ */
 export async function inDeviceScope<Result>(ctx: ExecutionContext, work: (scoped: ExecutionContext) => Promise<Result>): Promise<Result> {
   const scope = openDeviceScope(ctx);
-  let result: Result;
   try {
-    result = await work(scope.ctx);
+    return await work(scope.ctx);
   } finally {
     await scope.close();
+    // A device that is lost by now does not take the outcome along: whoever wants something of it next hears of that.
+    await Promise.allSettled(ctx.executor.devices.map((device) => device.trim()));
   }
-  // A run's data is the bulk of the process's memory, and saving what came of it takes some again.
-  await Promise.all(ctx.executor.devices.map((device) => device.trim()));
-  return result;
 }
 
 /** The same for streams, which have no single end to wait for: the caller closes. */

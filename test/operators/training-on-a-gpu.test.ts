@@ -4,7 +4,7 @@ import { computeDevice, hostDevice } from '../../engine/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import type { Task } from '../../engine/task.ts';
-import { ALS, type AlsOptions, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
+import { ALS, type AlsOptions, CancelledError, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { secondDevice } from '../support/second-device.ts';
@@ -54,6 +54,20 @@ describe('training on a second device', () => {
     expect(stages.find(({ name }) => name === 'initialize')).toMatchObject({ device: 'cpu' });
     expect(model.metadata.plan).toMatchObject({ stages: expect.arrayContaining([expect.objectContaining({ name: 'update-items', variant: `for-${model.itemCount}-rows`, precision: 'f32' })]) });
     for (const { inputs } of device.ran) for (const ref of Object.values(inputs)) await expect(device.fetch(ref)).rejects.toThrow('not on device');
+  });
+
+  it('keeps the model when the device is lost after its factors came back, and frees what the device keeps however a run ends', async () => {
+    const device = secondDevice();
+    let trims = 0;
+    device.trim = async () => {
+      trims++;
+      throw new DeviceLostError('gone', { phase: 'gpu' });
+    };
+    await using session = await openWith(device);
+    expect((await fit(session, { ...options, maxIter: 1 })).training?.iterations).toHaveLength(1);
+    expect(trims).toBe(1);
+    await expect(new SGD({ maxIter: 1 }).fit(session.from(ratingBatches(rows)), { signal: AbortSignal.abort() })).rejects.toBeInstanceOf(CancelledError);
+    expect(trims).toBe(2);
   });
 
   it('leaves nothing of SGD there', async () => {
