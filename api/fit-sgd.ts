@@ -70,7 +70,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, chooseSchedule(profile, params, device, others), { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean }, ctx);
+  const data = await loadSgdData(indexed, chooseSchedule(profile, params, device, others), { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
   if (from) await solveNewRows(from, data, params, ctx);
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));

@@ -1,5 +1,6 @@
 import { keyCount } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';
+import { CounterRandom } from '../engine/random.ts';
 import type { FactorModel } from './factor-model.ts';
 import type { ModelFactors } from './sgd-factors.ts';
 import type { SgdParams } from './sgd-params.ts';
@@ -9,11 +10,16 @@ import type { WidenedRatings } from './widen-ratings.ts';
 export interface Continuation {
   readonly factors: ModelFactors;
   readonly mean?: number;
+  /** The least σ that ratings count as having. */
+  readonly leastDeviation: number;
   /** Positions of the users and items that the model does not have, ascending. */
   readonly newRows: { readonly users: Uint32Array; readonly items: Uint32Array };
   /** The mean of a side's rows in the model. */
   readonly meanRows: { readonly users: Float64Array; readonly items: Float64Array };
 }
+
+/** Pairs whose predictions tell how far apart a model's are. */
+const SAMPLED_PAIRS = 4096;
 
 /**
  * The start from a model: its rows are as they were, and new users and items are at the mean row of their side, which
@@ -25,7 +31,28 @@ export function continueFrom(model: FactorModel, widened: WidenedRatings, { rank
   const factors = { userFactors: users.values, itemFactors: items.values };
   const newRows = { users: users.newRows, items: items.newRows };
   const meanRows = { users: users.meanRow, items: items.meanRow };
-  return { factors, newRows, meanRows, ...(biases ? { mean: users.meanRow[rank] } : {}) };
+  const leastDeviation = predictionDeviation(model) / 2;
+  return { factors, leastDeviation, newRows, meanRows, ...(biases ? { mean: users.meanRow[rank] } : {}) };
+}
+
+/**
+ * σ of what a model predicts, over pairs drawn at random. Steps are in units of the σ of the ratings, which are to teach the model nothing but
+ * their errors: a few new ones that happen to be alike (fifty of 5 and one of 4.5) would step it so many times as far. Half of it is less than
+ * the σ of ratings like those that the model was trained on.
+ */
+function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
+  const [rows, columns] = [keyCount(users), keyCount(items)];
+  if (rows === 0 || columns === 0) return 0;
+  const random = new CounterRandom(0, 0x5c41);
+  const predictions = Float64Array.from({ length: SAMPLED_PAIRS }, (_, pair) => {
+    const [user, item] = [random.below(2 * pair, rows), random.below(2 * pair + 1, columns)];
+    let sum = 0;
+    for (let k = 0; k < rank; k++) sum += userFactors[user * rank + k] * itemFactors[item * rank + k];
+    return sum;
+  });
+  const mean = predictions.reduce((sum, one) => sum + one, 0) / SAMPLED_PAIRS;
+  const variance = predictions.reduce((sum, one) => sum + (one - mean) ** 2, 0) / SAMPLED_PAIRS;
+  return Number.isFinite(variance) ? Math.sqrt(variance) : 0;
 }
 
 /** The rows at their places, which ascend, and the mean row everywhere else. */

@@ -38,17 +38,19 @@ export interface SgdDataOptions {
   readonly biases: boolean;
   /** μ where it is given: that of the model that is continued. */
   readonly mean?: number;
+  /** The least σ; see Continuation. */
+  readonly leastDeviation?: number;
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
 export async function loadSgdData(indexed: IndexedRatings, schedule: SgdSchedule, options: SgdDataOptions, ctx: ExecutionContext): Promise<SgdData> {
-  const { seed, biases, mean } = options;
+  const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
   const swapped = schedule.rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, hostDevice(ctx.executor));
   const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
-  const scale = ratingScale(block, biases, mean);
+  const scale = ratingScale(block, biases, options);
   const squares = standardize(block, scale);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
   phase.end(indexed.rows);

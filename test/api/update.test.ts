@@ -38,6 +38,16 @@ describe.each([
 });
 
 describe('update', () => {
+  it.each([0.5, 0.01, 1e-4])('takes small steps from ratings that happen to be alike, all 5 but for one of %f less', async (less) => {
+    for (const biases of [false, true]) {
+      const base = await new ALS({ rank: 4, biases, regParam: 0.05 }).fit(dataset(old));
+      const alike = Array.from({ length: 50 }, (_, at): Triple => ({ user: 6 * at, item: at % 7, rating: at === 0 ? 5 - less : 5 }));
+      const updated = await base.update(dataset(alike));
+      const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
+      expect(await rmse(updated)).toBeLessThan((await rmse(base)) + 0.03);
+    }
+  });
+
   it('takes in new users and items, and keeps those that have no new ratings as they are', async () => {
     const base = await new ALS({ rank: 4, biases: true }).fit(dataset(old));
     const news: Triple[] = [
