@@ -6,15 +6,17 @@ export const LEAST_BIN = 32;
 
 /**
  * Ratings that the kernels on tensor cores gather at a time, the best first: for the kernel that sums, and for the one that solves
- * where it sums. Larger bins hide more of the time that memory takes, until there are fewer workgroups for them. Measured on an
- * H200 at ranks 64 to 256, Netflix's shape (bench/RESULTS.md): 64 takes 3 to 16 % off an iteration beyond rank 64, where the
- * ratings have a tile row of their own; where they have not, 32 is better at 7 tiles and 96 at 13.
+ * where it sums. Larger bins hide more of the time that memory takes, until their registers leave room for fewer workgroups. As
+ * measured on an H200 at ranks 64 to 256, Netflix's shape: beyond rank 64 bins of 64 take 3 to 16 % off an iteration, but where the
+ * ratings have no tile row of their own bins of 32 are better with 6 and 7 tiles (bench/RESULTS.md, Ranks).
  */
 export function tensorBins(rank: number): { readonly sum: readonly number[]; readonly fused: readonly number[] } {
   const tiles = tilesOf(rank);
   const small = [LEAST_BIN];
-  if (tiles <= 4 || (tiles <= 8 && !hasRatingRow(rank))) return { sum: small, fused: small };
   const large = [64, LEAST_BIN];
+  if (tiles <= 4) return { sum: small, fused: small };
+  if (!hasRatingRow(rank) && tiles === 6) return { sum: large, fused: small };
+  if (!hasRatingRow(rank) && tiles === 7) return { sum: small, fused: small };
   if (tiles === 8) return { sum: [48, LEAST_BIN], fused: large };
   if (tiles === 13) return { sum: [96, ...large], fused: [96, ...large] };
   return { sum: large, fused: large };

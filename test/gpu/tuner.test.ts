@@ -37,6 +37,21 @@ describe('variants', () => {
     expect(named('tensor-to1024')).toBeUndefined();
   });
 
+  it('gather as many ratings at a time as was measured to be best for the rank', () => {
+    const bins = (rank: number) => {
+      const { sum, fused, halfA } = updateVariants(tensorGpu, { ...problem, rank })[0];
+      return { sum: 'bin' in sum ? sum.bin : 0, fused: fused?.bin, halfA };
+    };
+    expect(bins(64)).toEqual({ sum: 32, fused: 32, halfA: false });
+    expect(bins(70)).toEqual({ sum: 64, fused: 64, halfA: false });
+    expect(bins(88)).toEqual({ sum: 64, fused: 32, halfA: false });
+    expect(bins(100)).toEqual({ sum: 32, fused: 32, halfA: false });
+    expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
+    expect(bins(200)).toEqual({ sum: 96, fused: 96, halfA: true });
+    // Where a workgroup has less memory, what fits it.
+    expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 64 } });
+  });
+
   it('are taken when they are asked for by name, and refused with what there is', () => {
     expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({ variant: 'tiled8-f32-strided', precision: 'f32', reason: expect.stringContaining('as asked') });
     expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(/no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/);
