@@ -1,7 +1,7 @@
 /** Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task to task. */
 import { workerData } from 'node:worker_threads';
 import { collectGarbage } from '../engine/collect-garbage.ts';
-import { DeviceLostError, serializeError } from '../engine/errors.ts';
+import { CancelledError, DeviceLostError, serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
@@ -111,6 +111,9 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
 async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
   const handler = handlers[kernel];
   if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
+  const cancelled = () => Atomics.load(flags, slot) !== 0;
+  // While others had their turns.
+  if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
   for (const [name, key] of Object.entries(inputs)) {
     if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device gpu`);
@@ -131,7 +134,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     vector: (name) => named('vector', name, entry(name)?.vector),
     partition: (name) => named('partition', name, entry(name)?.partition),
     has: (name) => name in inputs,
-    cancelled: () => Atomics.load(flags, slot) !== 0,
+    cancelled,
     submitted: pass,
   };
   return handler(scope);

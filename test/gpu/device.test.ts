@@ -85,6 +85,22 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.release(ref('chain', 12));
   });
 
+  it('does not begin a task that is cancelled while it waits for its turn', async () => {
+    const [large, controller] = [factors(2 ** 16, 16), new AbortController()];
+    device.put(ref('waits'), factors(64, 16));
+    device.allocate(ref('unwritten'), { rows: 64, columns: 16, stride: 16 });
+    const before = [1, 2, 3].map((version) => {
+      device.put(ref('large', version), large);
+      return device.run({ ...norm('large', version), params: { from: 0, to: 2, rank: 16 } });
+    });
+    const copy = device.run({ kernel: 'copy-rows', inputs: { source: ref('waits') }, outputs: { target: ref('unwritten') }, params: { from: 0, to: 64 } }, controller.signal);
+    controller.abort();
+    await expect(copy).rejects.toBeInstanceOf(CancelledError);
+    await Promise.all(before);
+    expect((await device.fetch(ref('unwritten'))).columns.values).toEqual(new Float32Array(1024));
+    for (const one of [ref('waits'), ref('unwritten'), ...[1, 2, 3].map((version) => ref('large', version))]) device.release(one);
+  });
+
   it('takes arrays that are not shared, such as parts of larger ones', async () => {
     const values = new Float32Array(1000).subarray(10, 20).fill(2);
     device.put(ref('part'), { layout: 'factors', rows: 2, columns: { values } });
