@@ -7,6 +7,8 @@ export type ProgressEvent =
   /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
   | {
       readonly type: 'iteration';
+      /** What the algorithm calls it; default: iteration. */
+      readonly called?: 'iteration' | 'epoch';
       readonly iteration: number;
       readonly of: number;
       readonly seconds: number;

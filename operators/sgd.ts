@@ -103,7 +103,7 @@ class SgdRun<Version> {
     // All factors 0 would leave Σ r²: no start that is worth anything, and no first epoch, is worse.
     let goodLoss = start === undefined ? data.scale.deviation ** 2 * data.squares : (await trainer.loss(good)).loss;
     let best: { readonly iteration: number; readonly version: Version } = { iteration: 0, version: good };
-    this.#phase = startPhase(this.#ctx.events, 'train', 'iterations', maxIter);
+    this.#phase = startPhase(this.#ctx.events, 'train', 'epochs', maxIter);
     let restarts = 0;
     const noise = DIVERGED.absolute * data.scale.deviation ** 2 * data.block.ratings;
     for (let epoch = 1; epoch <= maxIter; ) {
@@ -119,7 +119,7 @@ class SgdRun<Version> {
       restarts = 0;
       const report: SgdIteration = { iteration: epoch, seconds, rate, ...errors, ...(await this.#testErrors(version)) };
       this.#iterations.push(report);
-      this.#ctx.events({ type: 'iteration', of: maxIter, ...report });
+      this.#ctx.events({ type: 'iteration', called: 'epoch', of: maxIter, ...report });
       this.#rate.see(errors.loss);
       const verdict = rule.see(report);
       const old = [good, best.version];

@@ -16,10 +16,10 @@ export interface PhaseState {
 type Iteration = ProgressEvent & { readonly type: 'iteration' };
 
 /** "iteration 3/10: 0.31 s, loss 344,542, train RMSE 0.9768, test RMSE 3.7519" */
-export function iterationText({ iteration, of, seconds, loss, trainRmse, testRmse }: Iteration): string {
+export function iterationText({ called = 'iteration', iteration, of, seconds, loss, trainRmse, testRmse }: Iteration): string {
   const parts = [seconds3(seconds), `loss ${significant(loss)}`, `train RMSE ${trainRmse.toFixed(4)}`];
   if (testRmse !== undefined) parts.push(`test RMSE ${testRmse.toFixed(4)}`);
-  return `iteration ${iteration}/${of}: ${parts.join(', ')}`;
+  return `${called} ${iteration}/${of}: ${parts.join(', ')}`;
 }
 
 /** "read: started, about 90,012 ratings"; the number only where something is known of it. */
@@ -29,7 +29,7 @@ export function startText({ phase, total, estimated, unit }: PhaseState): string
 
 /** "read: finished, 90,012 ratings in 0.21 s (428,629 ratings/s)" */
 export function endText({ phase, done, unit, seconds }: PhaseState): string {
-  const rate = unit === 'iterations' ? '' : ` (${rateText(done, seconds, unit)})`;
+  const rate = unit === 'iterations' || unit === 'epochs' ? '' : ` (${rateText(done, seconds, unit)})`;
   return `${phase}: finished, ${formatCount(done)} ${unit} in ${seconds3(seconds)}${done > 0 ? rate : ''}`;
 }
 
