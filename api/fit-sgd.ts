@@ -17,6 +17,7 @@ import { planSgd, type SgdPlanDetails } from '../operators/sgd-plan.ts';
 import { solveNewRows } from '../operators/solve-new-rows.ts';
 import { widenRatings } from '../operators/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
+import { ExplainedPlan } from './explained-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
@@ -39,6 +40,18 @@ export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions)
   return inDeviceScope({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
+/** The plan of such a training: reads the ratings once, to count them among the ids of the model that it goes on from. */
+export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const { session } = ratings;
+  const { executor } = sgdTraining(session, fit.params);
+  return inDeviceScope({ ...session.context(options), executor }, async (ctx) => {
+    const { profile, details, device } = await indexFit(fit, ratings, options, ctx);
+    const plan = planSgd({ ...profile, testRatings: await options.validation?.count() }, fit.params, device, details);
+    requireBudget(plan, session.memoryBudget);
+    return new ExplainedPlan(plan);
+  });
+}
+
 /** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
 export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
   const host = hostDevice(executor);
@@ -52,12 +65,10 @@ export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'exec
   return { executor, text: `CPU: ${host.description}${because}` };
 }
 
-async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
-  const { params, input, start, stepLambda } = fit;
-  const { session } = ratings;
+/** Ratings numbered, among a model's ids where there is one, and what a plan says of them. */
+async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
   const { device, host, others } = planDevices(ctx.executor);
-  const started = performance.now();
-  ctx.events({ type: 'note', text: sgdTraining(session, params).text });
+  ctx.events({ type: 'note', text: sgdTraining(ratings.session, params).text });
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
   const indexed = widened?.indexed ?? own;
@@ -68,6 +79,15 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   }
   const details: SgdPlanDetails = { itemCounts, userCounts, host, others, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  return { indexed, widened, profile, details, device, others };
+}
+
+async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  const { params, input, start, stepLambda } = fit;
+  const { session } = ratings;
+  const started = performance.now();
+  const { indexed, widened, profile, details, device, others } = await indexFit(fit, ratings, options, ctx);
+  const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, chooseSchedule(profile, params, device, others), { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);

@@ -26,6 +26,7 @@ import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
 import { savedTraining } from './saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
 import type { UpdateOptions } from './update-model.ts';
 
 /** How a model came about; of a loaded model only what its metadata tells. */
@@ -145,6 +146,15 @@ export class Model {
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     const { updateModel } = await import('./update-model.ts');
     return updateModel(this, this.#factors, newRatings, options);
+  }
+
+  /**
+   * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to count what is new;
+   * steps nothing. Throws what `update` throws for its options, and CapacityError when the problem doesn't fit.
+   */
+  async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
+    const { planUpdate } = await import('./update-model.ts');
+    return planUpdate(this, this.#factors, newRatings, options);
   }
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */

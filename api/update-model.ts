@@ -4,7 +4,8 @@ import type { FactorModel } from '../operators/factor-model.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd-params.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
-import { fitSgd } from './fit-sgd.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
+import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from './model.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
@@ -37,6 +38,17 @@ const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 
 /** See Model.update. */
 export async function updateModel(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+  const { fit, run } = updateFit(model, factors, ratings, options);
+  return fitSgd(fit, ratings, run);
+}
+
+/** See Model.planUpdate. */
+export async function planUpdate(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+  const { fit, run } = updateFit(model, factors, ratings, options);
+  return planSgdFit(fit, ratings, run);
+}
+
+function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): { readonly fit: SgdFit; readonly run: FitOptions } {
   checkOptions('update', options, [...paramNames, ...ratingOptionNames, 'validation', ...runOptionNames], '{ maxIter: 3 }');
   const { validation, signal, onEvent, ...rest } = options;
   checkFit('update', ratings, { validation, signal, onEvent });
@@ -48,7 +60,7 @@ export async function updateModel(model: Model, factors: FactorModel, ratings: D
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return fitSgd({ params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, ratings, { validation, signal, onEvent });
+  return { fit: { params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
 /** λ as the model was trained with, where the options say nothing of it. */

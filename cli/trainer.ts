@@ -60,8 +60,7 @@ function updater(directory: string, options: UpdateOptions): Trainer {
     prepare: async (session) => {
       const { Model } = await import('../api/model.ts');
       const model = await Model.load(session, directory);
-      const plan = () => Promise.reject(new Error('a run that goes on from a model is not planned by itself'));
-      return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan };
+      return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },
   };
 }

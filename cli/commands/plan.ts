@@ -4,6 +4,7 @@ import { type CommandContext, defineCommand } from '../command.ts';
 import { openSession } from '../open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Values } from '../options/option.ts';
+import { initModelOption } from '../options/sgd-options.ts';
 import { checkTraining, trainingOptions } from '../options/training-options.ts';
 import { trainerOf } from '../trainer.ts';
 import { trainingSets } from '../training-sets.ts';
@@ -16,6 +17,7 @@ const options = {
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
   analyze: toggle({ describe: 'train too, and print what was measured beside what was planned; nothing is saved', group: 'Options:' }),
   ...trainingOptions,
+  initModel: initModelOption,
   modelDir: text({ describe: "train's flag, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
   force: toggle({ describe: "train's flag, likewise", group: 'Output:' }),
 };
@@ -23,7 +25,7 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that say something of data that are not there. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze', 'initModel'] as const;
 
 export const plan = defineCommand({
   summary: 'What a training run would do, and why, before it is done',

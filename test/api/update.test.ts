@@ -48,6 +48,17 @@ describe('update', () => {
     }
   });
 
+  it('is planned as it is done, with the ids of both counted', async () => {
+    const base = await new ALS({ rank: 4, biases: true, regParam: 0.07 }).fit(dataset(old));
+    const news: Triple[] = [{ user: -5, item: 3, rating: 5 }, { user: 1, item: 1000, rating: 1 }, { user: 1, item: 2, rating: 4 }];
+    const planned = await base.planUpdate(dataset(news), { validation: dataset(test), maxIter: 3 });
+    const { training } = await base.update(dataset(news), { validation: dataset(test), maxIter: 3 });
+    expect(planned.plan.problem).toMatchObject({ 'users m': base.userCount + 1, 'items n': base.itemCount + 1, 'ratings Nz': 3, 'rank k': '4 and biases', epochs: 3, 'λ': 0.07 });
+    expect(planned.plan.stages.map(({ name, kernel, reasons }) => ({ name, kernel, reasons }))).toEqual(training?.plan.stages.map(({ name, kernel, reasons }) => ({ name, kernel, reasons })));
+    expect(String(planned)).toMatch(/goes on from a model, by steps of λ = 0/);
+    await expect(base.planUpdate(dataset(news), { rank: 3 } as object)).rejects.toThrow(UsageError);
+  });
+
   it('takes in new users and items, and keeps those that have no new ratings as they are', async () => {
     const base = await new ALS({ rank: 4, biases: true }).fit(dataset(old));
     const news: Triple[] = [

@@ -58,6 +58,15 @@ describe.concurrent('train --init-model', () => {
     expect(metadataOf(updated)).toMatchObject({ rank: 6, factorflow: { algorithm: 'sgd', params: { rank: 4, biases: true, learningRate: 0.02 } } });
   });
 
+  it('is planned by the same line', async () => {
+    const { code, stdout } = await factorflow('plan', ratings, '--init-model', model, '--model-dir', join(folder, 'unwritten'), '--learning-rate', '0.02');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Physical plan: sgd\n(.*\n)*.*epochs +2\n/);
+    expect(stdout).toMatch(/training goes on from a model.*\n(.*\n)*.*γ_t = 0\.02/);
+    expect(existsSync(join(folder, 'unwritten'))).toBe(false);
+    await fails(2, /--init-model acts only with paths of ratings/, 'plan', '--users', '9', '--items', '9', '--ratings', '20', '--init-model', model);
+  });
+
   it('names a model that is not there', async () => {
     await fails(3, /missing/, 'train', ratings, '--init-model', join(folder, 'missing'), '--model-dir', join(folder, 'x'));
   });
