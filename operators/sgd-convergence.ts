@@ -52,7 +52,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   const parts = schedule.deviceBlocks ? columnBands : 1;
   const [columns, counts, symbol] = schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
   const collisionRate = parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
-  const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate.toExponential(1)}`;
+  const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2)}`;
   const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
   const apart = schedule.deviceBlocks ? `${rowBands > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
   const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
