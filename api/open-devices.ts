@@ -5,7 +5,7 @@ import { findingOf } from '../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../gpu/probe/probe-webgpu.ts';
 
-/** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: any adapter, or an error. */
+/** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: whatever adapter there is, or an error. */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';
 
 export const deviceNames: readonly DeviceName[] = ['auto', 'cpu', 'gpu'];

@@ -20,7 +20,7 @@ interface Target {
 /**
  * The times that cut the rows into parts of the given weights: the cut after a share s of N rows is the time of row
  * round(s N) in the order of times. All rows of one time fall on the same side, the later one: training never sees a row
- * as new as any of the test. Exact, and the same for any order of rows: one digit of the times is counted a pass, in
+ * as new as one of the test. Exact, and the same for any order of rows: one digit of the times is counted a pass, in
  * two passes where times are whole seconds and in three otherwise. Memory: 32 MiB and 16 MiB a cut, whatever the rows.
  * Throws DataError when so many rows share a time that a part would be empty.
  */

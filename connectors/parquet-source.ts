@@ -79,7 +79,7 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * What `execute` reads, file by file, as plain JSON: any thread can take some of it (or some row groups of it) and
+   * What `execute` reads, file by file, as plain JSON, so that threads can take some of it (or some row groups of it) and
    * call `readRowGroups`. Files whose row groups are all pruned are left out.
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {

@@ -83,7 +83,7 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
     return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
-    // What the library makes of bytes that are well formed and mean nothing: any error, or values of other types.
+    // What the library makes of bytes that are well formed and mean nothing: all kinds of errors, or values of other types.
     throw damaged(error instanceof Error ? error.message : String(error));
   }
 }

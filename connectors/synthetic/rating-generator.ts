@@ -56,7 +56,7 @@ export function* generateRatings(tables: RatingTables, options: GenerateOptions 
     planted.aim(user);
     split.aim(user);
     for (let n = 0; n < degree; n++) {
-      // Selection sampling: each of the remaining ratings is as likely as any other to be among the test ones left.
+      // Selection sampling: each of the remaining ratings is as likely as the others to be among the test ones left.
       const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
       if (part === 'test') testLeft--;
       if (!wanted[part]) continue;

@@ -1,4 +1,4 @@
-/** wavefront-update against its twin in exactly its order, on ratings that share rows and columns as any do. */
+/** wavefront-update against its twin in exactly its order, on ratings that share rows and columns as others do. */
 import { sharedArray } from '../../engine/partition.ts';
 import { sgdWavesKernel } from '../descriptors/sgd-waves.ts';
 import type { Gpu } from '../gpu.ts';
