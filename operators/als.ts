@@ -1,3 +1,4 @@
+import { allEnded } from '../engine/all-ended.ts';
 import { computeDevice, hostDevice } from '../engine/devices.ts';
 import { DeviceLostError, DivergedError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
@@ -180,9 +181,7 @@ class AlsRun {
   async #solveBoth(iteration: number, kept?: { readonly users: FactorVersion; readonly items: FactorVersion }): Promise<void> {
     const items = this.#halfIteration(this.#items, this.#users, iteration, kept?.items);
     if (!this.#device.inOrder) await items;
-    const halves = await Promise.allSettled([items, this.#halfIteration(this.#users, this.#items, iteration, kept?.users)]);
-    // Both have ended before the first failure is thrown.
-    for (const half of halves) if (half.status === 'rejected') throw half.reason;
+    await allEnded([items, this.#halfIteration(this.#users, this.#items, iteration, kept?.users)]);
   }
 
   /**

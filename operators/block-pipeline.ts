@@ -65,7 +65,7 @@ export async function runBlockPipeline(ctx: ExecutionContext, stage: string, blo
     await Promise.all(sent);
     if (before !== undefined) work.leave(before.block);
   };
-  await Promise.all([...byRow(blocks).values()].map(band));
+  await Promise.all([...Map.groupBy(blocks, ({ row }) => row).values()].map(band));
   ctx.metrics.addWall(stage, performance.now() - start);
   if (ctx.signal.aborted) throw new CancelledError({ phase: stage });
   if (failed !== undefined) throw failed.error;
@@ -96,14 +96,4 @@ function columnTurns(blocks: readonly GridBlock[]): Map<GridBlock, Turn> {
       return [block, { free, pass: resolve }];
     }),
   );
-}
-
-function byRow(blocks: readonly GridBlock[]): Map<number, GridBlock[]> {
-  const rows = new Map<number, GridBlock[]>();
-  for (const block of blocks) {
-    const mine = rows.get(block.row);
-    if (mine) mine.push(block);
-    else rows.set(block.row, [block]);
-  }
-  return rows;
 }

@@ -1,14 +1,13 @@
 import { hostDevice } from '../engine/devices.ts';
-import { CapacityError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
-import { formatBytes } from '../engine/format.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { devicePlan } from './als-plan.ts';
+import { requireDeviceFit } from './partition.ts';
 import { blockOf, type RatingBlock } from './rating-block.ts';
 import { cutAt } from './rating-grid.ts';
 import { balancedRanges, type RowRange } from './row-ranges.ts';
 import { RowBand, type RatingsPart } from './row-band.ts';
-import { type BandSizes, bandBytes, bandTotal } from './sgd-blocks-bytes.ts';
+import { type BandSizes, bandBytes, bandTotal, lessByBlocks } from './sgd-blocks-bytes.ts';
 import type { SgdParams } from './sgd-params.ts';
 import { type TileShape, sgdPrecision, tileShape } from './sgd-tiles.ts';
 import type { SgdInput } from './sgd.ts';
@@ -84,12 +83,8 @@ function sizesOf(range: RowRange, common: Pick<BandSizes, 'width' | 'segments'>,
 /** What is known now are the sizes themselves, not what the plan expected of them. */
 function openBand(device: Device, range: RowRange, sizes: BandSizes, params: SgdParams, steps: 'tile' | 'hogwild'): RowBand {
   const plan = devicePlan(device);
-  const { total, resident } = bandTotal(bandBytes(sizes, params, plan, { steps, precision: sgdPrecision(params, plan) }), device.capacityBytes);
-  if (total > device.capacityBytes) {
-    throw new CapacityError(
-      `a band of ${sizes.rows.toLocaleString('en')} rows with blocks of up to ${sizes.blockRatings.toLocaleString('en')} ratings needs ${formatBytes(total)} (${total} bytes) but device ${device.name} has ${formatBytes(device.capacityBytes)} (${device.capacityBytes} bytes)`,
-      { phase: 'plan', advice: 'Use a smaller rank, or more GPUs' },
-    );
-  }
+  const precision = sgdPrecision(params, plan);
+  const { total, resident } = bandTotal(bandBytes(sizes, params, plan, { steps, precision }), device.capacityBytes);
+  requireDeviceFit(total, plan, lessByBlocks(precision));
   return new RowBand(device, range, { features: params.rank + (params.biases ? 2 : 0), adaptive: params.rate === 'adagrad', resident });
 }

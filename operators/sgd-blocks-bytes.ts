@@ -40,9 +40,9 @@ export function bandBytes(sizes: BandSizes, { rank, biases, rate, earlyStop }: S
   // Of the band's rows, and of segments, which are as long as the widest whatever is in them.
   const counts = 4 * (rows + 1) + 4 * segments * (width + 1);
   const factors = (earlyStop === undefined ? 2 : 3) * matrix(rows) + SEGMENTS * matrix(width) + counts;
-  const whole = (count: number) => 4 * (rows + 1) + 8 * count;
   const tests = testRatings === 0 ? 0 : segments * 4 * (rows + 1) + 8 * testRatings;
-  const one = how.steps === 'tile' ? whole(blockRatings) + 8 * blockRatings : Math.max(whole(blockRatings), 12 * blockRatings);
+  const whole = blockBytes(rows, blockRatings);
+  const one = how.steps === 'tile' ? whole + 8 * blockRatings : Math.max(whole, 12 * blockRatings);
   return {
     factors,
     all: segments * 4 * (rows + 1) + (how.steps === 'tile' ? 16 : 20) * ratings + tests,
@@ -54,4 +54,9 @@ export function bandBytes(sizes: BandSizes, { rank, biases, rate, earlyStop }: S
 export function bandTotal({ factors, all, two }: BandBytes, capacity: number): { readonly total: number; readonly resident: boolean } {
   const resident = factors + all <= capacity;
   return { total: factors + (resident ? all : Math.min(two, all)), resident };
+}
+
+/** What else takes less where even blocks do not fit a GPU: the end of requireDeviceFit's advice. */
+export function lessByBlocks(precision: 'f32' | 'f16' | undefined): string {
+  return precision === 'f16' ? 'precision f32, which keeps no copies of half the width' : 'a part of the ratings';
 }

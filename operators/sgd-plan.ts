@@ -3,6 +3,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { DevicePlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
 import type { RatingsProfile } from './als-plan.ts';
 import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
+import { lessByBlocks } from './sgd-blocks-bytes.ts';
 import { taskCount } from './row-ranges.ts';
 import { chooseSchedule } from './choose-schedule.ts';
 import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './sgd-bytes.ts';
@@ -40,7 +41,7 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
   const versionBytes = versionBytesOf(profile, params, device);
   const deviceBytes = sgdDeviceBytes(profile, params, device, schedule);
   for (const one of devices) {
-    requireDeviceFit(deviceBytes, one, schedule.deviceBlocks ? 'precision f32, which keeps no copies of half the width' : 'leave the schedule out: blocks are staged where they do not fit');
+    requireDeviceFit(deviceBytes, one, schedule.deviceBlocks ? lessByBlocks(schedule.precision) : 'leave the schedule out: blocks are staged where they do not fit');
     if (kind === 'gpu') requireBindings(sgdBuffers(profile, params, one, schedule), one);
   }
   const grid = { p: schedule.columnBands, q: schedule.rowBands };

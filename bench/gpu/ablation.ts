@@ -9,6 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';
+import { chosenTables } from './bench-report.ts';
 import { BenchRun, type Table } from './bench-run.ts';
 import { convergenceTable, stepsTable } from './convergence-tables.ts';
 import { HalfIterations } from './half-iterations.ts';
@@ -38,13 +39,7 @@ const { values, positionals } = parseArgs({
     output: { type: 'string' },
   },
 });
-const [folder] = positionals;
-const names = values.tables.split(',');
-const unknown = names.find((name) => parts[name] === undefined);
-if (folder === undefined || unknown !== undefined) {
-  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(parts).join(', ')}`);
-  process.exit(2);
-}
+const { folder, names } = chosenTables(positionals[0], values.tables, parts);
 const ranks = values.ranks?.split(',').map(Number);
 const chosen = names.map((name) => parts[name](ranks));
 const tables = [...chosen.flatMap((own) => own.slice(0, 1)), ...chosen.flatMap((own) => own.slice(1))];
@@ -52,13 +47,5 @@ const tables = [...chosen.flatMap((own) => own.slice(0, 1)), ...chosen.flatMap((
 const bench = new BenchRun(await HalfIterations.open(folder), { seconds: Number(values.seconds), output: values.output });
 bench.line(describeMachine());
 for (const line of bench.training.description) bench.line(line);
-for (const [at, table] of tables.entries()) {
-  if (bench.timeIsUp) {
-    bench.line(`\nTime was up before: ${tables.slice(at).map(({ name, rank }) => `${name} (rank ${rank})`).join(', ')}`);
-    break;
-  }
-  const begin = performance.now();
-  await bench.attempt(`table ${table.name}, rank ${table.rank}`, () => table.run(bench));
-  bench.line(`\n(${table.name}, rank ${table.rank}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
-}
+await bench.tables(tables.map((table) => ({ name: `${table.name}, rank ${table.rank}`, run: () => table.run(bench) })));
 process.exit(0);

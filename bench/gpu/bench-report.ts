@@ -35,6 +35,16 @@ export class BenchReport {
     this.line(cells(values));
   }
 
+  /** Runs what prints tables, one after the other, and says how long each took; what there is no time for is named. */
+  async tables(all: readonly { readonly name: string; readonly run: () => Promise<void> }[]): Promise<void> {
+    for (const [at, { name, run }] of all.entries()) {
+      if (this.timeIsUp) return this.line(`\nTime was up before: ${all.slice(at).map((left) => left.name).join(', ')}`);
+      const begin = performance.now();
+      await this.attempt(`table ${name}`, run);
+      this.line(`\n(${name}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
+    }
+  }
+
   /** What `work` gives, or undefined after a line with its error. */
   async attempt<T>(label: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
@@ -44,6 +54,15 @@ export class BenchReport {
       return undefined;
     }
   }
+}
+
+/** The tables that `--tables` names, of those there are. Ends the process with what is wrong, or with what else is missing. */
+export function chosenTables(folder: string | undefined, chosen: string, all: Readonly<Record<string, unknown>>): { readonly folder: string; readonly names: readonly string[] } {
+  const names = chosen.split(',');
+  const unknown = names.find((name) => all[name] === undefined);
+  if (folder !== undefined && unknown === undefined) return { folder, names };
+  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(all).join(', ')}`);
+  process.exit(2);
 }
 
 export function milliseconds(value: number): string {

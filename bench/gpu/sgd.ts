@@ -16,6 +16,7 @@ import { parseArgs } from 'node:util';
 import { Gpu } from '../../gpu/gpu.ts';
 import { describeMachine } from '../machine.ts';
 import { copyRate } from './bandwidth.ts';
+import { chosenTables } from './bench-report.ts';
 import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from './sgd-tables.ts';
 import { type SgdSetting, SgdTraining } from './sgd-training.ts';
 
@@ -32,13 +33,7 @@ const { values, positionals } = parseArgs({
     output: { type: 'string' },
   },
 });
-const [folder] = positionals;
-const names = values.tables.split(',');
-const unknown = names.find((name) => tables[name] === undefined);
-if (folder === undefined || unknown !== undefined) {
-  console.error(unknown === undefined ? 'Name the folder of a data set' : `There is no table ${unknown}; there are ${Object.keys(tables).join(', ')}`);
-  process.exit(2);
-}
+const { folder, names } = chosenTables(positionals[0], values.tables, tables);
 const settings = JSON.parse(values.settings) as SgdSetting[];
 const gpu = await Gpu.open();
 const rate = (await copyRate(gpu)) / 1e6;
@@ -47,13 +42,5 @@ const training = await SgdTraining.open(folder);
 const bench = new SgdBench(training, rate, { epochs: Number(values.epochs), rank: Number(values.rank) }, { seconds: Number(values.seconds), output: values.output });
 bench.line(describeMachine());
 bench.line(training.description);
-for (const [at, name] of names.entries()) {
-  if (bench.timeIsUp) {
-    bench.line(`\nTime was up before: ${names.slice(at).join(', ')}`);
-    break;
-  }
-  const begin = performance.now();
-  await bench.attempt(`table ${name}`, () => tables[name](bench, settings));
-  bench.line(`\n(${name}: ${((performance.now() - begin) / 1000).toFixed(1)} s)`);
-}
+await bench.tables(names.map((name) => ({ name, run: () => tables[name](bench, settings) })));
 await training.close();
