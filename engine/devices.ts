@@ -1,21 +1,40 @@
-import type { Device, Executor } from './executor.ts';
+import type { Device, DeviceInfo, Executor } from './executor.ts';
+import { HOST, type Place } from './run/place.ts';
 
-/** Where factors live and the heavy tasks run: the GPU where there is one, else the CPU. */
-export function computeDevice({ devices }: Executor): Device {
-  const found = devices.find(({ kind }) => kind === 'gpu') ?? devices[0];
-  if (found === undefined) throw new Error('this executor has no devices');
+/** The device at a place. */
+export function deviceAt({ devices, memory }: Executor, place: Place): Device {
+  if (place === HOST) return memory;
+  const found = devices.find(({ info }) => info.place === place);
+  if (found === undefined) throw new Error(`this executor has no device ${place}`);
   return found;
 }
 
-/** All devices of the kind that computes: every GPU where there is one, else the CPU. */
-export function computeDevices(executor: Executor): readonly Device[] {
-  const gpus = executor.devices.filter(({ kind }) => kind === 'gpu');
-  return gpus.length > 0 ? gpus : [computeDevice(executor)];
+/** The devices that hold factors and run the heavy tasks: every GPU where there is one, else every CPU device. */
+export function computeDevices({ devices }: Executor): readonly Device[] {
+  const gpus = devices.filter(({ info }) => info.kind === 'gpu');
+  const found = gpus.length > 0 ? gpus : devices;
+  if (found.length === 0) throw new Error('this executor has no devices');
+  return found;
 }
 
-/** Where rows are numbered and sorted: the CPU, which is always there. Its partitions are host memory. */
+/** The first of them. */
+export function computeDevice(executor: Executor): Device {
+  return computeDevices(executor)[0];
+}
+
+/** The place where rows are numbered and sorted: the first CPU device, whose partitions are host memory. */
 export function hostDevice({ devices }: Executor): Device {
-  const found = devices.find(({ kind }) => kind === 'cpu');
+  const found = devices.find(({ info }) => info.kind === 'cpu');
   if (found === undefined) throw new Error('this executor has no CPU device');
   return found;
+}
+
+/** The devices as plans take them: those that compute, and the CPU device that loads. */
+export interface PlanDevices {
+  readonly compute: readonly DeviceInfo[];
+  readonly host: DeviceInfo;
+}
+
+export function planDevices(executor: Executor): PlanDevices {
+  return { compute: computeDevices(executor).map(({ info }) => info), host: hostDevice(executor).info };
 }

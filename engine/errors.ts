@@ -14,6 +14,8 @@ export interface ErrorDetails {
   /** Row of the file or stream, from 0. */
   readonly row?: number;
   readonly column?: string;
+  /** The place of the device that failed, such as gpu:1. */
+  readonly device?: string;
   /** One sentence that says what to do. */
   readonly advice?: string;
   readonly cause?: unknown;

@@ -1,8 +1,10 @@
 import type { Device, Executor } from './executor.ts';
+import { HostMemory } from './run/host-memory.ts';
 
 /** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
 export class LocalExecutor implements Executor {
   readonly devices: readonly Device[];
+  readonly memory = new HostMemory();
 
   constructor(devices: readonly Device[]) {
     this.devices = devices;

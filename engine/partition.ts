@@ -27,6 +27,8 @@ export interface Partition {
 
 /** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
 export interface MatrixShape {
+  /** Default: factors. Another layout is a vector of `rows` float32 numbers, column `values`, in memory that host and device reach. */
+  readonly layout?: string;
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;

@@ -81,3 +81,15 @@ export class CounterRandom {
     return gaussian(this.u32(counter * 2), this.u32(counter * 2 + 1));
   }
 }
+
+/** 0 .. count - 1 in an order drawn from the sequence (Fisher and Yates). */
+export function randomOrder(count: number, random: CounterRandom): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = random.below(i, i + 1);
+    const moved = order[i];
+    order[i] = order[j];
+    order[j] = moved;
+  }
+  return order;
+}

@@ -1,21 +1,9 @@
-import type { CounterRandom } from '../engine/random.ts';
+import { type CounterRandom, randomOrder } from '../random.ts';
 
 /** Block (row band, column band) of the grid. */
 export interface GridBlock {
   readonly row: number;
   readonly column: number;
-}
-
-/** 0 .. count - 1 in an order drawn from the sequence (Fisher and Yates). */
-export function randomOrder(count: number, random: CounterRandom): Uint32Array {
-  const order = Uint32Array.from({ length: count }, (_, i) => i);
-  for (let i = count - 1; i > 0; i--) {
-    const j = random.below(i, i + 1);
-    const moved = order[i];
-    order[i] = order[j];
-    order[j] = moved;
-  }
-  return order;
 }
 
 /**

@@ -1,0 +1,54 @@
+import type { DeviceInfo } from '../executor.ts';
+import type { PartitionRef } from '../partition.ts';
+import { HOST, type Place } from '../run/place.ts';
+import type { DataSet, PhaseName, RowRange, Stage } from './stages.ts';
+
+/** A plan with the data at hand: what `expand` makes steps of. Plain data. */
+export interface BoundPlan {
+  /** Begins the names of the data sets' versions; nothing else in the process has it. */
+  readonly name: string;
+  readonly devices: readonly DeviceInfo[];
+  readonly datasets: readonly DataSet[];
+  readonly phases: Readonly<Record<PhaseName, readonly Stage[]>>;
+  /** The partitions of data sets that are there, by data set and part. */
+  readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
+  /** Slices of a stage's parts; default: one without parameters. */
+  readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
+  /** The grid's bands of rows and of columns. */
+  readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
+  /** Entries of each block of the grid, by row and column: a block without any is not visited. */
+  readonly blockSizes?: readonly (readonly number[])[];
+}
+
+/** The version of each data set that is the newest: what a round starts from, and what it makes. */
+export type Versions = Readonly<Record<string, number>>;
+
+export function dataSetOf({ datasets }: Pick<BoundPlan, 'datasets'>, name: string): DataSet {
+  const found = datasets.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`the plan has no data set ${name}`);
+  return found;
+}
+
+/** The partition of one part of a data set, in a version. */
+export function partRef({ name, given }: Pick<BoundPlan, 'name' | 'given'>, { name: data, given: isGiven }: DataSet, partition: number, version: number): PartitionRef {
+  if (!isGiven) return { name: `${name}/${data}`, partition, version };
+  const ref = given[data]?.[partition];
+  if (ref === undefined) throw new Error(`part ${partition} of ${data} is not bound`);
+  return ref;
+}
+
+/** Elements between rows of a matrix: its columns, padded to what the device computes with at once. */
+export function strideOf(columns: number, strideStep: number): number {
+  return columns === 1 ? 1 : Math.ceil(columns / strideStep) * strideStep;
+}
+
+/** Bytes of one part of a data set at a place. */
+export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, { columns, parts, half }: DataSet, partition: number, place: Place): number {
+  const { rows, bytes } = parts[partition];
+  if (columns === undefined) return bytes ?? 0;
+  const info = devices.find((one) => one.place === place);
+  if (place === HOST || info === undefined) return 4 * rows * columns;
+  // A GPU pads a vector as it does any matrix.
+  const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(columns, info.strideStep);
+  return 4 * rows * stride * (half && info.ownMemory ? 1.5 : 1);
+}

@@ -1,0 +1,82 @@
+import type { DeviceInfo } from '../executor.ts';
+import type { JsonObject } from '../json.ts';
+import type { Measure, RunMetrics } from '../metrics.ts';
+import type { Place } from '../run/place.ts';
+import type { BoundPlan } from './bound-plan.ts';
+import type { DataSet, PhaseName, Stage } from './stages.ts';
+import { phases } from './stages.ts';
+
+/** Grows when a plan of before can no longer be run. */
+export const PLAN_VERSION = 2;
+
+/**
+ * What will run, where, with how many bytes, and why: plain JSON, made by pure functions before anything is allocated, printed by
+ * `explain`, run by way of `expand`, saved with a model.
+ */
+export interface PhysicalPlan {
+  readonly planVersion: typeof PLAN_VERSION;
+  readonly algorithm: string;
+  /** For people: what is known of the data and asked for, by name. */
+  readonly problem: JsonObject;
+  /** Sizes that the data must have to be trained by this plan. */
+  readonly sizes: Readonly<Record<string, number>>;
+  /** Parameters of the algorithm, all of them. */
+  readonly params: JsonObject;
+  /** Those that compute, then the CPU device that loads, where it is another one. */
+  readonly devices: readonly DeviceInfo[];
+  readonly datasets: readonly DataSet[];
+  /** Reading, numbering, sorting: streams and stages in front of the steps. */
+  readonly load: readonly LoadStage[];
+  /** Once; then round and measure `rounds` times; then once the end. */
+  readonly start: readonly Stage[];
+  readonly round: readonly Stage[];
+  readonly measure: readonly Stage[];
+  readonly end: readonly Stage[];
+  readonly rounds: number;
+  readonly memory: MemoryPlan;
+  /** Choices that hold for the whole plan, each with its reason. */
+  readonly reasons: readonly string[];
+  /** Measures of a run, by stage (`plan --analyze`). */
+  readonly measured?: Readonly<Record<string, Measure>>;
+}
+
+/** A stage that is described, and done by the operators that load. */
+export type LoadStage = Omit<Stage, 'work'>;
+
+/** Peaks in bytes, by place: of a device what lies in its own memory, of `host` all else. */
+export type MemoryPlan = Readonly<Record<Place, number>>;
+
+export type PlannedPhase = 'load' | PhaseName;
+
+export interface PlannedStage {
+  readonly phase: PlannedPhase;
+  readonly stage: LoadStage & Partial<Pick<Stage, 'work'>>;
+  /** How often it runs. */
+  readonly times: number;
+}
+
+/** All stages in the order in which they first run. */
+export function stagesOf(plan: PhysicalPlan): PlannedStage[] {
+  return (['load', ...phases] as const).flatMap((phase) => plan[phase].map((stage) => ({ phase, stage, times: phase === 'round' || phase === 'measure' ? plan.rounds : 1 })));
+}
+
+export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stage'] {
+  const found = stagesOf(plan).find(({ stage }) => stage.name === name);
+  if (found === undefined) throw new Error(`the plan has no stage ${name}`);
+  return found.stage;
+}
+
+/** The plan with what a run measured beside what was planned. */
+export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalPlan {
+  return { ...plan, measured: Object.fromEntries(stagesOf(plan).flatMap(({ stage: { name } }) => {
+    const measure = metrics.get(name);
+    return measure === undefined ? [] : [[name, measure]];
+  })) };
+}
+
+/** The plan as `expand` takes it, without what only the data can tell. */
+export function unbound(plan: PhysicalPlan, name = plan.algorithm): BoundPlan {
+  const { devices, datasets, start, round, measure, end } = plan;
+  const given = Object.fromEntries(datasets.flatMap((set) => (set.given ? [[set.name, set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 }))]] : [])));
+  return { name, devices, datasets, phases: { start, round, measure, end }, given, slices: {} };
+}

@@ -1,0 +1,107 @@
+import type { JsonObject } from '../json.ts';
+import type { Place } from '../run/place.ts';
+
+/** Half-open range of rows. */
+export interface RowRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** A part of a data set: rows that lie together, at one or several places. */
+export interface DataPart {
+  readonly rows: number;
+  /** Bytes of what is no matrix; those of a matrix follow from its shape and the place. */
+  readonly bytes?: number;
+  /** Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for as long as it runs. */
+  readonly at: readonly Place[];
+}
+
+/**
+ * The partitions of one kind that a plan works on. `by` tells which part, or which band of a single part, belongs to a block of the
+ * grid: that of the block's row, of its column, or the block's own (row-major).
+ */
+export interface DataSet {
+  readonly name: string;
+  readonly layout: string;
+  readonly parts: readonly DataPart[];
+  /** Of matrices, which the plan allocates. */
+  readonly columns?: number;
+  readonly contents?: 'any';
+  /** Kept with a copy of half the width beside it on GPUs. */
+  readonly half?: boolean;
+  readonly by?: 'row' | 'column' | 'block';
+  /** True for what is there before the steps begin and stays: it has no versions. */
+  readonly given?: boolean;
+  /** True for a copy made from other data sets in each round: only its newest version is needed. */
+  readonly derived?: boolean;
+}
+
+/**
+ * What a task reads or writes, by the task's name for it: the name of a data set, and behind an @ what is not the rule.
+ *
+ *     users           the newest version; where the kernel's contract says write, a new one
+ *     users@old       the version from before this round
+ *     rows@here       stepped in place, by this task alone
+ *     rows@shared     stepped in place, by all slices at once
+ *
+ * `part.*` names the parts part.0, part.1, ... of one row of the grid.
+ */
+export type DataUses = Readonly<Record<string, string>>;
+
+/** One kernel of a stage. */
+export interface TaskPlan {
+  readonly kernel: string;
+  /** Default: the stage's places. */
+  readonly at?: Place;
+  readonly uses: DataUses;
+  readonly params?: JsonObject;
+  /** Parameters that differ from part to part, by part; those of a grid by row. */
+  readonly perPart?: readonly JsonObject[];
+  /** Parameters that come from the round or the block that is visited, by their names there: { rowStart: 'rowFrom' }. */
+  readonly takes?: Readonly<Record<string, string>>;
+  /** In a stage over blocks: run at the first visit of each row, or column, alone. */
+  readonly once?: 'row' | 'column';
+}
+
+/**
+ * The work of a stage.
+ *
+ *     tasks      one task for each part, at the stage's places; its slices run at once
+ *     blocks     the blocks of a grid in an order: `latin` is one of a random Latin square, drawn anew for each round from the seed
+ *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column. A block is visited where its row is.
+ *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
+ *                from host memory to their home; `all-gather`: every place gets all parts as one matrix, under the name `to`
+ *     allocate   zeros
+ */
+export type Work =
+  | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
+  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated'; readonly seed: number; readonly grid: { readonly rows: number; readonly columns: number } }
+  | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
+  | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: 'allocate'; readonly data: readonly string[] };
+
+/** A stage of a plan: what is done, where, and what it costs. */
+export interface Stage {
+  /** Also the name under which its measures are kept. */
+  readonly name: string;
+  /** The place of each part, or of each row of a grid. */
+  readonly at: readonly Place[];
+  readonly work: Work;
+  /** For people: "update tensor-f16 cg(6)". */
+  readonly kernel?: string;
+  /** Tasks at each place in a round: slices of parts, or blocks. */
+  readonly tasks?: number;
+  /** The grid of R: p vertical parts of the fixed side, q horizontal parts of the solved side (cuMF, section 4). */
+  readonly partitions?: { readonly p: number; readonly q: number };
+  readonly bytesRead?: number;
+  readonly bytesWritten?: number;
+  readonly flops?: number;
+  readonly exchange?: string;
+  /** Bytes at each place that the kernel keeps from its first run on: work lists, partial sums. */
+  readonly heldBytes?: number;
+  readonly reasons?: readonly string[];
+}
+
+/** The parts of a run, each a list of stages in order. */
+export const phases = ['start', 'round', 'measure', 'end'] as const;
+export type PhaseName = (typeof phases)[number];

@@ -1,0 +1,88 @@
+import { partitionKey, type PartitionRef } from '../partition.ts';
+import { HOST, type Place } from '../run/place.ts';
+import type { Step } from '../run/step.ts';
+import { type BoundPlan, partBytes, partRef } from './bound-plan.ts';
+import type { DataSet } from './stages.ts';
+
+/** Bytes that are alive at each place, and the most that were, while steps are added in the order of their lists. */
+export class MemoryWalk {
+  readonly #bound: BoundPlan;
+  readonly #sets = new Map<string, DataSet>();
+  readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
+  readonly #live = new Map<string, { readonly place: Place; readonly bytes: number }>();
+  readonly #held: ReadonlyMap<string, number>;
+  readonly #now = new Map<Place, number>();
+  readonly #peak = new Map<Place, number>();
+
+  /** Begins with what the plan finds at the homes of its data. */
+  constructor(bound: BoundPlan) {
+    this.#bound = bound;
+    this.#held = new Map(Object.values(bound.phases).flatMap((stages) => stages.flatMap(({ name, heldBytes }) => (heldBytes === undefined ? [] : [[name, heldBytes] as const]))));
+    for (const set of bound.datasets) {
+      if (!set.given) {
+        this.#sets.set(`${bound.name}/${set.name}`, set);
+        continue;
+      }
+      set.parts.forEach(({ at: [home] }, partition) => {
+        const ref = partRef(bound, set, partition, 0);
+        this.#given.set(partitionKey(ref), { set, partition });
+        this.#add(home, ref);
+      });
+    }
+  }
+
+  add(steps: readonly Step[]): this {
+    for (const { stage, at, do: action } of steps) {
+      const held = this.#held.get(stage);
+      if (held !== undefined && !this.#live.has(`${at} ${stage}`)) this.#note(`${at} ${stage}`, at, held);
+      if (action.kind === 'allocate') this.#add(at, action.ref);
+      else if (action.kind === 'move') this.#add(action.to, action.as);
+      else if (action.kind === 'join') this.#add(HOST, action.as);
+      else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
+      else if (action.kind === 'free') for (const ref of action.refs) this.#remove(at, ref);
+    }
+    return this;
+  }
+
+  /** By place, those of the devices that hold factors and of the host. */
+  get peak(): Readonly<Record<Place, number>> {
+    return Object.fromEntries(this.#peak);
+  }
+
+  /** What is alive now, at all places. */
+  get live(): number {
+    return [...this.#now.values()].reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  #add(place: Place, ref: PartitionRef): void {
+    const key = `${place} ${partitionKey(ref)}`;
+    if (this.#live.has(key)) return;
+    const { set, partition } = this.#find(ref);
+    // A device without memory of its own reaches host partitions where they are.
+    const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
+    if (place !== HOST && !owns && this.#live.has(`${HOST} ${partitionKey(ref)}`)) return;
+    this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, partition, place));
+  }
+
+  #note(key: string, place: Place, bytes: number): void {
+    this.#live.set(key, { place, bytes });
+    const now = (this.#now.get(place) ?? 0) + bytes;
+    this.#now.set(place, now);
+    this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, now));
+  }
+
+  #remove(at: Place, ref: PartitionRef): void {
+    const key = `${at} ${partitionKey(ref)}`;
+    const found = this.#live.get(key);
+    if (found === undefined) return;
+    this.#live.delete(key);
+    this.#now.set(found.place, (this.#now.get(found.place) ?? 0) - found.bytes);
+  }
+
+  #find(ref: PartitionRef): { readonly set: DataSet; readonly partition: number } {
+    const set = this.#sets.get(ref.name);
+    const found = set === undefined ? this.#given.get(partitionKey(ref)) : { set, partition: ref.partition };
+    if (found === undefined) throw new Error(`${partitionKey(ref)} is of no data set of the plan`);
+    return found;
+  }
+}

@@ -1,0 +1,43 @@
+import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
+import type { Device, DeviceInfo } from '../executor.ts';
+import { HOST } from './place.ts';
+
+const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
+
+/** Partitions in host memory, by name: the place of what waits for a device, or comes back from one. It runs no tasks. */
+export class HostMemory implements Device {
+  readonly info = info;
+  readonly #partitions = new Map<string, Partition>();
+
+  put(ref: PartitionRef, partition: Partition): void {
+    this.#partitions.set(partitionKey(ref), partition);
+  }
+
+  allocate(ref: PartitionRef): void {
+    throw new Error(`${partitionKey(ref)} cannot be allocated in host memory`);
+  }
+
+  run(): Promise<never> {
+    return Promise.reject(new Error('host memory runs no tasks'));
+  }
+
+  get(ref: PartitionRef): Partition {
+    const found = this.#partitions.get(partitionKey(ref));
+    if (found === undefined) throw new Error(`partition ${partitionKey(ref)} is not in host memory`);
+    return found;
+  }
+
+  async fetch(ref: PartitionRef): Promise<Partition> {
+    return this.get(ref);
+  }
+
+  release(ref: PartitionRef): void {
+    this.#partitions.delete(partitionKey(ref));
+  }
+
+  async trim(): Promise<void> {}
+
+  async close(): Promise<void> {
+    this.#partitions.clear();
+  }
+}

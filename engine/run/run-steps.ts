@@ -1,0 +1,254 @@
+import { deviceAt } from '../devices.ts';
+import { CancelledError, DeviceLostError } from '../errors.ts';
+import type { Device } from '../executor.ts';
+import type { JsonObject } from '../json.ts';
+import type { ExecutionContext } from '../operator.ts';
+import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
+import type { Task, TaskMetrics } from '../task.ts';
+import { HOST } from './place.ts';
+import type { Step } from './step.ts';
+
+interface HandedOut {
+  readonly id: number;
+  readonly name: string;
+  readonly partition: Partition;
+}
+
+/** The values that the tasks of a list of steps gave, and the partitions that were handed out. */
+export class StepResults {
+  readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
+
+  readonly #handed: readonly HandedOut[];
+
+  constructor(values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[], handed: readonly HandedOut[]) {
+    this.#values = values;
+    this.#handed = handed;
+  }
+
+  /** The partitions of a name that steps handed out, in the order of steps. */
+  partitions(name: string): Partition[] {
+    return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
+  }
+
+  /** Of the tasks of a stage, and of a kernel where it has several: in the order of steps, then of slices, whichever ended first. */
+  of(stage: string, kernel?: string): JsonObject[] {
+    return this.#values.flatMap(({ step, values }) => (step.stage === stage && (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel)) ? values : []));
+  }
+}
+
+export interface RunStepsOptions {
+  /** Partitions that the steps find in host memory. */
+  readonly given?: readonly (readonly [PartitionRef, Partition])[];
+  /** Hears how many slices of how many have ended, over all tasks. */
+  readonly onProgress?: (finished: number, of: number) => void;
+}
+
+/**
+ * Carries out a list of steps, each as soon as its edges allow, the first of the list first: the only code that tells devices what
+ * to do. The first failure cancels the rest; it is thrown once everything that had begun has ended, so that no task writes behind
+ * the caller's back. A DeviceLostError names the device.
+ */
+export function runSteps(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions = {}): Promise<StepResults> {
+  for (const [ref, partition] of options.given ?? []) ctx.executor.memory.put(ref, partition);
+  return steps.length === 0 ? Promise.resolve(new StepResults([], [])) : new StepRun(steps, ctx, options).run();
+}
+
+interface StageClock {
+  readonly start: number;
+  end: number;
+}
+
+class StepRun {
+  readonly #steps: readonly Step[];
+  readonly #ctx: ExecutionContext;
+  readonly #onProgress: RunStepsOptions['onProgress'];
+  readonly #devices = new Map<string, Device>();
+  readonly #failure = new AbortController();
+  readonly #signal: AbortSignal;
+  /** Edges that a step still waits for. */
+  readonly #waits: Int32Array;
+  readonly #onSent: (number[] | undefined)[];
+  readonly #onEnded: (number[] | undefined)[];
+  readonly #values: { step: Step; values: JsonObject[] }[] = [];
+  readonly #handed: HandedOut[] = [];
+  readonly #clocks = new Map<string, StageClock>();
+  readonly #ready: number[] = [];
+  readonly #slices: number;
+  readonly #done = Promise.withResolvers<StepResults>();
+  #finishedSlices = 0;
+  #left: number;
+  #running = 0;
+  #starting = false;
+  #failed: { readonly error: unknown } | undefined;
+
+  constructor(steps: readonly Step[], ctx: ExecutionContext, { onProgress }: RunStepsOptions) {
+    this.#steps = steps;
+    this.#ctx = ctx;
+    this.#onProgress = onProgress;
+    this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
+    this.#waits = new Int32Array(steps.length);
+    this.#onSent = new Array(steps.length);
+    this.#onEnded = new Array(steps.length);
+    this.#left = steps.length;
+    let slices = 0;
+    for (const { id, at, after, ended, do: action } of steps) {
+      const { inOrder } = this.#at(at).info;
+      this.#waits[id] = after.length + ended.length;
+      for (const before of after) ((inOrder ? this.#onSent : this.#onEnded)[before] ??= []).push(id);
+      for (const before of ended) (this.#onEnded[before] ??= []).push(id);
+      if (action.kind === 'task') slices += action.slices.length;
+    }
+    this.#slices = slices;
+  }
+
+  run(): Promise<StepResults> {
+    for (const { id } of this.#steps) if (this.#waits[id] === 0) this.#ready.push(id);
+    this.#start();
+    return this.#done.promise;
+  }
+
+  #at(place: string): Device {
+    let device = this.#devices.get(place);
+    if (device === undefined) this.#devices.set(place, (device = deviceAt(this.#ctx.executor, place)));
+    return device;
+  }
+
+  /** Begins every step that is ready, those of the list's front first, and those that become ready thereby. */
+  #start(): void {
+    if (this.#starting) return;
+    this.#starting = true;
+    while (this.#ready.length > 0 && !this.#stopped) {
+      let first = 0;
+      for (let i = 1; i < this.#ready.length; i++) if (this.#ready[i] < this.#ready[first]) first = i;
+      this.#begin(this.#steps[this.#ready.splice(first, 1)[0]]);
+    }
+    this.#starting = false;
+    if (this.#running === 0 && (this.#left === 0 || this.#stopped)) this.#end();
+  }
+
+  get #stopped(): boolean {
+    return this.#failed !== undefined || this.#ctx.signal.aborted;
+  }
+
+  #begin(step: Step): void {
+    const clock = this.#clocks.get(step.stage);
+    if (clock === undefined) this.#clocks.set(step.stage, { start: performance.now(), end: 0 });
+    let working: Promise<unknown> | undefined;
+    try {
+      working = this.#perform(step);
+    } catch (error) {
+      this.#fail(error, step);
+      return;
+    }
+    this.#release(this.#onSent, step.id);
+    if (working === undefined) {
+      this.#ended(step);
+      return;
+    }
+    this.#running++;
+    working
+      .then(
+        () => this.#ended(step),
+        (error: unknown) => this.#fail(error, step),
+      )
+      .finally(() => {
+        this.#running--;
+        this.#start();
+      });
+  }
+
+  #ended(step: Step): void {
+    this.#left--;
+    (this.#clocks.get(step.stage) as StageClock).end = performance.now();
+    this.#release(this.#onEnded, step.id);
+  }
+
+  #release(waiting: (number[] | undefined)[], id: number): void {
+    for (const next of waiting[id] ?? []) if (--this.#waits[next] === 0) this.#ready.push(next);
+    waiting[id] = undefined;
+  }
+
+  #fail(error: unknown, { at }: Step): void {
+    if (this.#failed === undefined) {
+      const lost = error instanceof DeviceLostError && error.details.device === undefined;
+      this.#failed = { error: lost ? new DeviceLostError(error.summary, { ...error.details, device: at }) : error };
+    }
+    this.#failure.abort();
+  }
+
+  #end(): void {
+    for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addWall(stage, end - start);
+    if (this.#ctx.signal.aborted) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage }));
+    else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
+    else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
+  }
+
+  /** Undefined: the step has ended already. */
+  #perform(step: Step): Promise<unknown> | undefined {
+    const { at, stage, do: action } = step;
+    const device = this.#at(at);
+    switch (action.kind) {
+      case 'task': {
+        const values: JsonObject[] = new Array(action.slices.length);
+        this.#values.push({ step, values });
+        return this.#runTask(device, step, action.task, action.slices, values);
+      }
+      case 'allocate':
+        device.allocate(action.ref, action.shape);
+        return undefined;
+      case 'free':
+        for (const ref of action.refs) device.release(ref);
+        return undefined;
+      case 'hand-out':
+        return this.#handOut(device, step, action.ref);
+      case 'join':
+        this.#join(action);
+        return undefined;
+      case 'move':
+        return this.#move(stage, action);
+    }
+  }
+
+  async #runTask(device: Device, step: Step, task: Task, slices: readonly JsonObject[], values: JsonObject[]): Promise<void> {
+    const run = async (slice: JsonObject, at: number) => {
+      const result = await device.run(slices.length === 1 && Object.keys(slice).length === 0 ? task : { ...task, params: { ...task.params, ...slice } }, this.#signal);
+      values[at] = result.values;
+      this.#count(step.stage, result.metrics);
+      this.#onProgress?.(++this.#finishedSlices, this.#slices);
+    };
+    // The other slices end early; all are waited for.
+    await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
+  }
+
+  #count(stage: string, metrics: Partial<TaskMetrics>, runs = 1): void {
+    this.#ctx.metrics.add(stage, metrics, runs);
+  }
+
+  async #move(stage: string, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<void> {
+    const [source, target] = [this.#at(from), this.#at(to)];
+    const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
+    target.put(as, partition);
+    if (source.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
+    if (!load || !target.info.ownMemory) return;
+    const { metrics } = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);
+    this.#count(stage, metrics);
+  }
+
+  async #handOut(device: Device, { id, stage }: Step, ref: PartitionRef): Promise<void> {
+    const partition = await device.fetch(ref);
+    this.#handed.push({ id, name: ref.name, partition });
+    if (device.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
+  }
+
+  #join({ refs, as }: Extract<Step['do'], { readonly kind: 'join' }>): void {
+    const { memory } = this.#ctx.executor;
+    const parts = refs.map((ref) => memory.get(ref));
+    const values = sharedArray(Float32Array, parts.reduce((sum, { columns }) => sum + columns.values.length, 0));
+    let filled = 0;
+    for (const { columns } of parts) {
+      values.set(columns.values as Float32Array, filled);
+      filled += columns.values.length;
+    }
+    memory.put(as, { layout: parts[0].layout, rows: parts.reduce((sum, { rows }) => sum + rows, 0), columns: { values } });
+  }
+}

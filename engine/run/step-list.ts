@@ -1,0 +1,130 @@
+import type { JsonObject } from '../json.ts';
+import { type MatrixShape, partitionKey, type PartitionRef } from '../partition.ts';
+import type { Task } from '../task.ts';
+import { HOST, type Place } from './place.ts';
+import type { Action, How, Step, TaskContracts } from './step.ts';
+
+/** The whole of a partition, among its bands. */
+const WHOLE = -1;
+
+/** Steps that wrote and read a partition at one place since it was last written, by band. */
+interface Touched {
+  readonly writers: Map<number, number[]>;
+  readonly readers: Map<number, number[]>;
+}
+
+export interface TaskOptions {
+  /** Default: one slice without parameters of its own. */
+  readonly slices?: readonly JsonObject[];
+  /** The bands of rows that a task steps, by its name of the partition; default: the whole. Bands of one partition are independent. */
+  readonly bands?: Readonly<Record<string, number>>;
+  /** Overrides of the contract's uses. */
+  readonly how?: Readonly<Record<string, How>>;
+  readonly ended?: readonly number[];
+}
+
+/**
+ * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the writers of what
+ * it reads, and for the readers of what it writes. Partitions that no step of the list made are there already.
+ */
+export class StepList {
+  readonly #steps: Step[] = [];
+  readonly #touched = new Map<string, Touched>();
+  readonly #contracts: TaskContracts;
+
+  constructor(contracts: TaskContracts) {
+    this.#contracts = contracts;
+  }
+
+  get steps(): readonly Step[] {
+    return this.#steps;
+  }
+
+  task(stage: string, at: Place, task: Task, { slices = [{}], bands = {}, how = {}, ended = [] }: TaskOptions = {}): number {
+    const contract = this.#contracts[task.kernel];
+    if (contract === undefined) throw new Error(`the task ${task.kernel} has no contract`);
+    const uses: Touch[] = [];
+    const refs: Record<string, PartitionRef> = { ...task.inputs, ...task.outputs };
+    for (const [name, ref] of Object.entries(refs)) {
+      const use = how[name] ?? contract[name] ?? contract[name.replace(/\.\d+$/, '.*')];
+      if (use === undefined) throw new Error(`the contract of the task ${task.kernel} does not name ${name}`);
+      uses.push({ at, ref, writes: use !== 'read', band: bands[name] });
+    }
+    return this.#add(stage, at, { kind: 'task', task, slices }, uses, ended);
+  }
+
+  allocate(stage: string, at: Place, ref: PartitionRef, shape: MatrixShape, ended: readonly number[] = []): number {
+    return this.#add(stage, at, { kind: 'allocate', ref, shape }, [{ at, ref, writes: true }], ended);
+  }
+
+  /** `as`: the name at the new place; default: the same. */
+  move(stage: string, ref: PartitionRef, from: Place, to: Place, { as = ref, load = false, ended = [] }: { readonly as?: PartitionRef; readonly load?: boolean; readonly ended?: readonly number[] } = {}): number {
+    const uses = [{ at: from, ref, writes: false }, { at: to, ref: as, writes: true }];
+    return this.#add(stage, to === HOST ? from : to, { kind: 'move', ref, from, to, as, load }, uses, ended);
+  }
+
+  /** Gives a partition to the results of the run, from where it lies. */
+  handOut(stage: string, ref: PartitionRef, from: Place): number {
+    return this.#add(stage, from, { kind: 'hand-out', ref }, [{ at: from, ref, writes: false }]);
+  }
+
+  join(stage: string, refs: readonly PartitionRef[], as: PartitionRef): number {
+    return this.#add(stage, HOST, { kind: 'join', refs, as }, [...refs.map((ref) => ({ at: HOST, ref, writes: false })), { at: HOST, ref: as, writes: true }]);
+  }
+
+  free(stage: string, at: Place, refs: readonly PartitionRef[]): number {
+    return this.#add(stage, at, { kind: 'free', refs }, refs.map((ref) => ({ at, ref, writes: true })));
+  }
+
+  #add(stage: string, at: Place, action: Action, uses: readonly Touch[], given: readonly number[] = []): number {
+    const id = this.#steps.length;
+    const after = new Set<number>();
+    const ended = new Set<number>(given);
+    for (const use of uses) {
+      for (const before of this.#touch(use, id)) {
+        if (before === id) continue;
+        // A place keeps the order of what lies there; all else must have ended.
+        if (use.at === at && at !== HOST && sentInOrder(this.#steps[before], at)) after.add(before);
+        else ended.add(before);
+      }
+    }
+    for (const before of ended) after.delete(before);
+    this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });
+    return id;
+  }
+
+  /** Notes the use and gives the steps that come before it. */
+  #touch({ at, ref, writes, band = WHOLE }: Touch, id: number): number[] {
+    const key = `${at} ${partitionKey(ref)}`;
+    let touched = this.#touched.get(key);
+    if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
+    const { writers, readers } = touched;
+    const meets = (other: number) => band === WHOLE || other === WHOLE || other === band;
+    const before = [...writers].flatMap(([other, ids]) => (meets(other) && !(other === WHOLE && writers.has(band) && band !== WHOLE) ? ids : []));
+    if (!writes) {
+      const others = readers.get(band);
+      if (others === undefined) readers.set(band, [id]);
+      else others.push(id);
+      return before;
+    }
+    for (const [other, ids] of readers) if (meets(other)) before.push(...ids);
+    if (band === WHOLE) {
+      writers.clear();
+      readers.clear();
+    } else readers.delete(band);
+    writers.set(band, [id]);
+    return before;
+  }
+}
+
+/** True where the partition is known to the place as soon as the step has been sent; one from another device comes later. */
+function sentInOrder({ at, do: action }: Step, place: Place): boolean {
+  return at === place && (action.kind !== 'move' || action.to !== place || action.from === HOST);
+}
+
+interface Touch {
+  readonly at: Place;
+  readonly ref: PartitionRef;
+  readonly writes: boolean;
+  readonly band?: number;
+}
