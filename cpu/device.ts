@@ -8,7 +8,7 @@ import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
 import { Arena } from './arena.ts';
 import { type MatrixView, SCRATCH_BYTES } from './handler.ts';
-import { availableBuild } from './kernels.ts';
+import { availableBuild, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
@@ -38,12 +38,11 @@ export class CpuDevice implements Device {
   /** Grows when there is memory to be collected; a thread that sees a new number collects its garbage. */
   #collection = 0;
 
-  constructor(options: { readonly threads?: number } = {}) {
-    const threads = options.threads ?? availableParallelism();
+  /** `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. */
+  constructor({ threads = availableParallelism(), build = availableBuild() }: { readonly threads?: number; readonly build?: KernelBuild } = {}) {
     if (!Number.isInteger(threads) || threads < 1 || threads > 256) {
       throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
     }
-    const build = availableBuild();
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
