@@ -1,8 +1,4 @@
-/** Half-open range of rows of a block. */
-export interface RowRange {
-  readonly from: number;
-  readonly to: number;
-}
+import type { RowRange } from '../engine/plan/stages.ts';
 
 /**
  * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings plus
@@ -25,10 +21,13 @@ export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16)
   return ranges;
 }
 
-/**
- * How many tasks a pass over a block is cut into: for the CPU enough for many threads, few enough that their overhead is
- * nothing; a GPU, which shares the rows out itself, gets them all at once.
- */
-export function taskCount(ratings: number, kind: 'cpu' | 'gpu' = 'cpu'): number {
-  return kind === 'gpu' ? 1 : Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
+/** How many tasks a pass over a block is cut into: enough for many threads, few enough that their overhead is nothing. */
+export function taskCount(ratings: number): number {
+  return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
+}
+
+/** 0 .. count cut into at most `parts` ranges of about the same length. */
+export function evenRanges(count: number, parts: number): RowRange[] {
+  const used = Math.min(parts, count);
+  return Array.from({ length: used }, (_, part) => ({ from: Math.floor((count * part) / used), to: Math.floor((count * (part + 1)) / used) }));
 }

@@ -23,6 +23,17 @@ export interface BoundPlan {
 /** The version of each data set that is the newest: what a round starts from, and what it makes. */
 export type Versions = Readonly<Record<string, number>>;
 
+/** The versions that a round must not free: the one that it starts from, where the round may be run again, and the best so far. */
+export interface KeptVersions {
+  readonly start: boolean;
+  readonly best: boolean;
+}
+
+export function keptOf(keep: KeptVersions, start: Versions, best: Versions): Versions[] {
+  const kept = [...(keep.start ? [start] : []), ...(keep.best ? [best] : [])];
+  return kept.length === 2 && start === best ? [start] : kept;
+}
+
 export function dataSetOf({ datasets }: Pick<BoundPlan, 'datasets'>, name: string): DataSet {
   const found = datasets.find((one) => one.name === name);
   if (found === undefined) throw new Error(`the plan has no data set ${name}`);

@@ -2,7 +2,7 @@ import type { DeviceInfo } from '../executor.ts';
 import type { JsonObject } from '../json.ts';
 import type { Measure, RunMetrics } from '../metrics.ts';
 import type { Place } from '../run/place.ts';
-import type { BoundPlan } from './bound-plan.ts';
+import type { BoundPlan, KeptVersions } from './bound-plan.ts';
 import type { DataSet, PhaseName, Stage } from './stages.ts';
 import { phases } from './stages.ts';
 
@@ -33,6 +33,7 @@ export interface PhysicalPlan {
   readonly measure: readonly Stage[];
   readonly end: readonly Stage[];
   readonly rounds: number;
+  readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
   /** Choices that hold for the whole plan, each with its reason. */
   readonly reasons: readonly string[];
@@ -75,7 +76,7 @@ export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalP
 }
 
 /** The plan as `expand` takes it, without what only the data can tell. */
-export function unbound(plan: PhysicalPlan, name = plan.algorithm): BoundPlan {
+export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
   const { devices, datasets, start, round, measure, end } = plan;
   const given = Object.fromEntries(datasets.flatMap((set) => (set.given ? [[set.name, set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 }))]] : [])));
   return { name, devices, datasets, phases: { start, round, measure, end }, given, slices: {} };

@@ -1,7 +1,8 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
 import { HOST, type Place } from '../run/place.ts';
-import type { Step } from '../run/step.ts';
-import { type BoundPlan, partBytes, partRef } from './bound-plan.ts';
+import { expand, expandFree } from '../run/expand.ts';
+import type { Step, TaskContracts } from '../run/step.ts';
+import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from './bound-plan.ts';
 import type { DataSet } from './stages.ts';
 
 /** Bytes that are alive at each place, and the most that were, while steps are added in the order of their lists. */
@@ -60,7 +61,7 @@ export class MemoryWalk {
     const { set, partition } = this.#find(ref);
     // A device without memory of its own reaches host partitions where they are.
     const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
-    if (place !== HOST && !owns && this.#live.has(`${HOST} ${partitionKey(ref)}`)) return;
+    if (!owns && place !== set.parts[partition].at[0]) return;
     this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, partition, place));
   }
 
@@ -85,4 +86,26 @@ export class MemoryWalk {
     if (found === undefined) throw new Error(`${partitionKey(ref)} is of no data set of the plan`);
     return found;
   }
+}
+
+/**
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. Three rounds are enough to have every version alive that a run
+ * has at once; `keep` says which versions those are.
+ */
+export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVersions): Readonly<Record<Place, number>> {
+  const walk = new MemoryWalk(bound);
+  const start = expand(bound, contracts, 'start', {});
+  walk.add(start.steps);
+  let [good, best] = [start.versions, start.versions];
+  for (let number = 1; number <= 3; number++) {
+    const kept = keptOf(keep, good, best);
+    const round = expand(bound, contracts, 'round', good, { number }, kept);
+    walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
+    // The best is the one before the last.
+    const next = keep.best ? good : round.versions;
+    for (const old of kept) walk.add(expandFree(bound, contracts, 'free', old, [round.versions, next]));
+    [good, best] = [round.versions, next];
+  }
+  walk.add(expand(bound, contracts, 'end', best).steps);
+  return walk.peak;
 }

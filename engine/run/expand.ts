@@ -45,6 +45,8 @@ export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: st
 interface Visit {
   readonly row: number;
   readonly column?: number;
+  /** Columns of the grid. */
+  readonly columns?: number;
   readonly fields: JsonObject;
 }
 
@@ -146,7 +148,7 @@ class Expansion {
           if (seen[task.once].has(at)) continue;
           seen[task.once].add(at);
         }
-        ended.push(...this.#task(stage, task, task.at ?? place, { row, column, fields }, transients, undefined, before.get(place)));
+        ended.push(...this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, undefined, before.get(place)));
       }
       this.#bringHome(stage.name, transients);
       const leaving = last.get(place);
@@ -165,7 +167,7 @@ class Expansion {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {
       const use = this.#use(plan.kernel, name, text);
-      const { partition, band } = partOf(use.set, visit, this.#bound);
+      const { partition, band } = partOf(use.set, visit);
       const ref = this.#bring(stage.name, use, partition, place, transients, ended);
       (use.how === 'read' ? inputs : outputs)[name] = ref;
       how[name] = use.how;
@@ -307,8 +309,8 @@ interface Use {
 }
 
 /** The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows or columns. */
-function partOf({ name, by, parts }: DataSet, { row, column }: Visit, { blockSizes }: BoundPlan): { readonly partition: number; readonly band?: number } {
-  if (column !== undefined && by === 'block') return { partition: row * (blockSizes?.[row].length ?? 0) + column };
+function partOf({ name, by, parts }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
+  if (column !== undefined && by === 'block') return { partition: row * columns + column };
   const wanted = column !== undefined && by === 'column' ? column : row;
   if (parts.length > 1) {
     if (wanted >= parts.length) throw new Error(`${name} has no part ${wanted}`);

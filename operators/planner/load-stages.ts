@@ -1,0 +1,12 @@
+import type { LoadStage } from '../../engine/plan/physical-plan.ts';
+import { HOST, type Place } from '../../engine/run/place.ts';
+import type { RatingsProfile } from './profile.ts';
+
+/** Reading, numbering and sorting, as plans describe them; `sort`: what is an algorithm's own. */
+export function loadStages({ ratings: nz, input }: RatingsProfile, place: Place, sort: Pick<LoadStage, 'kernel' | 'bytesWritten' | 'reasons'>): LoadStage[] {
+  return [
+    { name: 'read', at: [HOST], kernel: input ?? 'source', bytesWritten: 12 * nz },
+    { name: 'index-ids', at: [place], kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
+    { name: 'rating-blocks', at: [place], bytesRead: 12 * nz, ...sort },
+  ];
+}

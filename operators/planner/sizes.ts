@@ -1,0 +1,73 @@
+import { CapacityError } from '../../engine/errors.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
+import { partBytes } from '../../engine/plan/bound-plan.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+
+/** Ratings that one block may hold: its row pointers are int32. */
+export const MAXIMUM_BLOCK_RATINGS = 2 ** 31 - 1;
+
+/** Row stride of a factor matrix in elements: f padded to what the device computes with at once. */
+export function factorStride(rank: number, step = 8): number {
+  return Math.ceil(rank / step) * step;
+}
+
+export function factorBytes(rows: number, rank: number, step = 8): number {
+  return rows * factorStride(rank, step) * 4;
+}
+
+/** Host bytes of a block R(ij): row pointers, column indices, values. */
+export function blockBytes(rows: number, ratings: number): number {
+  return 4 * (rows + 1) + 8 * ratings;
+}
+
+/**
+ * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) beside row numbers (4) and the first
+ * block (8); then the chunks go, and the second block comes.
+ */
+export function loadingBytes(ratings: number): number {
+  return 24 * ratings;
+}
+
+/** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */
+export function requireDeviceFit({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>, advice: string): void {
+  for (const { place, capacityBytes, ownMemory } of devices) {
+    const bytes = memory[place] ?? 0;
+    if (capacityBytes === null || bytes <= capacityBytes) continue;
+    throw new CapacityError(
+      `the factors${ownMemory ? ' and ratings' : ''} need ${formatBytes(bytes)} (${bytes} bytes) but device ${place} has ${formatBytes(capacityBytes)} (${capacityBytes} bytes)`,
+      { phase: 'plan', advice: ownMemory ? `Give it more memory, use device cpu, a smaller rank, or ${advice}` : 'Use a smaller rank, or fewer users and items' },
+    );
+  }
+}
+
+/** True where the plan fits all its devices. */
+export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>): boolean {
+  return devices.every(({ place, capacityBytes }) => capacityBytes === null || (memory[place] ?? 0) <= capacityBytes);
+}
+
+/** The buffers of a device that are larger than it binds, by what they hold. */
+export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>, more: Readonly<Record<string, number>> = {}): { readonly device: DeviceInfo; readonly what: string; readonly bytes: number }[] {
+  return plan.devices.flatMap((device) => {
+    const { bindingBytes, place } = device;
+    if (bindingBytes === undefined) return [];
+    const matrices = plan.datasets.flatMap((set) =>
+      set.columns === undefined || set.layout !== 'factors'
+        ? []
+        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the factors of ${rows.toLocaleString('en')} rows`, partBytes(plan, { ...set, half: false }, partition, place)] as const] : [])),
+    );
+    return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) => (bytes > bindingBytes ? [{ device, what, bytes }] : []));
+  });
+}
+
+/** Throws CapacityError with both figures when one buffer is larger than its device binds. */
+export function requireBindings(plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>, more: Readonly<Record<string, number>>): void {
+  const [first] = buffersBeyondBinding(plan, more);
+  if (first === undefined) return;
+  const { device, what, bytes } = first;
+  throw new CapacityError(`${what} need ${formatBytes(bytes)} (${bytes} bytes) in one buffer but device ${device.place} binds at most ${formatBytes(device.bindingBytes ?? 0)} (${device.bindingBytes} bytes)`, {
+    phase: 'plan',
+    advice: 'Use device cpu, a smaller rank, or a part of the ratings',
+  });
+}

@@ -1,0 +1,15 @@
+/** What a run tells of one iteration of ALS, or one epoch of SGD. */
+export interface TrainingIteration {
+  /** From 1. */
+  readonly iteration: number;
+  /** Without evaluation. */
+  readonly seconds: number;
+  /** J, see TrainingErrors. */
+  readonly loss: number;
+  readonly trainRmse: number;
+  readonly testRmse?: number;
+  /** Mean absolute error on the validation set. */
+  readonly testMae?: number;
+  /** Of SGD: γ of the epoch; with AdaGrad α. */
+  readonly rate?: number;
+}

@@ -1,0 +1,206 @@
+import { DeviceLostError, type DivergedError } from '../../engine/errors.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import type { Partition, PartitionRef } from '../../engine/partition.ts';
+import { type Phase, startPhase } from '../../engine/phase.ts';
+import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
+import type { PhaseName } from '../../engine/plan/stages.ts';
+import { expand, expandFree, type Round } from '../../engine/run/expand.ts';
+import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import { contracts } from '../tasks.ts';
+import type { TrainingIteration } from './iteration.ts';
+import type { TrainingErrors } from './loss.ts';
+import type { StoppingRule } from './stopping-rule.ts';
+
+/** An algorithm as the loop runs it: a bound plan, and pure functions that read what its steps gave. */
+export interface Training<Factors> {
+  readonly bound: BoundPlan;
+  readonly keep: KeptVersions;
+  /** Partitions that the first steps find in host memory. */
+  readonly given: readonly (readonly [PartitionRef, Partition])[];
+  /** The loss that the first round is compared with; `measure`: that of the start; undefined: the first round is not compared. */
+  readonly startLoss: number | 'measure' | undefined;
+  /** Parameters of a round's tasks. */
+  round(number: number): JsonObject;
+  /** Throws DivergedError for a round whose tasks report that. */
+  check(number: number, results: StepResults): void;
+  errors(measured: StepResults): TrainingErrors;
+  /** True for a loss that is that of a run gone wrong. */
+  diverged(loss: number, before: number): boolean;
+  divergence(number: number, loss: number, before: number): DivergedError;
+  /** Makes the steps of a round that is run again, and of the later ones, smaller; gives the new rate. Absent where a round is not run again. */
+  slower?(number: number): number;
+  /** Hears the loss of each round that is kept. */
+  accepted?(loss: number): void;
+  /** The factors that the phase `end` handed out. */
+  factors(results: StepResults): Factors;
+}
+
+/** Factors in host memory, and the iteration that they come from. */
+export interface HostCopy<Factors> {
+  readonly iteration: number;
+  readonly factors: Factors;
+}
+
+export interface LoopOptions<Factors> {
+  readonly called: 'iteration' | 'epoch';
+  readonly maxIter: number;
+  readonly devices: readonly DeviceInfo[];
+  readonly rule: StoppingRule;
+  /** Seconds between two copies of a device's factors to the host, at least. */
+  readonly copySeconds?: number;
+  /** The training on these devices, from the start or from factors. */
+  prepare(devices: readonly DeviceInfo[], from: HostCopy<Factors> | undefined): Promise<Training<Factors>>;
+}
+
+export interface LoopResult<Factors> {
+  readonly factors: Factors;
+  readonly iterations: readonly TrainingIteration[];
+  /** The iteration whose factors these are. */
+  readonly bestIteration: number;
+  /** Set when the last device was lost: the factors are those that had reached the host by then. */
+  readonly lost?: DeviceLostError;
+}
+
+/** Rounds that are run again one after the other, at most. */
+export const MOST_RESTARTS = 3;
+
+/** A copy to the host costs at most this part of a run's time. */
+const COPY_SHARE = 0.05;
+
+/** Seconds between two copies at least: what a lost device may cost. */
+const COPY_SECONDS = 2;
+
+/**
+ * Runs rounds until the last, or until the stopping rule ends them: the one loop of all algorithms. Each round is expanded, run,
+ * measured, and kept or run again with smaller steps. The factors that are kept are copied to the host now and then; when a device is
+ * lost, the run goes on from that copy on those that are left, or ends with it.
+ */
+export async function runLoop<Factors>(options: LoopOptions<Factors>, ctx: ExecutionContext): Promise<LoopResult<Factors>> {
+  return new Loop(options, ctx).run();
+}
+
+interface State {
+  readonly number: number;
+  readonly versions: Versions;
+}
+
+class Loop<Factors> {
+  readonly #options: LoopOptions<Factors>;
+  readonly #ctx: ExecutionContext;
+  readonly #phase: Phase;
+  #iterations: TrainingIteration[] = [];
+  #copy: HostCopy<Factors> | undefined;
+  #copied = performance.now();
+  #wait: number;
+
+  constructor(options: LoopOptions<Factors>, ctx: ExecutionContext) {
+    this.#options = options;
+    this.#ctx = ctx;
+    this.#wait = options.copySeconds ?? COPY_SECONDS;
+    this.#phase = startPhase(ctx.events, 'train', `${options.called}s`, options.maxIter);
+  }
+
+  async run(): Promise<LoopResult<Factors>> {
+    let { devices } = this.#options;
+    for (;;) {
+      try {
+        const result = await this.#train(await this.#options.prepare(devices, this.#copy));
+        this.#phase.end(this.#iterations.length);
+        return result;
+      } catch (error) {
+        if (!(error instanceof DeviceLostError)) throw error;
+        devices = devices.filter(({ place }) => place !== error.details.device);
+        if (devices.length === 0 || devices.length === this.#options.devices.length) return this.#lost(error);
+        this.#iterations = this.#iterations.filter(({ iteration }) => iteration <= (this.#copy?.iteration ?? 0));
+        const from = this.#copy === undefined ? 'the start' : `${this.#options.called} ${this.#copy.iteration}`;
+        this.#ctx.events({ type: 'warning', text: `${error.summary}; training goes on from ${from} on ${devices.map(({ place }) => place).join(', ')}` });
+      }
+    }
+  }
+
+  #lost(error: DeviceLostError): LoopResult<Factors> {
+    const copy = this.#copy;
+    if (copy === undefined) throw new DeviceLostError(`${error.summary}; no ${this.#options.called}'s factors had been copied to the host by then`, { ...error.details, phase: 'train' });
+    return { factors: copy.factors, iterations: this.#iterations.filter(({ iteration }) => iteration <= copy.iteration), bestIteration: copy.iteration, lost: error };
+  }
+
+  async #train(training: Training<Factors>): Promise<LoopResult<Factors>> {
+    const { maxIter, rule, called } = this.#options;
+    const { keep } = training;
+    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
+    const first = this.#copy?.iteration ?? 0;
+    let good: State = { number: first, versions: await this.#steps(training, 'start', {}) };
+    let best = good;
+    let goodLoss = training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss;
+    let restarts = 0;
+    for (let number = first + 1; number <= maxIter; ) {
+      const kept = keptOf(keep, good.versions, best.versions);
+      const started = performance.now();
+      const params = training.round(number);
+      const versions = await this.#round(training, good.versions, { number, params }, kept);
+      const seconds = (performance.now() - started) / 1000;
+      const errors = await this.#measure(training, versions);
+      if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
+        if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
+        await this.#free(training, versions, kept);
+        const rate = training.slower(number);
+        this.#ctx.events({ type: 'warning', text: `${called} ${number} diverged: the loss is ${errors.loss}, after ${goodLoss}; it is run again from the ${called} before with half the learning rate, ${rate}` });
+        continue;
+      }
+      restarts = 0;
+      const report: TrainingIteration = { iteration: number, seconds, ...(typeof params.rate === 'number' ? { rate: params.rate } : {}), ...errors };
+      this.#iterations.push(report);
+      this.#ctx.events({ type: 'iteration', ...(called === 'epoch' ? { called } : {}), of: maxIter, ...report });
+      training.accepted?.(errors.loss);
+      // Without restarts a round is compared with the first.
+      goodLoss = training.slower === undefined ? (goodLoss ?? errors.loss) : errors.loss;
+      const verdict = rule.see(report);
+      good = { number, versions };
+      if (verdict.best) best = good;
+      for (const old of kept) await this.#free(training, old, [good.versions, best.versions]);
+      if (verdict.stop !== undefined) {
+        this.#ctx.events({ type: 'note', text: verdict.stop });
+        break;
+      }
+      if (losable && number < maxIter) await this.#offerCopy(training, best);
+      number++;
+    }
+    return { factors: await this.#fetch(training, best.versions), iterations: this.#iterations, bestIteration: best.number };
+  }
+
+  async #round(training: Training<Factors>, from: Versions, round: Round, kept: readonly Versions[]): Promise<Versions> {
+    const { steps, versions } = expand(training.bound, contracts, 'round', from, round, kept);
+    const onProgress = (finished: number, of: number) => this.#phase.progress(round.number - 1 + finished / of);
+    training.check(round.number, await runSteps(steps, this.#ctx, { onProgress }));
+    return versions;
+  }
+
+  async #measure(training: Training<Factors>, versions: Versions): Promise<TrainingErrors> {
+    return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions).steps, this.#ctx));
+  }
+
+  async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
+    const { steps, versions } = expand(training.bound, contracts, phase, from);
+    await runSteps(steps, this.#ctx, { given: training.given });
+    return versions;
+  }
+
+  async #free(training: Training<Factors>, versions: Versions, kept: readonly Versions[]): Promise<void> {
+    await runSteps(expandFree(training.bound, contracts, 'free', versions, kept), this.#ctx);
+  }
+
+  async #fetch(training: Training<Factors>, versions: Versions): Promise<Factors> {
+    return training.factors(await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx));
+  }
+
+  /** Copies the factors to the host, if it is time to: the less often the longer that takes. */
+  async #offerCopy(training: Training<Factors>, { number, versions }: State): Promise<void> {
+    const start = performance.now();
+    if (number === this.#copy?.iteration || start - this.#copied < 1000 * this.#wait) return;
+    this.#copy = { iteration: number, factors: await this.#fetch(training, versions) };
+    this.#copied = performance.now();
+    this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, (this.#copied - start) / 1000 / COPY_SHARE);
+  }
+}

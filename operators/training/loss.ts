@@ -1,0 +1,57 @@
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import type { ValuesOf } from '../tasks.ts';
+
+/** The names of the stages that measure a version. */
+export const measureStages = { train: 'train-error', test: 'test-error', users: 'penalty-users', items: 'penalty-items' } as const;
+
+export interface ErrorSums {
+  /** Σ (r - xᵀθ)² and Σ |r - xᵀθ|, in float64, added in task order. */
+  readonly squared: number;
+  readonly absolute: number;
+  readonly count: number;
+}
+
+export interface TrainingErrors {
+  /**
+   * J = Σ (r - xᵀθ)² + λ_users Σ n_u ‖x_u‖² + λ_items Σ n_v ‖θ_v‖² in float64, in the ratings' own unit (cuMF, eq. 1); with biases
+   * r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖².
+   */
+  readonly loss: number;
+  readonly trainRmse: number;
+  readonly testRmse?: number;
+  readonly testMae?: number;
+}
+
+/** Σ n_u ‖x_u‖² and Σ n_v ‖θ_v‖² over the features as they are trained, in float64; 0 for a side that is not measured. */
+export interface WeightedNorms {
+  readonly users: number;
+  readonly items: number;
+}
+
+/**
+ * The errors that the tasks of the measuring stages found. `penalty`: the terms of J beside the errors. `deviation`: σ of the
+ * ratings, where factors and ratings are on a scale of σ.
+ */
+export function trainingErrors(measured: StepResults, penalty: (norms: WeightedNorms) => number, deviation = 1): TrainingErrors {
+  const train = errorSums(measured, measureStages.train);
+  const test = errorSums(measured, measureStages.test);
+  return {
+    loss: deviation ** 2 * (train.squared + penalty({ users: normOf(measured, measureStages.users), items: normOf(measured, measureStages.items) })),
+    trainRmse: deviation * Math.sqrt(train.squared / train.count),
+    ...(test.count === 0 ? {} : { testRmse: deviation * Math.sqrt(test.squared / test.count), testMae: (deviation * test.absolute) / test.count }),
+  };
+}
+
+function errorSums(measured: StepResults, stage: string): ErrorSums {
+  const sums = { squared: 0, absolute: 0, count: 0 };
+  for (const values of measured.of(stage, 'squared-error') as ValuesOf<'squared-error'>[]) {
+    sums.squared += values.squared;
+    sums.absolute += values.absolute;
+    sums.count += values.count;
+  }
+  return sums;
+}
+
+function normOf(measured: StepResults, stage: string): number {
+  return (measured.of(stage, 'weighted-norm') as ValuesOf<'weighted-norm'>[]).reduce((sum, values) => sum + values.sum, 0);
+}
