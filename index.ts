@@ -37,7 +37,7 @@ export type { ExecutionContext, Operator, Sink, Source, SourceStatistics } from 
 export type { PhysicalPlan, StagePlan } from './engine/physical-plan.ts';
 export { batchStream, type BatchStream } from './engine/stream.ts';
 export type { AlsIteration } from './operators/als.ts';
-export type { AlsParams } from './operators/als-params.ts';
+export type { AlsParams } from './operators/als/params.ts';
 export type { Evaluation } from './operators/evaluate.ts';
 export type { SgdIteration } from './operators/sgd.ts';
 export type { SgdParams } from './operators/sgd-params.ts';

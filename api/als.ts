@@ -6,7 +6,7 @@ import { runInto } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type PhysicalPlan, withMeasures } from '../engine/physical-plan.ts';
 import { type AlsInput, trainAls } from '../operators/als.ts';
-import { type AlsParams, checkAlsParams } from '../operators/als-params.ts';
+import { type AlsParams, checkAlsParams } from '../operators/als/params.ts';
 import { planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks } from '../operators/kernel-choices.ts';
 import type { ColdStart } from '../operators/predict.ts';

@@ -1,7 +1,7 @@
 import { computeDevice } from '../engine/devices.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
-import { alsDefaults, type AlsParams } from '../operators/als-params.ts';
+import { alsDefaults, type AlsParams } from '../operators/als/params.ts';
 import { devicePlan } from '../operators/als-plan.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import type { SgdParams } from '../operators/sgd-params.ts';

@@ -1,7 +1,7 @@
 import { computeDevice, hostDevice } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { Executor } from '../engine/executor.ts';
-import type { AlsParams } from '../operators/als-params.ts';
+import type { AlsParams } from '../operators/als/params.ts';
 import type { Session } from './session.ts';
 
 const NOT_ON_GPU = 'nonnegative factors are solved on the CPU only';

@@ -1,6 +1,6 @@
 import { inDeviceScope } from '../engine/device-scope.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import type { AlsParams } from '../operators/als-params.ts';
+import type { AlsParams } from '../operators/als/params.ts';
 import { profileOfBlocks } from '../operators/kernel-choices.ts';
 import { buildRatingBlocks } from '../operators/rating-blocks.ts';
 import { type SideTunings, tuneKernels } from '../operators/tune-kernels.ts';

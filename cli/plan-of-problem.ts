@@ -4,7 +4,7 @@ import type { Session } from '../api/session.ts';
 import { computeDevice } from '../engine/devices.ts';
 import type { PhysicalPlan } from '../engine/physical-plan.ts';
 import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
-import { alsDefaults, checkAlsParams } from '../operators/als-params.ts';
+import { alsDefaults, checkAlsParams } from '../operators/als/params.ts';
 import { devicePlan, planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
 import { chooseKernels } from '../operators/kernel-choices.ts';
 import { checkSgdParams } from '../operators/sgd-params.ts';

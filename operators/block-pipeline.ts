@@ -1,6 +1,6 @@
 import { CancelledError } from '../engine/errors.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import type { GridBlock } from './block-order.ts';
+import type { GridBlock } from '../engine/plan/grid-order.ts';
 
 /** What happens with each block of a grid whose row bands have a device each. */
 export interface BlockWork {

@@ -28,6 +28,19 @@ export function blockOf(ref: PartitionRef, partition: Partition): RatingBlock {
   return { ref, rows: partition.rows, ratings: indices.length, offsets, indices, values };
 }
 
+/** The block as devices are given it. */
+export function hostForm({ rows, offsets, indices, values }: RatingBlock): Partition {
+  return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
+}
+
+/** The rows [from, to) of a block as one of their own, over the same indices and values. */
+export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: number, to: number, ref: PartitionRef): RatingBlock {
+  const [first, last] = [offsets[from], offsets[to]];
+  const own = sharedArray(Int32Array, to - from + 1);
+  for (let row = 0; row < own.length; row++) own[row] = offsets[from + row] - first;
+  return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
+}
+
 /** Length of the longest row. */
 export function longestRow(block: RatingBlock): number {
   let longest = 0;

@@ -2,7 +2,7 @@ import type { Device } from '../engine/executor.ts';
 import { keyCount, takeKeys } from '../engine/keys/key-column.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
-import { randomOrder } from './block-order.ts';
+import { randomOrder } from '../engine/plan/grid-order.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 
 /** New numbers for positions: `label[position]` is the new one, `order[label]` the position. */

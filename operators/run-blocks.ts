@@ -2,7 +2,7 @@ import { CancelledError } from '../engine/errors.ts';
 import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import type { Task } from '../engine/task.ts';
-import type { GridBlock } from './block-order.ts';
+import type { GridBlock } from '../engine/plan/grid-order.ts';
 
 /** What is run for one block of the grid. */
 export interface BlockTask extends GridBlock {

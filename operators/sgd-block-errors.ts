@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '../engine/operator.ts';
 import { allEnded } from '../engine/all-ended.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
-import type { GridBlock } from './block-order.ts';
+import type { GridBlock } from '../engine/plan/grid-order.ts';
 import { runBlockPipeline } from './block-pipeline.ts';
 import { blockOf, type RatingBlock } from './rating-block.ts';
 import { type ErrorSums, weightedNorm } from './rating-errors.ts';

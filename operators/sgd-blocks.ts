@@ -4,7 +4,7 @@ import type { Device } from '../engine/executor.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
-import { blockWaves, type GridBlock, randomOrder } from './block-order.ts';
+import { blockWaves, type GridBlock, randomOrder } from '../engine/plan/grid-order.ts';
 import { runBlockPipeline } from './block-pipeline.ts';
 import type { ErrorSums } from './rating-errors.ts';
 import type { BandVersion, RowBand } from './row-band.ts';

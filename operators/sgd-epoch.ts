@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';
 import { runStage } from '../engine/run-stage.ts';
-import { blockWaves, randomOrder } from './block-order.ts';
+import { blockWaves, randomOrder } from '../engine/plan/grid-order.ts';
 import { cutIntoGrid } from './rating-grid.ts';
 import { balancedRanges } from './row-ranges.ts';
 import { runBlocks } from './run-blocks.ts';

@@ -12,7 +12,7 @@ import { OneDeviceSgd } from './sgd-one-device.ts';
 import { lambdasOf, type SgdParams } from './sgd-params.ts';
 import type { SgdSchedule } from './sgd-schedule.ts';
 import type { SgdTrainer } from './sgd-trainer.ts';
-import { StoppingRule } from './stopping-rule.ts';
+import { StoppingRule } from './training/stopping-rule.ts';
 
 /** One epoch. `loss` is ALS's J with the λ of each side; biases count in units of the ratings' deviation. */
 export interface SgdIteration extends AlsIteration {

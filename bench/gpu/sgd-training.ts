@@ -10,7 +10,7 @@ import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partit
 import { CounterRandom } from '../../engine/random.ts';
 import { type Dataset, Session } from '../../index.ts';
 import { devicePlan } from '../../operators/als-plan.ts';
-import { randomOrder } from '../../operators/block-order.ts';
+import { randomOrder } from '../../engine/plan/grid-order.ts';
 import { chooseSchedule } from '../../operators/choose-schedule.ts';
 import { IndexIds } from '../../operators/index-ids.ts';
 import { collectKnownPairs } from '../../operators/known-pairs.ts';

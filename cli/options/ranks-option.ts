@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { MAXIMUM_RANK } from '../../operators/als-params.ts';
+import { MAXIMUM_RANK } from '../../operators/als/params.ts';
 import { shown } from './kinds.ts';
 import type { Option } from './option.ts';
 

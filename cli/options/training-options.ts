@@ -1,4 +1,4 @@
-import { alsDefaults, MAXIMUM_RANK } from '../../operators/als-params.ts';
+import { alsDefaults, MAXIMUM_RANK } from '../../operators/als/params.ts';
 import { sgdDefaults } from '../../operators/sgd-params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';

@@ -1,5 +1,6 @@
-import { sharedArray } from '../engine/partition.ts';
-import type { RatingBlock } from './rating-block.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { TrainedSide } from './bind.ts';
+import type { RatingBlock } from '../rating-block.ts';
 
 /** μ: the mean rating, summed in float64 in the block's order, which doesn't depend on the input's. */
 export function meanRating({ values }: RatingBlock): number {
@@ -15,18 +16,12 @@ export function weightedBiasNorm({ offsets }: RatingBlock, bias: Float32Array): 
   return sum;
 }
 
-interface Trained {
-  /** rows x (rank + 1); the last feature is 1. */
-  readonly values: Float32Array;
-  readonly bias: Float32Array | undefined;
-}
-
 /**
  * Biases as two more features, so that whoever multiplies the vectors predicts right:
  *
  *     [x_u, β_u + μ, 1] · [θ_v, 1, γ_v]  =  x_uᵀθ_v + β_u + μ + γ_v
  */
-export function foldBiases(users: Trained, items: Trained, mean: number, rank: number): { userFactors: Float32Array; itemFactors: Float32Array } {
+export function foldBiases(users: TrainedSide, items: TrainedSide, mean: number, rank: number): { userFactors: Float32Array; itemFactors: Float32Array } {
   return {
     userFactors: folded(users, rank, (row, at) => {
       row[at] = row[at] + mean;
@@ -40,7 +35,7 @@ export function foldBiases(users: Trained, items: Trained, mean: number, rank: n
 }
 
 /** The factors with room for two features; `place` finds the bias at `at` and puts it where it belongs. */
-function folded({ values, bias = new Float32Array(0) }: Trained, rank: number, place: (all: Float32Array, at: number) => void): Float32Array {
+function folded({ values, bias = new Float32Array(0) }: TrainedSide, rank: number, place: (all: Float32Array, at: number) => void): Float32Array {
   const all = sharedArray(Float32Array, bias.length * (rank + 2));
   for (let row = 0; row < bias.length; row++) {
     const at = row * (rank + 2);

@@ -1,8 +1,15 @@
-import type { Device, KernelChoice } from '../engine/executor.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { AlsParams } from './als-params.ts';
-import { longestRow } from './rating-block.ts';
-import type { RatingBlocks } from './rating-blocks.ts';
+import { computeDevices } from '../../engine/devices.ts';
+import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { HOST } from '../../engine/run/place.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
+import { hostForm, longestRow } from '../rating-block.ts';
+import type { RatingBlocks } from '../rating-blocks.ts';
+import { runTasks } from '../run-tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem, type ValuesOf } from '../tasks.ts';
+import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** By the side whose rows are solved. */
@@ -11,45 +18,68 @@ export interface AlsChoices {
   readonly items: KernelChoice;
 }
 
-/** What the choice depends on. Where the data are not there, the longest rows and the ratings are not known. */
-export interface ChoiceProfile {
-  /** m */
-  readonly users: number;
-  /** n */
-  readonly items: number;
-  /** Nz */
-  readonly ratings: number;
-  readonly longestUser?: number;
-  readonly longestItem?: number;
-  readonly largestRating?: number;
+/** By the side whose rows are solved; undefined where nothing was measured. */
+export interface SideTunings {
+  readonly users?: KernelTuning;
+  readonly items?: KernelTuning;
 }
 
 /** Ratings are stars unless something is known of them. */
 const STARS = 5;
 
-/** The kernels that the device takes for both half-iterations; undefined for a device without a choice. Throws UsageError. */
-export async function chooseKernels(device: Device, profile: ChoiceProfile, params: AlsParams): Promise<AlsChoices | undefined> {
-  if (device.choose === undefined) return undefined;
+/** The kernels that the first device takes for both half-iterations; undefined for one without a choice. Throws UsageError. */
+export async function chooseKernels(profile: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  const [{ info }] = computeDevices(ctx.executor);
+  if (!info.choosesKernels) return undefined;
   const problems = updateProblems(profile, params);
-  const [users, items] = await Promise.all([device.choose(problems.users), device.choose(problems.items)]);
+  const [users, items] = await runTasks(ctx, 'choose-kernels', info.place, [problems.users, problems.items].map((problem) => ({ kernel: 'choose-update' as const, inputs: {}, outputs: {}, params: problem })));
   return { users, items };
 }
 
-/** What a device is asked about each side. */
-export function updateProblems(profile: ChoiceProfile, params: AlsParams): { readonly users: JsonObject; readonly items: JsonObject } {
+/**
+ * Has a device that chooses among kernels time them on the blocks, so that chooseKernels takes the fastest. The blocks go to the
+ * device as training wants them. `where-it-pays`: an error is told, and the rule decides.
+ */
+export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>, profile: RatingsProfile, params: AlsParams, how: 'where-it-pays' | 'thorough', ctx: ExecutionContext): Promise<SideTunings> {
+  const [{ info }] = computeDevices(ctx.executor);
+  if (!info.choosesKernels) return {};
+  const problems = updateProblems(profile, params);
+  const tunings: { users?: KernelTuning; items?: KernelTuning } = {};
+  for (const [side, block] of [['users', blocks.byUser], ['items', blocks.byItem]] as const) {
+    const start = performance.now();
+    try {
+      const steps = new StepList(contracts);
+      steps.move('tune-kernels', block.ref, HOST, info.place);
+      steps.task('tune-kernels', info.place, { kernel: 'tune-update', inputs: { block: block.ref }, outputs: {}, params: { ...problems[side], how } });
+      const results = await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] });
+      const [{ tuning }] = results.of('tune-kernels') as ValuesOf<'tune-update'>[];
+      if (tuning === null) continue;
+      tunings[side] = tuning;
+      const seconds = ((performance.now() - start) / 1000).toFixed(1);
+      ctx.events({ type: 'note', text: `${tuning.times.length} kernels for ${side} timed in ${seconds} s: ${tuning.variant} is taken${tuning.note === undefined ? '' : `; ${tuning.note}`}` });
+    } catch (error) {
+      if (how === 'thorough' || error instanceof CancelledError || error instanceof DeviceLostError) throw error;
+      ctx.events({ type: 'note', text: `kernels for ${side} could not be timed, the rule decides: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}` });
+    }
+  }
+  return tunings;
+}
+
+/** The half-iterations that a device is asked about. */
+export function updateProblems(profile: RatingsProfile, params: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
   const { users, items, longestUser, longestItem } = profile;
   return { users: updateProblem(profile, params, users, items, longestUser), items: updateProblem(profile, params, items, users, longestItem) };
 }
 
-/** What is known of sorted ratings. */
-export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' | 'byItem'>): ChoiceProfile {
+/** The properties of sorted ratings that a choice depends on. */
+export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
   let largestRating = 0;
   for (let k = 0; k < byUser.values.length; k++) largestRating = Math.max(largestRating, Math.abs(byUser.values[k]));
   return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longestRow(byUser), longestItem: longestRow(byItem), largestRating };
 }
 
 /** `rank` counts the feature that is 1 with biases; `rows` are solved from `columns`; `longest` is the most ratings of a row. */
-function updateProblem({ ratings, largestRating = STARS }: ChoiceProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): JsonObject {
+function updateProblem({ ratings, largestRating = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
   const { precision, kernel, biases, cgSteps } = params;
   const rank = params.rank + (biases ? 1 : 0);
   const solver = chooseSolver({ ...params, rank }, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';

@@ -1,5 +1,5 @@
-import { UsageError } from '../engine/errors.ts';
-import { checkEnding, wholeNumber } from './check-params.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { checkEnding, wholeNumber } from '../check-params.ts';
 
 /** Parameters of explicit ALS with weighted-λ regularization; names and defaults are Spark ML's where it has them. */
 export interface AlsParams {

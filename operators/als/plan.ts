@@ -32,8 +32,11 @@ export function alsFeatures({ rank, biases }: Pick<AlsParams, 'rank' | 'biases'>
  * each of q devices, X in q parts, p = 1; with several devices the parts of a side are gathered on all of them after each
  * half-iteration. Throws CapacityError when it does not fit, before anything is allocated.
  */
-export function planAls(profile: RatingsProfile, params: AlsParams, { compute, host }: PlanDevices, choices?: AlsChoices): PhysicalPlan {
+export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
+  const { host } = devices;
+  // Every device has rows of both sides.
+  const compute = devices.compute.slice(0, Math.max(1, Math.min(m, n)));
   const [device] = compute;
   const f = alsFeatures(params);
   const q = compute.length;
@@ -87,7 +90,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, { compute, h
     halfIteration('update-users', users, items, [m, n], choices?.users, choices ? [choices.users.reason] : []),
     ...gather(users, m),
   ];
-  const biases = users.bias && items.wholeBias ? { rowBias: users.bias, columnBias: items.wholeBias } : {};
+  const biases: DataUses = users.bias && items.wholeBias ? { rowBias: users.bias, columnBias: items.wholeBias } : {};
   const errors = (name: string, block: string, ratings: number): Stage => ({
     name,
     at: places,

@@ -1,6 +1,13 @@
-import { UsageError } from '../engine/errors.ts';
-import type { AlsIteration } from './als.ts';
-import type { AlsParams } from './als-params.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { TrainingIteration } from './iteration.ts';
+
+/** Parameters that end a run before its last iteration. */
+export interface StoppingParams {
+  /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
+  readonly earlyStop?: number;
+  /** Ends once the validation RMSE is at most this. */
+  readonly targetRmse?: number;
+}
 
 export interface Verdict {
   /** These factors are the ones to keep so far. */
@@ -14,11 +21,11 @@ export interface Verdict {
  * the best; with it the one with the lowest validation RMSE is, and training ends after so many without a better one.
  */
 export class StoppingRule {
-  readonly #params: Pick<AlsParams, 'earlyStop' | 'targetRmse'>;
+  readonly #params: StoppingParams;
   #bestRmse = Number.POSITIVE_INFINITY;
   #bestIteration = 0;
 
-  constructor(params: Pick<AlsParams, 'earlyStop' | 'targetRmse'>, test: { readonly ratings: number } | undefined) {
+  constructor(params: StoppingParams, test: { readonly ratings: number } | undefined) {
     this.#params = params;
     if (test !== undefined && test.ratings > 0) return;
     const lack = test === undefined ? 'a validation set' : 'a validation set with users and items of the training set, and this one has none';
@@ -27,7 +34,7 @@ export class StoppingRule {
     }
   }
 
-  see({ iteration, testRmse }: AlsIteration): Verdict {
+  see({ iteration, testRmse }: TrainingIteration): Verdict {
     const { earlyStop, targetRmse } = this.#params;
     if (testRmse === undefined) return { best: true };
     const better = testRmse < this.#bestRmse;

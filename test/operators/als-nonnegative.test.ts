@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
-import { chooseSolver } from '../../operators/solver-choice.ts';
-import { checkAlsParams } from '../../operators/als-params.ts';
+import { chooseSolver } from '../../operators/als/solver-choice.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
 

@@ -7,7 +7,7 @@ import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import type { Task, TaskResult } from '../../engine/task.ts';
-import { blockWaves, randomOrder } from '../../operators/block-order.ts';
+import { blockWaves, randomOrder } from '../../engine/plan/grid-order.ts';
 import { runBlocks } from '../../operators/run-blocks.ts';
 import { testRandom } from '../support/ratings.ts';
 

@@ -3,7 +3,7 @@ import { CancelledError } from '../../engine/errors.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import { blockWaves, type GridBlock } from '../../operators/block-order.ts';
+import { blockWaves, type GridBlock } from '../../engine/plan/grid-order.ts';
 import { type BlockWork, runBlockPipeline } from '../../operators/block-pipeline.ts';
 import { testRandom } from '../support/ratings.ts';
 

@@ -4,14 +4,14 @@ import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../engine/errors.ts';
 import { explain } from '../../engine/explain.ts';
 import type { DevicePlan } from '../../engine/physical-plan.ts';
-import { checkAlsParams } from '../../operators/als-params.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als-plan.ts';
 import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
 import { chooseSchedule } from '../../operators/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd-convergence.ts';
 import { checkSgdParams } from '../../operators/sgd-params.ts';
 import { planSgd } from '../../operators/sgd-plan.ts';
-import { ALL_ROWS, chooseSolver } from '../../operators/solver-choice.ts';
+import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
 
 const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
 const movielens = { users: 138_493, items: 27_278, ratings: 18_000_000, testRatings: 2_000_000, input: 'parquet-source > select-ratings' };

@@ -1,0 +1,118 @@
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { keyHashes } from '../../engine/keys/key-hash.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
+import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
+import type { DataPart, DataSet, RowRange, Stage } from '../../engine/plan/stages.ts';
+import { blockBytes } from '../planner/sizes.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from '../rating-block.ts';
+import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { measureStages } from '../training/loss.ts';
+import { sideNames } from './plan.ts';
+
+export interface AlsData {
+  readonly byUser: RatingBlock;
+  readonly byItem: RatingBlock;
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  /** Known pairs of the validation set by user, over the same positions. */
+  readonly test?: RatingBlock;
+}
+
+/** One side's factors in host memory. */
+export interface TrainedSide {
+  /** rows x features; with biases the last feature is 1. */
+  readonly values: Float32Array;
+  readonly bias?: Float32Array;
+}
+
+/** Factors that training goes on from. */
+export interface AlsStart {
+  readonly users: TrainedSide;
+  readonly items: TrainedSide;
+}
+
+export interface BoundAls {
+  /** The plan with the cuts and the counts of the data. */
+  readonly plan: PhysicalPlan;
+  readonly bound: BoundPlan;
+  readonly given: readonly (readonly [PartitionRef, Partition])[];
+}
+
+/**
+ * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, and each part's passes into
+ * slices. `mean`: μ with biases, else 0.
+ */
+export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: { readonly biases: boolean; readonly mean: number }, start?: AlsStart): BoundAls {
+  const q = stageNamed(planned, 'update-users').at.length;
+  const cuts = { users: balancedRanges(data.byUser.offsets, q), items: balancedRanges(data.byItem.offsets, q) };
+  const name = dataSetName('als');
+  const given: [PartitionRef, Partition][] = [];
+  const refs: Record<string, PartitionRef[]> = {};
+  const sets = new Map<string, DataSet>(planned.datasets.map((set) => [set.name, set]));
+  const setParts = (set: string, part: (part: DataPart, j: number) => Partial<DataPart>) => {
+    const found = sets.get(set);
+    if (found) sets.set(set, { ...found, parts: found.parts.map((one, j) => ({ ...one, ...part(one, j) })) });
+  };
+  const give = (set: string, parts: readonly { readonly ref: PartitionRef; readonly partition: Partition }[]) => {
+    refs[set] = parts.map(({ ref }) => ref);
+    given.push(...parts.map(({ ref, partition }) => [ref, partition] as const satisfies [PartitionRef, Partition]));
+  };
+  const giveBlock = (set: string, whole: RatingBlock, ranges: readonly RowRange[]): RatingBlock[] => {
+    const parts = ranges.length === 1 ? [whole] : ranges.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, { name: `${name}/${set}`, partition, version: 0 }));
+    give(set, parts.map((block) => ({ ref: block.ref, partition: hostForm(block) })));
+    setParts(set, (_, j) => ({ rows: parts[j].rows, bytes: blockBytes(parts[j].rows, parts[j].ratings) }));
+    return parts;
+  };
+  const blocks = { users: giveBlock('ratings-by-user', data.byUser, cuts.users), items: giveBlock('ratings-by-item', data.byItem, cuts.items) };
+  const tests = data.test && sets.has('test-ratings') ? giveBlock('test-ratings', data.test, cuts.users) : [];
+  for (const side of ['users', 'items'] as const) {
+    const names = sideNames(side, q, biases);
+    for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
+  }
+  const { low, high } = keyHashes(data.users);
+  const keys = cuts.users.map(({ from, to }, partition) => ({ ref: { name: `${name}/keys`, partition, version: 0 }, partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } }));
+  if (start === undefined) give('users-keys', keys);
+  setParts('users-keys', (_, j) => ({ rows: keys[j].partition.rows, bytes: 8 * keys[j].partition.rows }));
+  const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
+  const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));
+  const [byUser, byItem, byTest] = [blocks.users, blocks.items, tests].map(cut);
+  const slices: Record<string, RowRange[][]> = {
+    initialize: blocks.users.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
+    'update-users': byUser,
+    'update-items': byItem,
+    [measureStages.train]: byUser,
+    [measureStages.users]: byUser,
+    [measureStages.items]: byItem,
+    [measureStages.test]: byTest,
+  };
+  const withMean = (stage: Stage): Stage => (biases && stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => (['update', 'squared-error'].includes(task.kernel) ? { ...task, params: { ...task.params, mean } } : task)) } } : stage);
+  const counted = (stage: Stage): Stage => (slices[stage.name] === undefined ? stage : { ...stage, tasks: Math.max(...slices[stage.name].map((ranges) => ranges.length)) });
+  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withMean(stage)));
+  const plan: PhysicalPlan = { ...planned, datasets: [...sets.values()], start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
+  const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
+  const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: refs, slices };
+  return { plan, bound, given: start === undefined ? given : [...given, ...givenFactors(bound, start, cuts, q, biases)] };
+}
+
+/** The start where factors are there: they come from the host in place of a drawn start and of zeros. */
+function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
+  const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
+  return start.flatMap((stage): Stage[] => {
+    if (stage.name === 'initialize') return [{ name: stage.name, at: stage.at, work: { kind: 'exchange', how: 'move', data: names, to: 'from-host' } }];
+    return stage.work.kind === 'allocate' ? [] : [stage];
+  });
+}
+
+function givenFactors(bound: BoundPlan, start: AlsStart, cuts: Readonly<Record<'users' | 'items', readonly RowRange[]>>, q: number, biases: boolean): [PartitionRef, Partition][] {
+  const set = (name: string) => bound.datasets.find((one) => one.name === name) as DataSet;
+  return (['users', 'items'] as const).flatMap((side) => {
+    const { values, bias } = start[side];
+    const names = sideNames(side, q, biases);
+    const f = set(names.factors).columns ?? 1;
+    return cuts[side].flatMap(({ from, to }, partition): [PartitionRef, Partition][] => {
+      const part = (name: string, layout: string, column: Float32Array): [PartitionRef, Partition] => [partRef(bound, set(name), partition, 0), { layout, rows: to - from, columns: { values: column } }];
+      return [part(names.factors, 'factors', values.subarray(from * f, to * f)), ...(names.bias && bias ? [part(names.bias, 'bias', bias.slice(from, to))] : [])];
+    });
+  });
+}

@@ -1,0 +1,122 @@
+import { DivergedError } from '../../engine/errors.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { keyText } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { ValuesOf } from '../tasks.ts';
+import { trainingErrors } from '../training/loss.ts';
+import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
+import { StoppingRule } from '../training/stopping-rule.ts';
+import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
+import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
+import type { AlsParams } from './params.ts';
+import { sideNames } from './plan.ts';
+
+export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
+  /** X (m x f) and Θ (n x f), row-major without padding; with biases both have two more features, see foldBiases. */
+  readonly userFactors: Float32Array;
+  readonly itemFactors: Float32Array;
+  /** The plan as it was run. */
+  readonly plan: PhysicalPlan;
+}
+
+export interface TrainAlsOptions {
+  /** Devices of the plan that hold factors. */
+  readonly devices: readonly DeviceInfo[];
+  readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
+  /** See LoopOptions. */
+  readonly copySeconds?: number;
+}
+
+/**
+ * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2): each iteration solves all items from the users,
+ * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
+ * copied from it.
+ */
+export async function trainAls(data: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+  const mean = params.biases ? meanRating(data.byUser) : 0;
+  let bound = plan(devices);
+  const { factors, ...result } = await runLoop<AlsStart>(
+    {
+      called: 'iteration',
+      maxIter: params.maxIter,
+      devices,
+      rule: new StoppingRule(params, data.test),
+      copySeconds,
+      prepare: async (left, from) => {
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean }, from?.factors);
+        bound = made.plan;
+        return { ...alsTraining(data, params, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+      },
+    },
+    ctx,
+  );
+  const { users, items } = factors;
+  const folded = params.biases ? foldBiases(users, items, mean, params.rank) : { userFactors: users.values, itemFactors: items.values };
+  return { ...result, ...folded, plan: bound };
+}
+
+/** The parts of the loop that are ALS's own. */
+function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+  const { regParam, biases } = params;
+  const blocks = { users: data.byUser, items: data.byItem };
+  const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
+    const names = sideNames(of, 1, biases);
+    const values = joined(results, `${name}/${names.factors}`);
+    return names.bias ? { values, bias: joined(results, `${name}/${names.bias}`) } : { values };
+  };
+  return {
+    startLoss: undefined,
+    round: () => ({}),
+    check: (number, results) => {
+      for (const of of ['items', 'users'] as const) {
+        const bad = badRow(results.of(`update-${of}`) as ValuesOf<'update'>[], slices[`update-${of}`], blocks[of].rows);
+        if (bad === undefined) continue;
+        const { offsets } = blocks[of];
+        throw new DivergedError(
+          `iteration ${number}, side ${of}: the normal equations of ${of === 'users' ? 'user' : 'item'} ${keyText(data[of], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
+        );
+      }
+    },
+    errors: (measured) => {
+      // The feature that is 1 counts once for each rating.
+      const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joined(measured, `${name}/${of}-bias`)) : norm);
+      return trainingErrors(measured, ({ users, items }) => regParam * (corrected(users, 'users') + corrected(items, 'items')));
+    },
+    diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
+    divergence: (number, loss, first) =>
+      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
+    factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
+  };
+}
+
+/** The first row, over all parts, whose solution is not finite. Tasks tell rows of their part, in the order of parts and slices. */
+function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
+  let first = 0;
+  let next = 0;
+  for (const ranges of slices) {
+    for (const _ of ranges) {
+      const { badRow: bad } = values[next++];
+      if (bad >= 0) return Math.min(first + bad, rows - 1);
+    }
+    first += ranges.at(-1)?.to ?? 0;
+  }
+  return undefined;
+}
+
+/** The column `values` of all parts that were handed out, in part order. */
+function joined(results: StepResults, name: string): Float32Array {
+  const parts = results.partitions(name).map(({ columns }) => columns.values as Float32Array);
+  if (parts.length === 1) return parts[0];
+  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    values.set(part, filled);
+    filled += part.length;
+  }
+  return values;
+}
