@@ -40,5 +40,5 @@ export type { AlsIteration } from './operators/als.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Evaluation } from './operators/evaluate.ts';
 export type { SgdIteration } from './operators/sgd.ts';
-export type { SgdParams } from './operators/sgd-params.ts';
+export type { SgdParams } from './operators/sgd/params.ts';
 export type { SplitOptions } from './operators/random-split.ts';

@@ -1,10 +1,10 @@
 import { computeDevice } from '../engine/devices.ts';
 import { runInto } from '../engine/logical-plan.ts';
-import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
+import { chooseAlgorithm } from '../operators/planner/algorithm-choice.ts';
 import { alsDefaults, type AlsParams } from '../operators/als/params.ts';
 import { devicePlan } from '../operators/als-plan.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
-import type { SgdParams } from '../operators/sgd-params.ts';
+import type { SgdParams } from '../operators/sgd/params.ts';
 import { ALS } from './als.ts';
 import type { Dataset } from './dataset.ts';
 import { RatingInput, type RatingOptions } from './rating-input.ts';

@@ -11,7 +11,7 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import type { PhysicalPlan } from '../engine/physical-plan.ts';
 import type { AlsIteration } from '../operators/als.ts';
 import type { AlsParams } from '../operators/als/params.ts';
-import type { SgdParams } from '../operators/sgd-params.ts';
+import type { SgdParams } from '../operators/sgd/params.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluate.ts';
 import { type FactorModel, lookupOf } from '../operators/factor-model.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';

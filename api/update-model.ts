@@ -1,7 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Json, JsonObject } from '../engine/json.ts';
 import type { FactorModel } from '../operators/factor-model.ts';
-import { checkSgdParams, type SgdParams } from '../operators/sgd-params.ts';
+import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';

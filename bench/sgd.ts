@@ -23,14 +23,14 @@ import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, executePlan, runInto } from '../engine/logical-plan.ts';
 import { type Dataset, Session } from '../index.ts';
 import { devicePlan } from '../operators/als-plan.ts';
-import { chooseSchedule } from '../operators/choose-schedule.ts';
+import { chooseSchedule } from '../operators/sgd/choose-schedule.ts';
 import { IndexIds } from '../operators/index-ids.ts';
 import { collectKnownPairs } from '../operators/known-pairs.ts';
 import { SelectRatings } from '../operators/select-ratings.ts';
 import { trainSgd } from '../operators/sgd.ts';
-import { loadSgdData, loadSgdTest } from '../operators/sgd-data.ts';
-import { checkSgdParams, type SgdParams } from '../operators/sgd-params.ts';
-import type { SgdSchedule } from '../operators/sgd-schedule.ts';
+import { loadSgdData, loadSgdTest } from '../operators/sgd/data.ts';
+import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
+import type { SgdSchedule } from '../operators/sgd/schedule.ts';
 import { describeMachine } from './machine.ts';
 
 const root = resolve(import.meta.dirname, '..');

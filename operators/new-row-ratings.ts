@@ -1,4 +1,4 @@
-import type { SgdData, SgdSide } from './sgd-data.ts';
+import type { SgdData, SgdSide } from './sgd/data.ts';
 
 /** The ratings of the users, or of the items, that a continued model does not have. */
 export interface NewRowRatings {

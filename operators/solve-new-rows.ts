@@ -5,9 +5,9 @@ import { runStage } from '../engine/run-stage.ts';
 import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
 import { factorStride } from './partition.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
-import type { Continuation } from './sgd-continue.ts';
-import type { SgdData } from './sgd-data.ts';
-import { lambdasOf, type SgdParams } from './sgd-params.ts';
+import type { Continuation } from './sgd/continue.ts';
+import type { SgdData } from './sgd/data.ts';
+import { lambdasOf, type SgdParams } from './sgd/params.ts';
 import type { UpdateTask } from './tasks.ts';
 
 const STAGE = 'solve-new-rows';

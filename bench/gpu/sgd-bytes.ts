@@ -2,8 +2,8 @@
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../gpu/resources.ts';
 import { balancedRanges } from '../../operators/row-ranges.ts';
-import type { SgdData } from '../../operators/sgd-data.ts';
-import type { SgdSchedule } from '../../operators/sgd-schedule.ts';
+import type { SgdData } from '../../operators/sgd/data.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
 
 /** What `bytesOfEpoch` counts, for the text above a table. */
 export const BYTES_TOLD =

@@ -1,4 +1,4 @@
-import { rateNames, scheduleNames, sgdDefaults } from '../../operators/sgd-params.ts';
+import { rateNames, scheduleNames, sgdDefaults } from '../../operators/sgd/params.ts';
 import { choice, decimal, text } from './kinds.ts';
 
 /** What only --algorithm sgd takes. None has a value of its own here, so that one that is given without it is found out. */

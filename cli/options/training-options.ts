@@ -1,5 +1,5 @@
 import { alsDefaults, MAXIMUM_RANK } from '../../operators/als/params.ts';
-import { sgdDefaults } from '../../operators/sgd-params.ts';
+import { sgdDefaults } from '../../operators/sgd/params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
 import { columnOptions, policyOptions } from './column-options.ts';

@@ -6,11 +6,11 @@ import { explain } from '../../engine/explain.ts';
 import type { DevicePlan } from '../../engine/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als-plan.ts';
-import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
-import { chooseSchedule } from '../../operators/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd-convergence.ts';
-import { checkSgdParams } from '../../operators/sgd-params.ts';
-import { planSgd } from '../../operators/sgd-plan.ts';
+import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
+import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { checkSgdParams } from '../../operators/sgd/params.ts';
+import { planSgd } from '../../operators/sgd/plan.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
 
 const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/explain.ts';
 import type { DevicePlan } from '../../engine/physical-plan.ts';
-import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
-import { chooseSchedule } from '../../operators/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd-convergence.ts';
-import { checkSgdParams, type SgdParams } from '../../operators/sgd-params.ts';
+import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
+import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { bandBytes } from '../../operators/sgd-blocks-bytes.ts';
-import { planSgd } from '../../operators/sgd-plan.ts';
+import { planSgd } from '../../operators/sgd/plan.ts';
 
 const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
 const h200: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'NVIDIA H200', bindingBytes: 2 ** 31 - 4, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 } };

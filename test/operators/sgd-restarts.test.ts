@@ -4,12 +4,12 @@ import { inDeviceScope } from '../../engine/device-scope.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import { DivergedError, Session } from '../../index.ts';
 import { IndexIds } from '../../operators/index-ids.ts';
-import { dominantItem } from '../../operators/sgd-convergence.ts';
-import { planSgd } from '../../operators/sgd-plan.ts';
+import { dominantItem } from '../../operators/sgd/convergence.ts';
+import { planSgd } from '../../operators/sgd/plan.ts';
 import { type SgdResult, trainWith } from '../../operators/sgd.ts';
-import { loadSgdData } from '../../operators/sgd-data.ts';
-import { checkSgdParams } from '../../operators/sgd-params.ts';
-import type { SgdSchedule } from '../../operators/sgd-schedule.ts';
+import { loadSgdData } from '../../operators/sgd/data.ts';
+import { checkSgdParams } from '../../operators/sgd/params.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
 import type { SgdTrainer } from '../../operators/sgd-trainer.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 

@@ -1,6 +1,6 @@
-import { UsageError } from '../engine/errors.ts';
-import { checkEnding, wholeNumber } from './check-params.ts';
-import { MAXIMUM_RANK } from './als/params.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { checkEnding, wholeNumber } from '../check-params.ts';
+import { MAXIMUM_RANK } from '../als/params.ts';
 
 export const rateNames = ['paper', 'constant', 'bold', 'adagrad'] as const;
 export const scheduleNames = ['auto', 'hogwild', 'wavefront', 'tile', 'blocks'] as const;

@@ -1,7 +1,7 @@
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { blockBytes, factorBytes } from './partition.ts';
-import type { SgdParams } from './sgd-params.ts';
-import type { ScheduleProblem, SgdSchedule } from './sgd-schedule.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { blockBytes, factorBytes } from '../planner/sizes.ts';
+import type { SgdParams } from './params.ts';
+import type { ScheduleProblem, SgdSchedule } from './schedule.ts';
 
 /** How the ratings are laid out for the epochs, and what steps them. */
 export interface SgdLayout {
@@ -27,14 +27,14 @@ export function layoutOf({ kind, rowBands, columnBands, precision, deviceBlocks 
 }
 
 /** Both sides' factors, with AdaGrad a sum for each row of either. */
-export function versionBytesOf({ users, items }: ScheduleProblem, { rank, biases, rate }: SgdParams, { kind, strideStep: step = 8 }: DevicePlan): number {
+export function versionBytesOf({ users, items }: ScheduleProblem, { rank, biases, rate }: SgdParams, { kind, strideStep: step = 8 }: DeviceInfo): number {
   const features = rank + (biases ? 2 : 0);
   const sums = rate === 'adagrad' ? (users + items) * 4 * (kind === 'gpu' ? step : 1) : 0;
   return factorBytes(users, features, step) + factorBytes(items, features, step) + sums;
 }
 
 /** On a GPU the ratings lie there too, once as they come and once as they are stepped, and float16 mirrors beside the factors. */
-export function sgdDeviceBytes(problem: ScheduleProblem, params: SgdParams, device: DevicePlan, schedule: SgdSchedule): number {
+export function sgdDeviceBytes(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, schedule: SgdSchedule): number {
   if (schedule.deviceBlocks) return schedule.deviceBlocks.deviceBytes;
   const { users, items, ratings = 0, testRatings } = problem;
   const versions = versionBytesOf(problem, params, device) * (params.earlyStop === undefined ? 2 : 3);
@@ -45,7 +45,7 @@ export function sgdDeviceBytes(problem: ScheduleProblem, params: SgdParams, devi
 }
 
 /** The largest buffers on a GPU, by what they hold. */
-export function sgdBuffers({ users, items, ratings = 0 }: ScheduleProblem, { rank, biases }: SgdParams, { strideStep }: DevicePlan, schedule: SgdSchedule): Readonly<Record<string, number>> {
+export function sgdBuffers({ users, items, ratings = 0 }: ScheduleProblem, { rank, biases }: SgdParams, { strideStep }: DeviceInfo, schedule: SgdSchedule): Readonly<Record<string, number>> {
   const rows = Math.ceil(Math.max(users, items) / (schedule.deviceBlocks ? schedule.rowBands : 1));
   const features = rank + (biases ? 2 : 0);
   const { bufferBytes } = layoutOf(schedule, ratings, Math.max(users, items));

@@ -1,4 +1,4 @@
-import type { SgdSchedule } from './sgd-schedule.ts';
+import type { SgdSchedule } from './schedule.ts';
 
 /** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
 const SAFE_PART = 20;

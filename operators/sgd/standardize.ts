@@ -1,5 +1,5 @@
-import type { RatingBlock } from './rating-block.ts';
-import { meanRating } from './als/biases.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import { meanRating } from '../als/biases.ts';
 
 /** How ratings are turned into the numbers that SGD sees: (r - center) / deviation. */
 export interface RatingScale {

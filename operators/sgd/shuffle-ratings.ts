@@ -1,9 +1,9 @@
-import type { Device } from '../engine/executor.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
-import type { RatingBlock } from './rating-block.ts';
-import type { DealRatingsTask, ShuffleRatingsTask } from './tasks.ts';
+import type { Device } from '../../engine/executor.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { runStage } from '../../engine/run-stage.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import type { DealRatingsTask, ShuffleRatingsTask } from '../tasks.ts';
 
 const STAGE = 'shuffle-ratings';
 

@@ -1,11 +1,11 @@
-import { formatBytes } from '../engine/format.ts';
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { factorBytes } from './partition.ts';
-import { type BandSizes, bandBytes, bandTotal } from './sgd-blocks-bytes.ts';
-import { hogwildTeams } from './sgd-gpu-schedule.ts';
-import type { SgdParams } from './sgd-params.ts';
-import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './sgd-schedule.ts';
-import { describeTiles, sgdPrecision, teamOf, tileShape } from './sgd-tiles.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { factorBytes } from '../planner/sizes.ts';
+import { type BandSizes, bandBytes, bandTotal } from '../sgd-blocks-bytes.ts';
+import { hogwildTeams } from './gpu-schedule.ts';
+import type { SgdParams } from './params.ts';
+import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
+import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 
 /** How the schedule blocks is carried out on GPUs. */
 export interface DeviceBlocks {
@@ -34,7 +34,7 @@ const LARGEST = 1.25;
  *
  * j grows, where blocks of ratings cannot all stay on their devices, until two of them have room.
  */
-export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DevicePlan[], why: string): SgdSchedule & { readonly deviceBlocks: DeviceBlocks } {
+export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string): SgdSchedule & { readonly deviceBlocks: DeviceBlocks } {
   const { users, items, ratings = 0, testRatings = 0 } = problem;
   const [device] = devices;
   const rows = users >= items ? 'users' : 'items';
@@ -91,6 +91,6 @@ export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devi
 }
 
 /** Of the device that has least; Infinity where nobody tells. */
-export function leastCapacity(devices: readonly DevicePlan[]): number {
+export function leastCapacity(devices: readonly DeviceInfo[]): number {
   return Math.min(...devices.map(({ capacityBytes }) => capacityBytes ?? Number.POSITIVE_INFINITY));
 }

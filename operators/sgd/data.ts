@@ -1,14 +1,14 @@
-import { hostDevice } from '../engine/devices.ts';
-import type { KeyColumn } from '../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
-import { startPhase } from '../engine/phase.ts';
-import type { IndexedRatings } from './index-ids.ts';
-import type { RatingBlock } from './rating-block.ts';
-import { buildUserBlock } from './rating-blocks.ts';
-import { type Labels, labelsOf, relabel } from './relabel.ts';
-import type { SgdSchedule } from './sgd-schedule.ts';
+import { hostDevice } from '../../engine/devices.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { startPhase } from '../../engine/phase.ts';
+import type { IndexedRatings } from '../index-ids.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import { buildUserBlock } from '../rating-blocks.ts';
+import { type Labels, labelsOf, relabel } from '../relabel.ts';
+import type { SgdSchedule } from './schedule.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
-import type { DuplicatePolicy } from './tasks.ts';
+import type { DuplicatePolicy } from '../tasks.ts';
 
 /** One side of R under random labels. */
 export interface SgdSide {

@@ -1,15 +1,15 @@
-import { formatBytes } from '../engine/format.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { DevicePlan, PhysicalPlan, StagePlan } from '../engine/physical-plan.ts';
-import type { RatingsProfile } from './als-plan.ts';
-import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from './partition.ts';
-import { lessByBlocks } from './sgd-blocks-bytes.ts';
-import { taskCount } from './row-ranges.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { DeviceInfo, PhysicalPlan, StagePlan } from '../../engine/physical-plan.ts';
+import type { RatingsProfile } from '../als-plan.ts';
+import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
+import { lessByBlocks } from '../sgd-blocks-bytes.ts';
+import { taskCount } from '../row-ranges.ts';
 import { chooseSchedule } from './choose-schedule.ts';
-import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './sgd-bytes.ts';
-import { convergenceReport, dominantItem } from './sgd-convergence.ts';
-import { lambdasOf, type SgdParams } from './sgd-params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './sgd-schedule.ts';
+import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './bytes.ts';
+import { convergenceReport, dominantItem } from './convergence.ts';
+import { lambdasOf, type SgdParams } from './params.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
 
 /** What is known beside the profile. */
 export interface SgdPlanDetails {
@@ -21,16 +21,16 @@ export interface SgdPlanDetails {
   /** Chosen already, from what was known then. */
   readonly schedule?: SgdSchedule;
   /** The CPU device beside a GPU, which sorts and draws the start. */
-  readonly host?: DevicePlan;
+  readonly host?: DeviceInfo;
   /** Further GPUs, which the schedule blocks takes too. */
-  readonly others?: readonly DevicePlan[];
+  readonly others?: readonly DeviceInfo[];
 }
 
 /**
  * The physical plan of SGD: a pure function of profile, parameters and device. An epoch steps a copy of the factors, so two
  * versions of both sides stand side by side, three with an early stop. Throws CapacityError when they don't fit.
  */
-export function planSgd(profile: RatingsProfile, params: SgdParams, device: DevicePlan, { itemCounts, userCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
+export function planSgd(profile: RatingsProfile, params: SgdParams, device: DeviceInfo, { itemCounts, userCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
   const { kind } = device;
   const devices = schedule.deviceBlocks ? [device, ...others] : [device];
@@ -91,12 +91,12 @@ export function planSgd(profile: RatingsProfile, params: SgdParams, device: Devi
   };
 }
 
-function epochTasks({ kind, workers, rowBands, columnBands, deviceBlocks }: SgdSchedule, nz: number, device: DevicePlan['kind']): number {
+function epochTasks({ kind, workers, rowBands, columnBands, deviceBlocks }: SgdSchedule, nz: number, device: DeviceInfo['kind']): number {
   if (device === 'gpu') return deviceBlocks ? rowBands * columnBands : 1;
   return kind === 'hogwild' ? Math.min(Math.ceil(nz / BATCH_RATINGS), 8 * workers) : rowBands * columnBands;
 }
 
-function exchangeOf({ deviceBlocks }: SgdSchedule, kind: DevicePlan['kind']): Pick<StagePlan, 'exchange'> {
+function exchangeOf({ deviceBlocks }: SgdSchedule, kind: DeviceInfo['kind']): Pick<StagePlan, 'exchange'> {
   if (deviceBlocks) return { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` };
   return kind === 'cpu' ? { exchange: 'shared memory' } : {};
 }

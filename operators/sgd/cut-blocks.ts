@@ -1,10 +1,10 @@
-import type { Device } from '../engine/executor.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
-import { dataSetName, type PartitionRef } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
-import type { RatingBlock } from './rating-block.ts';
-import { balancedRanges, type RowRange } from './row-ranges.ts';
-import type { CutBlockTask } from './tasks.ts';
+import type { Device } from '../../engine/executor.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { runStage } from '../../engine/run-stage.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import { balancedRanges, type RowRange } from '../row-ranges.ts';
+import type { CutBlockTask } from '../tasks.ts';
 
 const STAGE = 'cut-blocks';
 

@@ -1,16 +1,16 @@
-import { formatBytes } from '../engine/format.ts';
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { blocksSchedule } from './sgd-blocks-schedule.ts';
-import { sgdBuffers, sgdDeviceBytes } from './sgd-bytes.ts';
-import { gpuSchedule } from './sgd-gpu-schedule.ts';
-import type { SgdParams } from './sgd-params.ts';
-import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './sgd-schedule.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { blocksSchedule } from './blocks-schedule.ts';
+import { sgdBuffers, sgdDeviceBytes } from './bytes.ts';
+import { gpuSchedule } from './gpu-schedule.ts';
+import type { SgdParams } from './params.ts';
+import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 
 /**
  * The schedule for a problem on a device, and for blocks on the `others` beside it too: a pure function of what is given. On GPUs
  * `auto` takes blocks where there are several, and on one where the other schedules do not fit it.
  */
-export function chooseSchedule(problem: ScheduleProblem, params: SgdParams, device: DevicePlan, others: readonly DevicePlan[] = []): SgdSchedule {
+export function chooseSchedule(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, others: readonly DeviceInfo[] = []): SgdSchedule {
   if (device.kind === 'cpu') return cpuSchedule(problem, params, device);
   const devices = [device, ...others];
   if (params.schedule === 'blocks') return blocksSchedule(problem, params, devices, 'schedule blocks, as asked');
@@ -22,7 +22,7 @@ export function chooseSchedule(problem: ScheduleProblem, params: SgdParams, devi
 }
 
 /** Why all ratings and factors at once do not fit the device; undefined where they do. */
-function whatLacks(problem: ScheduleProblem, params: SgdParams, device: DevicePlan, schedule: SgdSchedule): string | undefined {
+function whatLacks(problem: ScheduleProblem, params: SgdParams, device: DeviceInfo, schedule: SgdSchedule): string | undefined {
   const bytes = sgdDeviceBytes(problem, params, device, schedule);
   const { capacityBytes, bindingBytes = Number.POSITIVE_INFINITY } = device;
   if (capacityBytes !== null && bytes > capacityBytes) return `needs ${formatBytes(bytes)} (${bytes} bytes) and the GPU has ${formatBytes(capacityBytes)} (${capacityBytes} bytes)`;

@@ -1,8 +1,8 @@
-import { UsageError } from '../engine/errors.ts';
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import type { SgdParams } from './sgd-params.ts';
-import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './sgd-schedule.ts';
-import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './sgd-tiles.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import type { SgdParams } from './params.ts';
+import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
+import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tiles.ts';
 
 /** Teams of Hogwild!: enough to hide the time that memory takes. */
 const TEAMS = 8448;
@@ -26,7 +26,7 @@ const BLOCK_RATINGS = 16;
  *     hogwild     where they do not; s teams, no more than one for two columns and for a batch
  *     wavefront   as asked: i = s <= 256, j = 2 s, 16 ratings a block at least; a wave after the other, the same bits each time
  */
-export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }: ScheduleProblem, params: SgdParams, device: DevicePlan): SgdSchedule {
+export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }: ScheduleProblem, params: SgdParams, device: DeviceInfo): SgdSchedule {
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
   const features = params.rank + (params.biases ? 2 : 0);

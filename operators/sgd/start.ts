@@ -1,16 +1,16 @@
-import { hostDevice } from '../engine/devices.ts';
-import type { Device } from '../engine/executor.ts';
-import { keyHashes } from '../engine/keys/key-hash.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
-import { dataSetName, type Partition, type PartitionRef } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
-import { factorStride } from './partition.ts';
-import type { SgdData } from './sgd-data.ts';
-import { biasColumns, fromModelSide, type ModelFactors } from './sgd-factors.ts';
-import type { SgdParams } from './sgd-params.ts';
-import type { SgdVersion } from './sgd-versions.ts';
-import { evenRanges } from './shuffled-ratings.ts';
-import type { InitializeTask } from './tasks.ts';
+import { hostDevice } from '../../engine/devices.ts';
+import type { Device } from '../../engine/executor.ts';
+import { keyHashes } from '../../engine/keys/key-hash.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { runStage } from '../../engine/run-stage.ts';
+import { factorStride } from '../planner/sizes.ts';
+import type { SgdData } from './data.ts';
+import { biasColumns, fromModelSide, type ModelFactors } from './factors.ts';
+import type { SgdParams } from './params.ts';
+import type { SgdVersion } from '../sgd-versions.ts';
+import { evenRanges } from './shuffle-ratings.ts';
+import type { InitializeTask } from '../tasks.ts';
 
 const STAGE = 'initialize';
 

@@ -1,7 +1,7 @@
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { chooseSchedule } from './choose-schedule.ts';
-import { factorStride } from './partition.ts';
-import { checkSgdParams } from './sgd-params.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { chooseSchedule } from '../sgd/choose-schedule.ts';
+import { factorStride } from './sizes.ts';
+import { checkSgdParams } from '../sgd/params.ts';
 
 /** What the choice is made from. */
 export interface AlgorithmProblem {
@@ -46,7 +46,7 @@ const FEW_RATINGS = 20;
  * 4 + 0.4 k; threads divide both alike. On a GPU those of one H200 at Netflix's shape, in ns a rating: an iteration of ALS
  * 0.04 + 2.2e-5 f² (CG, ranks 64 to 200), an epoch 0.02 + 4.7e-4 k by tiles (k = 32 to 128), 4.2e-3 k by Hogwild!.
  */
-export function chooseAlgorithm(problem: AlgorithmProblem, device: DevicePlan): AlgorithmChoice {
+export function chooseAlgorithm(problem: AlgorithmProblem, device: DeviceInfo): AlgorithmChoice {
   const { users, items, ratings, targetRmse } = problem;
   const perRow = ratings / Math.max(users, items);
   if (perRow < FEW_RATINGS) {
@@ -68,7 +68,7 @@ function sgdSeconds({ ratings, rank }: AlgorithmProblem): number {
   return ratings * (4 + 0.4 * factorStride(rank)) * 1e-9;
 }
 
-function gpuSeconds(problem: AlgorithmProblem, device: DevicePlan): { readonly iteration: number; readonly epoch: number } {
+function gpuSeconds(problem: AlgorithmProblem, device: DeviceInfo): { readonly iteration: number; readonly epoch: number } {
   const { ratings, rank } = problem;
   const f = factorStride(rank, device.strideStep);
   const tiles = chooseSchedule(problem, checkSgdParams({ rank }), device).kind === 'tile';

@@ -1,10 +1,10 @@
-import { UsageError } from '../engine/errors.ts';
-import { formatBytes } from '../engine/format.ts';
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { factorBytes } from './partition.ts';
-import type { DeviceBlocks } from './sgd-blocks-schedule.ts';
-import type { SgdParams } from './sgd-params.ts';
-import type { TileShape } from './sgd-tiles.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { factorBytes } from '../planner/sizes.ts';
+import type { DeviceBlocks } from './blocks-schedule.ts';
+import type { SgdParams } from './params.ts';
+import type { TileShape } from './tiles.ts';
 
 /** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
 export const BATCH_RATINGS = 256;
@@ -52,7 +52,7 @@ export interface ScheduleProblem {
  *
  * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
  */
-export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams, { parallelism }: DevicePlan): SgdSchedule {
+export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams, { parallelism }: DeviceInfo): SgdSchedule {
   if (params.schedule === 'tile') throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', { advice: 'Leave the schedule out, or use device gpu' });
   const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
   const rows = users >= items ? 'users' : 'items';

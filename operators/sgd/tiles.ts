@@ -1,8 +1,8 @@
-import type { DeviceLimits } from '../engine/executor.ts';
-import { formatBytes } from '../engine/format.ts';
-import type { DevicePlan } from '../engine/physical-plan.ts';
-import { factorStride } from './partition.ts';
-import type { SgdParams } from './sgd-params.ts';
+import type { DeviceLimits } from '../../engine/executor.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { factorStride } from '../planner/sizes.ts';
+import type { SgdParams } from './params.ts';
 
 /** How a GPU steps: see SgdTilesTask. */
 export interface TileShape {
@@ -38,7 +38,7 @@ const FEATURES_A_LANE = 16;
 const WIDE = { features: 128, lanes: 4, threads: 512 } as const;
 
 /** What factors are stored as while they are stepped. */
-export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DevicePlan, 'kind'>): 'f32' | 'f16' {
+export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DeviceInfo, 'kind'>): 'f32' | 'f16' {
   return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
 }
 
@@ -61,7 +61,7 @@ function powerOfTwo(least: number, limits: DeviceLimits | undefined): number {
  * the last. A tile has no more teams than four times its columns, and than its ratings keep busy. Undefined where there would
  * be too many tiles, or where not even a column fits.
  */
-export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DevicePlan): TileShape | undefined {
+export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
   const { limits } = device;
   if (limits === undefined) return undefined;
   const features = params.rank + (params.biases ? 2 : 0);
