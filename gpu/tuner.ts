@@ -1,14 +1,14 @@
-import type { KernelTuning } from '../engine/executor.ts';
+import type { KernelTuning, UpdateProblem } from '../operators/tasks.ts';
 import type { GpuInfo } from './acquire.ts';
-import type { TuneUpdateTask, TuneUpdateValues } from './tasks/tune-update.ts';
+import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
 import type { VariantTime } from './update/time-variants.ts';
-import type { UpdateProblem, UpdateVariant } from './update/variant.ts';
+import type { UpdateVariant } from './update/variant.ts';
 import { everyVariant, updateVariants } from './update/variants.ts';
 
-/** Measures, as the task tune-update does. */
-export type Measure = (params: TuneUpdateTask['params']) => Promise<TuneUpdateValues>;
+/** Measures, as the task time-variants does. */
+export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
 /** Where choices are kept from run to run: gpu/tuner-cache.ts. */
 export interface TunedKernels {
@@ -61,7 +61,7 @@ export class KernelTuner {
   async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
     const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
     const times: VariantTime[] = [];
-    let measured: Omit<TuneUpdateValues, 'times'> = { rows: 0, ratings: 0, clock: 'host' };
+    let measured: Omit<TimeVariantsTask['values'], 'times'> = { rows: 0, ratings: 0, clock: 'host' };
     const begin = performance.now();
     for (let next = firstCandidates(this.#info, problem, effort); next.length > 0; ) {
       const seconds = effort.seconds - (performance.now() - begin) / 1000;
@@ -91,7 +91,7 @@ function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: Tu
   return [...main.filter(({ sum }) => sum.kernel === 'tensor'), ...main.filter(({ sum }) => sum.kernel === 'tiled').slice(0, 1)];
 }
 
-function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TuneUpdateTask['params'] {
+function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {
   const { rank, solver, cgSteps, biases, columns } = problem;
   const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
   return { rank, solver, cgSteps, biases, columns, ratingScale, variants: variants.map(({ name }) => name), sample: info.software ? SAMPLE.software : SAMPLE.hardware, seconds, ...(best === undefined ? {} : { best }) };

@@ -9,7 +9,7 @@ import type { WorkerReply } from '../engine/thread-pool.ts';
 import type { AcquireOptions } from './acquire.ts';
 import { Gpu } from './gpu.ts';
 import type { GpuTaskScope } from './handler.ts';
-import { handlers } from './registry.ts';
+import { handle } from './registry.ts';
 import { GpuStore } from './store.ts';
 import { Turns } from './turns.ts';
 
@@ -109,8 +109,6 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
 }
 
 async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
-  const handler = handlers[kernel];
-  if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
   const cancelled = () => Atomics.load(flags, slot) !== 0;
   // While others had their turns.
   if (cancelled()) throw new CancelledError();
@@ -137,7 +135,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     cancelled,
     submitted: pass,
   };
-  return handler(scope);
+  return handle(kernel, scope);
 }
 
 /** When the device is lost, whatever failed did so because of it. */

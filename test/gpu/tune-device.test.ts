@@ -57,11 +57,11 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
 
   it('times a sample of a larger block', async () => {
     const params = { rank: 6, solver: 'cholesky', cgSteps: 2, biases: false, columns, ratingScale: 1, variants: ['tiled8-f32', 'tiled4-f32'], sample: 100, seconds: 60 };
-    const { values } = await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params });
+    const { values } = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params });
     expect(values.ratings).toBeGreaterThan(50);
     expect(values.ratings).toBeLessThan(200);
     expect((values.times as { variant: string }[]).map(({ variant }) => variant)).toEqual(params.variants);
-    const short = await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, seconds: 0 } });
+    const short = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params: { ...params, seconds: 0 } });
     expect(short.values.times).toHaveLength(1);
   });
 
