@@ -1,3 +1,4 @@
+import type { JsonObject } from '../json.ts';
 import type { DeviceInfo } from '../executor.ts';
 import type { PartitionRef } from '../partition.ts';
 import { HOST, type Place } from '../run/place.ts';
@@ -16,8 +17,10 @@ export interface BoundPlan {
   readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
   /** The grid's bands of rows and of columns. */
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
-  /** Entries of each block of the grid, by row and column: a block without any is not visited. */
-  readonly blockSizes?: readonly (readonly number[])[];
+  /** Entries of each block of a grid, by the data set of its blocks, row and column. */
+  readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
+  /** Further fields that tasks may take when they visit a block, by row and column. */
+  readonly blockFields?: readonly (readonly JsonObject[])[];
 }
 
 /** The version of each data set that is the newest: what a round starts from, and what it makes. */
@@ -55,9 +58,9 @@ export function strideOf(columns: number, strideStep: number): number {
 
 /** Bytes of one part of a data set at a place. */
 export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, { columns, parts, half }: DataSet, partition: number, place: Place): number {
-  const { rows, bytes } = parts[partition];
-  if (columns === undefined) return bytes ?? 0;
+  const { rows, bytes = 0, deviceBytes = bytes } = parts[partition];
   const info = devices.find((one) => one.place === place);
+  if (columns === undefined) return info?.ownMemory ? deviceBytes : bytes;
   if (place === HOST || info === undefined) return 4 * rows * columns;
   // A GPU pads a vector as it does any matrix.
   const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(columns, info.strideStep);

@@ -22,6 +22,8 @@ export interface PhysicalPlan {
   readonly sizes: Readonly<Record<string, number>>;
   /** Parameters of the algorithm, all of them. */
   readonly params: JsonObject;
+  /** What the algorithm chose, beyond what the stages say. */
+  readonly choices: JsonObject;
   /** Those that compute, then the CPU device that loads, where it is another one. */
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];

@@ -12,6 +12,8 @@ export interface DataPart {
   readonly rows: number;
   /** Bytes of what is no matrix; those of a matrix follow from its shape and the place. */
   readonly bytes?: number;
+  /** The same on a device with memory of its own, where that is more: lists that kernels keep beside it. */
+  readonly deviceBytes?: number;
   /** Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for as long as it runs. */
   readonly at: readonly Place[];
 }
@@ -59,6 +61,8 @@ export interface TaskPlan {
   readonly perPart?: readonly JsonObject[];
   /** Parameters that come from the round or the block that is visited, by their names there: { rowStart: 'rowFrom' }. */
   readonly takes?: Readonly<Record<string, string>>;
+  /** The name under which its values and measures are kept; default: the stage's. */
+  readonly stage?: string;
   /** In a stage over blocks: run at the first visit of each row, or column, alone. */
   readonly once?: 'row' | 'column';
 }
@@ -75,10 +79,17 @@ export interface TaskPlan {
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated'; readonly seed: number; readonly grid: { readonly rows: number; readonly columns: number } }
+  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated'; readonly seed: number; readonly grid: BlockGrid }
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };
+
+/** A grid of blocks; those of the data set `of` that are empty are not visited. */
+export interface BlockGrid {
+  readonly rows: number;
+  readonly columns: number;
+  readonly of: string;
+}
 
 /** A stage of a plan: what is done, where, and what it costs. */
 export interface Stage {

@@ -131,15 +131,16 @@ class Expansion {
    * before has left.
    */
   #blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
-    const { bands, blockSizes } = this.#bound;
+    const { bands, blockFields } = this.#bound;
+    const sizes = this.#bound.blockSizes?.[grid.of];
     const last = new Map<Place, { readonly ended: readonly number[]; readonly transients: Transients }>();
     const before = new Map<Place, readonly number[]>();
     const seen = { row: new Set<number>(), column: new Set<number>() };
     for (const { row, column } of orderOf(order, grid, seed, this.#round.number)) {
-      if (blockSizes?.[row][column] === 0) continue;
+      if (sizes?.[row][column] === 0) continue;
       const place = stage.at[row] ?? stage.at[0];
       const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
-      const fields = { ...this.#round.params, row, column, rowFrom: rows?.from, rowTo: rows?.to, columnFrom: columns?.from, columnTo: columns?.to, size: blockSizes?.[row][column] };
+      const fields = { ...this.#round.params, ...blockFields?.[row][column], row, column, rowFrom: rows?.from, rowCount: rows && rows.to - rows.from, columnFrom: columns?.from };
       const transients: Transients = { refs: new Map(), home: [] };
       const ended: number[] = [];
       for (const task of tasks) {
@@ -175,7 +176,7 @@ class Expansion {
     }
     const taken = Object.fromEntries(Object.entries(plan.takes ?? {}).map(([param, field]) => [param, visit.fields[field]]));
     const params = { ...plan.params, ...plan.perPart?.[visit.row], ...taken };
-    const id = this.list.task(stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to }) => ({ from, to })), bands, how });
+    const id = this.list.task(plan.stage ?? stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to }) => ({ from, to })), bands, how });
     return [id];
   }
 

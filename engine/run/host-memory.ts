@@ -1,4 +1,4 @@
-import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
+import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Device, DeviceInfo } from '../executor.ts';
 import { HOST } from './place.ts';
 
@@ -13,8 +13,8 @@ export class HostMemory implements Device {
     this.#partitions.set(partitionKey(ref), partition);
   }
 
-  allocate(ref: PartitionRef): void {
-    throw new Error(`${partitionKey(ref)} cannot be allocated in host memory`);
+  allocate(ref: PartitionRef, { layout = 'factors', rows, columns }: MatrixShape): void {
+    this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
   }
 
   run(): Promise<never> {

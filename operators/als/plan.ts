@@ -116,6 +116,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     problem: describeProblem(profile, params),
     sizes: { users: m, items: n, ratings: nz, ...(testRatings === undefined ? {} : { testRatings }) },
     params: { ...params },
+    choices: { ...choices },
     devices: compute.includes(host) ? compute : [...compute, host],
     datasets,
     load: alsLoadStages(profile, host.place),

@@ -1,5 +1,5 @@
 import type { DeviceInfo } from '../../engine/executor.ts';
-import { chooseSchedule } from '../sgd/choose-schedule.ts';
+import { schedulesFor } from '../sgd/choose-schedule.ts';
 import { factorStride } from './sizes.ts';
 import { checkSgdParams } from '../sgd/params.ts';
 
@@ -71,7 +71,7 @@ function sgdSeconds({ ratings, rank }: AlgorithmProblem): number {
 function gpuSeconds(problem: AlgorithmProblem, device: DeviceInfo): { readonly iteration: number; readonly epoch: number } {
   const { ratings, rank } = problem;
   const f = factorStride(rank, device.strideStep);
-  const tiles = chooseSchedule(problem, checkSgdParams({ rank }), device).kind === 'tile';
+  const tiles = schedulesFor(problem, checkSgdParams({ rank }), [device]).next().value?.kind === 'tile';
   return { iteration: ratings * (0.04 + 2.2e-5 * f ** 2) * 1e-9, epoch: ratings * (tiles ? 0.02 + 4.7e-4 * f : 4.2e-3 * f) * 1e-9 };
 }
 

@@ -1,51 +1,45 @@
-import type { Device } from '../../engine/executor.ts';
+import { hostDevice } from '../../engine/devices.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import { runStage } from '../../engine/run-stage.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
 import type { RatingBlock } from '../rating-block.ts';
-import { balancedRanges, type RowRange } from '../row-ranges.ts';
-import type { CutBlockTask } from '../tasks.ts';
+import { contracts } from '../tasks.ts';
 
-const STAGE = 'cut-blocks';
+/** A partition in host memory, and its name. */
+export interface HostPart {
+  readonly ref: PartitionRef;
+  readonly partition: Partition;
+  readonly ratings: number;
+}
 
-/** R cut into bands of rows and of columns with about as many ratings each; every rating is in exactly one block. */
-export interface RatingGrid {
-  readonly rowBands: readonly RowRange[];
-  readonly columnBands: readonly RowRange[];
-  /** Rating-blocks by row band and column band; columns keep their numbers. */
-  readonly blocks: readonly (readonly PartitionRef[])[];
+/** The bands of rows and of columns that R is cut into. */
+export interface GridBands {
+  readonly rows: readonly RowRange[];
+  readonly columns: readonly RowRange[];
 }
 
 /**
- * Cuts a block into at most `rowBands` x `columnBands` blocks. `columnOffsets`: the ratings of the columns before each,
- * Int32[columns + 1].
+ * Cuts the ratings, which lie at the CPU device, into blocks by row band and column band; every rating is in exactly one block.
+ * `local`: each block counts its columns from the first of its band; else they keep their numbers.
  */
-export async function cutIntoGrid(
-  block: RatingBlock,
-  columnOffsets: Int32Array,
-  { rowBands, columnBands }: { readonly rowBands: number; readonly columnBands: number },
-  device: Device,
-  ctx: ExecutionContext,
-): Promise<RatingGrid> {
-  const cut = { rowBands: balancedRanges(block.offsets, rowBands, 0), columnBands: balancedRanges(columnOffsets, columnBands, 0) };
-  return { ...cut, blocks: await cutAt(block, cut, device, ctx) };
-}
-
-/** The blocks of given bands. `local`: each counts its columns from the first of its band. */
-export async function cutAt(
-  block: RatingBlock,
-  { rowBands, columnBands }: Pick<RatingGrid, 'rowBands' | 'columnBands'>,
-  device: Device,
-  ctx: ExecutionContext,
-  { local = false }: { readonly local?: boolean } = {},
-): Promise<RatingGrid['blocks']> {
+export async function cutBlocks(block: RatingBlock, { rows, columns }: GridBands, local: boolean, ctx: ExecutionContext): Promise<HostPart[][]> {
+  const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('grid');
-  const blocks = rowBands.map((_, r) => columnBands.map((_column, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 })));
-  const columnStarts = [0, ...columnBands.map(({ to }) => to)];
-  const tasks = rowBands.map((range, r): CutBlockTask => {
-    const outputs = Object.fromEntries(blocks[r].map((ref, c) => [`part.${c}`, ref]));
-    return { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts, local } };
+  const columnStarts = [0, ...columns.map(({ to }) => to)];
+  const steps = new StepList(contracts);
+  const refs = rows.map((range, r) => {
+    const row = columns.map((_, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 }));
+    const outputs = Object.fromEntries(row.map((ref, c) => [`part.${c}`, ref]));
+    steps.task('cut-blocks', place, { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts, local } });
+    for (const ref of row) steps.handOut('cut-blocks', ref, place);
+    steps.free('cut-blocks', place, row);
+    return row;
   });
-  await runStage(ctx, STAGE, device, tasks);
-  return blocks;
+  const results = await runSteps(steps.steps, ctx);
+  return refs.map((row, r) => {
+    const partitions = results.partitions(`${name}/${r}`);
+    return row.map((ref, c) => ({ ref, partition: partitions[c], ratings: partitions[c].columns.indices.length }));
+  });
 }

@@ -1,15 +1,21 @@
+import type { PlanDevices } from '../../engine/devices.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { DeviceInfo, PhysicalPlan, StagePlan } from '../../engine/physical-plan.ts';
-import type { RatingsProfile } from '../als-plan.ts';
-import { blockBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
-import { lessByBlocks } from '../sgd-blocks-bytes.ts';
-import { taskCount } from '../row-ranges.ts';
-import { chooseSchedule } from './choose-schedule.ts';
-import { layoutOf, sgdBuffers, sgdDeviceBytes, versionBytesOf } from './bytes.ts';
+import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
+import { peakOf } from '../../engine/plan/walk.ts';
+import { HOST } from '../../engine/run/place.ts';
+import { loadStages } from '../planner/load-stages.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
+import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
+import { contracts } from '../tasks.ts';
+import { layoutOf } from './bytes.ts';
+import { schedulesFor } from './choose-schedule.ts';
 import { convergenceReport, dominantItem } from './convergence.ts';
+import { sgdDataSets } from './data-sets.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+import type { SgdSchedule } from './schedule.ts';
+import { type SgdStages, sgdStages } from './stages.ts';
 
 /** What is known beside the profile. */
 export interface SgdPlanDetails {
@@ -18,87 +24,91 @@ export interface SgdPlanDetails {
   readonly userCounts?: ArrayLike<number>;
   /** The model that is continued, as messages name it. */
   readonly start?: string;
-  /** Chosen already, from what was known then. */
-  readonly schedule?: SgdSchedule;
-  /** The CPU device beside a GPU, which sorts and draws the start. */
-  readonly host?: DeviceInfo;
-  /** Further GPUs, which the schedule blocks takes too. */
-  readonly others?: readonly DeviceInfo[];
+}
+
+/** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
+export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
+  return rank + (biases ? 2 : 0);
 }
 
 /**
- * The physical plan of SGD: a pure function of profile, parameters and device. An epoch steps a copy of the factors, so two
- * versions of both sides stand side by side, three with an early stop. Throws CapacityError when they don't fit.
+ * The physical plan of SGD: a pure function of profile, parameters and devices. Of the schedules that suit them the first that fits
+ * is taken. An epoch steps a copy of the factors, so two versions of both sides stand side by side, three with an early stop. Throws
+ * CapacityError when none fits.
  */
-export function planSgd(profile: RatingsProfile, params: SgdParams, device: DeviceInfo, { itemCounts, userCounts, start, host = device, others = [], schedule = chooseSchedule(profile, params, device, others) }: SgdPlanDetails = {}): PhysicalPlan {
+export function planSgd(profile: RatingsProfile, params: SgdParams, { compute, host }: PlanDevices, details: SgdPlanDetails = {}): PhysicalPlan {
+  const rejected: string[] = [];
+  let last: PhysicalPlan | undefined;
+  for (const schedule of schedulesFor(profile, params, compute)) {
+    const devices = schedule.deviceBlocks ? compute.slice(0, schedule.rowBands) : compute.slice(0, 1);
+    last = planOf(profile, params, schedule, { compute: devices, host }, details, rejected);
+    const beyond = buffersBeyondBinding(last, largestBuffer(profile, schedule));
+    if (fits(last) && beyond.length === 0) return last;
+    rejected.push(`rejected: ${nameOf(schedule)} ${beyond.length > 0 ? `needs ${formatBytes(beyond[0].bytes)} in one buffer for ${beyond[0].what}, and ${beyond[0].device.place} binds ${formatBytes(beyond[0].device.bindingBytes ?? 0)}` : lack(last)}`);
+  }
+  if (last === undefined) throw new Error('no schedule suits these devices');
+  const schedule = scheduleOf(last);
+  requireDeviceFit(last, schedule.deviceBlocks === undefined ? 'leave the schedule out: blocks are staged where they do not fit' : schedule.precision === 'f16' ? 'precision f32, which keeps no copies of half the width' : 'a part of the ratings');
+  requireBindings(last, largestBuffer(profile, schedule));
+  return last;
+}
+
+/** The schedule that a plan of SGD was made with. */
+export function scheduleOf({ choices }: Pick<PhysicalPlan, 'choices'>): SgdSchedule {
+  return choices.schedule as unknown as SgdSchedule;
+}
+
+function nameOf({ kind, deviceBlocks, columnBands }: SgdSchedule): string {
+  return deviceBlocks === undefined ? `schedule ${kind}` : `${columnBands} segments of columns with ${deviceBlocks.resident ? 'all blocks of ratings' : 'two blocks of ratings'} on the device`;
+}
+
+function lack({ memory, devices }: PhysicalPlan): string {
+  const device = devices.find(({ place, capacityBytes }) => capacityBytes !== null && (memory[place] ?? 0) > capacityBytes);
+  return device === undefined ? 'does not fit' : `needs ${formatBytes(memory[device.place])} (${memory[device.place]} bytes), and ${device.place} has ${formatBytes(device.capacityBytes ?? 0)} (${device.capacityBytes} bytes)`;
+}
+
+function largestBuffer({ users, items, ratings }: RatingsProfile, schedule: SgdSchedule): Readonly<Record<string, number>> {
+  const parts = schedule.deviceBlocks ? schedule.rowBands * schedule.columnBands : 1;
+  return { [`${Math.ceil(ratings / parts).toLocaleString('en')} ratings`]: layoutOf(schedule, ratings, Math.max(users, items)).bufferBytes };
+}
+
+function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, { compute, host }: PlanDevices, { itemCounts, userCounts, start }: SgdPlanDetails, rejected: readonly string[]): PhysicalPlan {
   const { users: m, items: n, ratings: nz, testRatings } = profile;
-  const { kind } = device;
-  const devices = schedule.deviceBlocks ? [device, ...others] : [device];
-  const features = params.rank + (params.biases ? 2 : 0);
+  const [device] = compute;
   const convergence = convergenceReport({ users: m, items: n, ratings: nz, itemCounts, userCounts }, schedule);
-  const rows = Math.max(m, n);
-  const layout = layoutOf(schedule, nz, rows);
-  const versionBytes = versionBytesOf(profile, params, device);
-  const deviceBytes = sgdDeviceBytes(profile, params, device, schedule);
-  for (const one of devices) {
-    requireDeviceFit(deviceBytes, one, schedule.deviceBlocks ? lessByBlocks(schedule.precision) : 'leave the schedule out: blocks are staged where they do not fit');
-    if (kind === 'gpu') requireBindings(sgdBuffers(profile, params, one, schedule), one);
-  }
-  const grid = { p: schedule.columnBands, q: schedule.rowBands };
-  const onGrid = { device: device.name, partitions: grid };
-  const [onDevice, onHost] = [device, host].map(({ name }) => ({ device: name, partitions: { p: 1, q: 1 } }));
-  const errorTasks = (count: number) => (schedule.deviceBlocks ? { ...onGrid, tasks: schedule.rowBands * schedule.columnBands } : { ...onDevice, tasks: taskCount(count, kind) });
-  const test = testRatings === undefined ? 0 : blockBytes(rows, testRatings);
-  const stages: StagePlan[] = [
-    { id: 0, name: 'read', inputs: [], device: 'host', kernel: profile.input ?? 'source', bytesWritten: 12 * nz },
-    { id: 1, name: 'index-ids', inputs: [0], device: host.name, kernel: 'number-keys', tasks: Math.ceil(nz / 2 ** 20), bytesRead: 12 * nz, bytesWritten: 12 * nz },
-    { id: 2, name: 'rating-blocks', inputs: [1], ...onHost, kernel: 'relabel, counting sort', bytesRead: 12 * nz, bytesWritten: blockBytes(rows, nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] },
-    { id: 3, name: layout.name, inputs: [2], ...(layout.where === 'grid' ? { ...onGrid, device: host.name } : layout.where === 'host' ? onHost : onDevice), kernel: layout.kernel, ...(layout.tasks === undefined ? {} : { tasks: layout.tasks }), bytesRead: 8 * nz, bytesWritten: layout.bytes },
-    { id: 4, name: 'initialize', inputs: [2], ...onHost, kernel: start === undefined ? 'initialize' : 'copy', bytesWritten: versionBytes, reasons: [startReason(params, start)] },
-    {
-      id: 5,
-      name: 'sgd-epoch',
-      inputs: [3, 4],
-      ...onGrid,
-      kernel: layout.step,
-      ...(schedule.precision === undefined ? {} : { precision: schedule.precision }),
-      tasks: epochTasks(schedule, nz, kind),
-      repeat: params.maxIter,
-      bytesRead: layout.bytes + versionBytes,
-      bytesWritten: versionBytes,
-      flops: 10 * nz * features,
-      ...exchangeOf(schedule, kind),
-      reasons: [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))],
-    },
-    { id: 6, name: 'train-error', inputs: [2, 5], ...errorTasks(nz), kernel: 'squared-error', repeat: params.maxIter, bytesRead: blockBytes(rows, nz), flops: 2 * nz * features },
-  ];
-  if (testRatings !== undefined) {
-    stages.push({ id: 7, name: 'test-error', inputs: [5], ...errorTasks(testRatings), kernel: 'squared-error', repeat: params.maxIter, bytesRead: test, flops: 2 * testRatings * features });
-  }
-  return {
-    planVersion: 1,
+  const layout = layoutOf(schedule, nz, Math.max(m, n));
+  const datasets = sgdDataSets(profile, params, schedule, compute, host);
+  const epochReasons = [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))];
+  const stages: SgdStages = sgdStages(profile, params, schedule, { compute, host }, { epoch: epochReasons, start: startReason(params, start) });
+  const versionBytes = datasets.filter(({ columns }) => columns !== undefined).reduce((sum, { columns = 0, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * factorStride(columns, columns === 1 ? 1 : device.strideStep), 0), 0);
+  const plan: Omit<PhysicalPlan, 'memory'> = {
+    planVersion: PLAN_VERSION,
     algorithm: 'sgd',
     problem: describeProblem(profile, params),
-    devices: host === device ? [device] : [...devices, host],
-    stages,
-    memory: { hostBytes: Math.max(loadingBytes(nz), 8 * nz + (layout.where === 'device' ? 0 : layout.bytes)) + test, deviceBytes },
+    sizes: { users: m, items: n, ratings: nz, ...(testRatings === undefined ? {} : { testRatings }) },
+    params: { ...params },
+    choices: { schedule: JSON.parse(JSON.stringify(schedule)) as JsonObject },
+    devices: compute.includes(host) ? compute : [...compute, host],
+    datasets,
+    load: [...loadStages(profile, host.place, { kernel: 'relabel, counting sort', bytesWritten: blockBytes(Math.max(m, n), nz), reasons: ['ids are relabelled at random, so that bands of adjacent rows and columns are like any others; ratings are put on the scale of their deviation σ'] }), ...layoutStages(layout, nz, host)],
+    ...stages,
+    rounds: params.maxIter,
+    keep: { start: true, best: params.earlyStop !== undefined },
     reasons: [
       ...(params.biases ? ['biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings'] : []),
-      `${features} features are stored with a stride of ${factorStride(features, device.strideStep)} floats (whole ${kind === 'cpu' ? '256-bit groups' : 'tiles of 16'}; padding is 0)`,
+      `${sgdFeatures(params)} features are stored with a stride of ${factorStride(sgdFeatures(params), device.strideStep)} floats (whole ${device.strideStep === 8 ? '256-bit groups' : `tiles of ${device.strideStep}`}; padding is 0)`,
       `an epoch steps a copy of the factors, ${formatBytes(versionBytes)}: one whose loss rises by a tenth, or is no number, is run again at half the rate, three times at most`,
       determinism(schedule),
+      ...rejected,
     ],
   };
+  const peak = peakOf(unbound(plan), contracts, plan.keep);
+  return { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz), peak[HOST] ?? 0) } };
 }
 
-function epochTasks({ kind, workers, rowBands, columnBands, deviceBlocks }: SgdSchedule, nz: number, device: DeviceInfo['kind']): number {
-  if (device === 'gpu') return deviceBlocks ? rowBands * columnBands : 1;
-  return kind === 'hogwild' ? Math.min(Math.ceil(nz / BATCH_RATINGS), 8 * workers) : rowBands * columnBands;
-}
-
-function exchangeOf({ deviceBlocks }: SgdSchedule, kind: DeviceInfo['kind']): Pick<StagePlan, 'exchange'> {
-  if (deviceBlocks) return { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` };
-  return kind === 'cpu' ? { exchange: 'shared memory' } : {};
+/** The stage that lays the ratings out in front of the steps; a GPU lays tiles and waves out by itself in the first epoch. */
+function layoutStages({ name, kernel, where, tasks, bytes }: ReturnType<typeof layoutOf>, nz: number, { place }: DeviceInfo): LoadStage[] {
+  return where === 'device' ? [] : [{ name, at: [place], kernel, ...(tasks === undefined ? {} : { tasks }), bytesRead: 8 * nz, bytesWritten: bytes }];
 }
 
 function startReason({ biases }: SgdParams, start: string | undefined): string {
@@ -117,7 +127,7 @@ function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {
 }
 
 function determinism({ kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule): string {
-  if (deviceBlocks) return 'blocks: those of different GPUs share no row and no column; inside a block steps of different teams meet as they happen to, so no two runs give the same bits';
+  if (deviceBlocks) return 'blocks: those of different devices share no row and no column; inside a block steps of different teams meet as they happen to, so no two runs give the same bits';
   if (kind === 'hogwild' || kind === 'tile') return `${kind}: steps of different workers meet as they happen to, so no two runs give the same bits`;
   if (precision !== undefined) return `a wave follows the other in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits on such a GPU`;
   return `blocks that share a band run in the order drawn for the epoch, so any run with this grid of ${rowBands} x ${columnBands} and seed gives the same bits`;

@@ -1,0 +1,81 @@
+import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
+import { HOST } from '../../engine/run/place.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
+import { blockBytes } from '../planner/sizes.ts';
+import { evenRanges } from '../row-ranges.ts';
+import { steppedBytes } from './bytes.ts';
+import type { SgdParams } from './params.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+
+/**
+ * The data sets of a run of SGD.
+ *
+ *     rows, columns           factors of the side with more rows, and of the other; with AdaGrad row-sums, column-sums
+ *     ratings                 R by row, on the scale of its deviation, for errors and for GPUs that lay it out themselves
+ *     blocks                  R cut by a grid, in row-major order
+ *     list, lists             R, or each block, shuffled (Hogwild!); order, orders: in which an epoch visits the batches of that
+ *     tests                   the validation set: whole, or cut as R is
+ *     row-counts, column-counts   ratings of each row and column, as blocks without ratings
+ *
+ * One device holds all. By blocks on devices, a band of rows is on each of them, and segments of columns lie in host memory, as wide
+ * as the widest.
+ */
+export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, compute: readonly DeviceInfo[], host: DeviceInfo): DataSet[] {
+  const { users, items } = profile;
+  const features = params.rank + (params.biases ? 2 : 0);
+  const counts = { rows: Math.max(users, items), columns: Math.min(users, items) };
+  const adaptive = params.rate === 'adagrad';
+  const { rowBands, columnBands, deviceBlocks } = schedule;
+  const segments = deviceBlocks ? columnBands : 1;
+  const bands = evenRanges(counts.rows, deviceBlocks ? rowBands : 1).map(({ from, to }) => to - from);
+  const width = deviceBlocks ? deviceBlocks.width : counts.columns;
+  const rowParts = bands.map((rows, r): DataPart => ({ rows, at: [compute[r].place] }));
+  const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: [deviceBlocks ? HOST : compute[0].place] }));
+  const half = schedule.precision === 'f16' ? { half: true } : {};
+  const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: features, contents: 'any', by, ...half, parts });
+  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, by, parts });
+  const keys = (name: string, parts: readonly DataPart[]): DataSet => ({ name, layout: 'key-hashes', given: true, parts: parts.map(({ rows }) => ({ rows, bytes: 8 * rows, at: [HOST] })) });
+  const places = (r: number, resident: boolean) => (resident ? [HOST, compute[r].place] : [HOST]);
+  const countsOf = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'rating-block', given: true, by, parts: parts.map(({ rows }, part) => ({ rows, bytes: 4 * (rows + 1), at: places(part, deviceBlocks === undefined) })) });
+  const factors = [
+    matrix('rows', rowParts, 'row'),
+    matrix('columns', columnParts, 'column'),
+    ...(adaptive ? [sums('row-sums', rowParts, 'row'), sums('column-sums', columnParts, 'column')] : []),
+    keys('row-keys', rowParts),
+    keys('column-keys', columnParts),
+    countsOf('column-counts', columnParts, 'column'),
+  ];
+  if (deviceBlocks === undefined) return [...factors, ...ratingSets(profile, schedule, counts.rows, compute[0], host)];
+  const { resident, steps } = deviceBlocks;
+  // What is staged is counted at the size of a large block.
+  const large = resident ? 1 : 1.25;
+  const grid = (name: string, ratings: number, part: (ratings: number, rows: number) => Pick<DataPart, 'bytes' | 'deviceBytes'>, layout = 'rating-block'): DataSet => {
+    const each = Math.min(ratings, Math.ceil((large * ratings) / (bands.length * segments)));
+    return { name, layout, given: true, by: 'block', parts: bands.flatMap((rows, r) => Array.from({ length: segments }, () => ({ rows, ...part(each, rows), at: places(r, resident) }))) };
+  };
+  return [
+    ...factors,
+    countsOf('row-counts', rowParts, 'row'),
+    grid('blocks', profile.ratings, (ratings, rows) => steppedBytes(rows, ratings, steps)),
+    ...(steps === 'hogwild'
+      ? [
+          grid('lists', profile.ratings, (ratings) => ({ bytes: 12 * ratings }), 'rating-list'),
+          { name: 'orders', layout: 'batch-order', by: 'block', derived: true, parts: bands.flatMap(() => Array.from({ length: segments }, () => ({ rows: 0, bytes: (4 * profile.ratings) / BATCH_RATINGS / (bands.length * segments), at: [host.place] }))) } satisfies DataSet,
+        ]
+      : []),
+    ...(profile.testRatings === undefined ? [] : [grid('tests', profile.testRatings, (ratings, rows) => ({ bytes: blockBytes(rows, ratings) }))]),
+  ];
+}
+
+function ratingSets({ ratings, testRatings }: RatingsProfile, { kind, rowBands, columnBands, tile, precision, workers }: SgdSchedule, rows: number, device: DeviceInfo, host: DeviceInfo): DataSet[] {
+  const at = [HOST, device.place];
+  const given = (name: string, bytes: number, layout = 'rating-block'): DataSet => ({ name, layout, given: true, parts: [{ rows, bytes, at }] });
+  const whole = [given('ratings', blockBytes(rows, ratings)), ...(testRatings === undefined ? [] : [given('tests', blockBytes(rows, testRatings))])];
+  const orders = (name: string, layout: string, bytes: number, home: string, derived: boolean): DataSet => ({ name, layout, ...(derived ? { derived } : {}), parts: [{ rows: 0, bytes, at: [home] }] });
+  if (tile !== undefined) return whole;
+  if (kind === 'hogwild') return [...whole, given('list', 12 * ratings, 'rating-list'), orders('order', 'batch-order', 4 * Math.ceil(ratings / BATCH_RATINGS), host.place, false)];
+  if (precision !== undefined && device.ownMemory) return [...whole, orders('wave-order', 'wave-order', 4 * workers * columnBands, host.place, true)];
+  const blocks = evenRanges(rows, rowBands).flatMap(({ from, to }) => Array.from({ length: columnBands }, (): DataPart => ({ rows: to - from, bytes: blockBytes(to - from, Math.ceil(ratings / (rowBands * columnBands))), at })));
+  return [...whole, { name: 'blocks', layout: 'rating-block', given: true, by: 'block', parts: blocks }];
+}

@@ -1,0 +1,150 @@
+import type { PlanDevices } from '../../engine/devices.ts';
+import { formatBytes } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
+import { blockBytes, factorBytes } from '../planner/sizes.ts';
+import { taskCount } from '../row-ranges.ts';
+import { measureStages } from '../training/loss.ts';
+import { layoutOf } from './bytes.ts';
+import { lambdasOf, type SgdParams } from './params.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+
+export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
+
+/** Streams of the generator that draw the order of batches: over all ratings, and within a block. */
+const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
+
+/** Tasks for each worker in an epoch of Hogwild!, so that a slow one does not hold up the others for long. */
+export const TASKS_PER_WORKER = 8;
+
+/** The stages of a run of SGD. Parameters that only the data can tell are bound later. */
+export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, { compute, host }: PlanDevices, reasons: { readonly epoch: readonly string[]; readonly start: string }): SgdStages {
+  const { ratings: nz, testRatings } = profile;
+  const [device] = compute;
+  const { deviceBlocks, rowBands, columnBands, kind } = schedule;
+  const places = compute.map(({ place }) => place);
+  const adaptive = params.rate === 'adagrad';
+  const features = params.rank + (params.biases ? 2 : 0);
+  const rows = Math.max(profile.users, profile.items);
+  const segments = deviceBlocks ? columnBands : 1;
+  const layout = layoutOf(schedule, nz, rows);
+  const versionBytes = factorBytes(profile.users, features, device.strideStep) + factorBytes(profile.items, features, device.strideStep);
+  const initialize = (side: 'row' | 'column', parts: number, why: readonly string[]): Stage => ({ name: `initialize-${side}s`, at: Array.from({ length: parts }, () => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: `${side}-keys`, factors: `${side}s` } }] }, kernel: 'initialize', reasons: why });
+  const parted = deviceBlocks !== undefined;
+  const resident = deviceBlocks === undefined || deviceBlocks.resident;
+  const laid = parted ? (deviceBlocks.steps === 'tile' ? ['blocks'] : ['blocks', 'lists']) : kind === 'hogwild' ? ['ratings', 'list'] : schedule.tile !== undefined || device.ownMemory ? ['ratings'] : ['ratings', 'blocks'];
+  const start: Stage[] = [
+    ...(resident ? [{ name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: [...laid, ...(parted ? [] : ['column-counts']), ...(testRatings === undefined ? [] : ['tests'])], to: 'places' } } satisfies Stage] : []),
+    initialize('row', parted ? rowBands : 1, [reasons.start]),
+    initialize('column', segments, []),
+    ...(adaptive ? [{ name: 'allocate', at: places, work: { kind: 'allocate', data: ['row-sums', 'column-sums'] } } satisfies Stage] : []),
+    ...(!parted && kind === 'hogwild' ? [batchOrder(params, nz, host.place, { epoch: 1 })] : []),
+  ];
+  const epoch: Pick<Stage, 'name' | 'at' | 'kernel' | 'partitions' | 'bytesRead' | 'bytesWritten' | 'flops' | 'exchange' | 'reasons'> = {
+    name: 'sgd-epoch',
+    at: places,
+    kernel: [layout.step, schedule.precision].filter((part) => part !== undefined).join(' '),
+    partitions: { p: columnBands, q: rowBands },
+    bytesRead: layout.bytes + versionBytes,
+    bytesWritten: versionBytes,
+    flops: 10 * nz * features,
+    ...(deviceBlocks ? { exchange: `${formatBytes(deviceBlocks.movedBytes)} of segments up, and down` } : device.ownMemory ? {} : { exchange: 'shared memory' }),
+    reasons: reasons.epoch,
+  };
+  const round = roundStages(profile, params, schedule, { compute, host }, epoch);
+  const lambdas = lambdasOf(params);
+  const sides = schedule.rows === 'users' ? ({ row: 'users', column: 'items' } as const) : ({ row: 'items', column: 'users' } as const);
+  const measure = parted ? blockErrors(schedule, profile, features, places, params.seed, sides, lambdas) : wholeErrors(profile, features, places, device.wholePasses, sides, lambdas);
+  const end: Stage[] = [{ name: 'fetch-factors', at: places, work: { kind: 'exchange', how: 'move', data: ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])], to: 'host' } }];
+  return { start, round, measure, end };
+}
+
+function batchOrder({ seed }: SgdParams, nz: number, place: string, epoch: { readonly epoch: number } | { readonly takes: string }): Stage {
+  const task: TaskPlan = { kernel: 'batch-order', uses: { order: 'order' }, params: { seed, stream: ORDER_STREAMS.list, batches: Math.ceil(nz / BATCH_RATINGS), ...('epoch' in epoch ? epoch : {}) }, ...('takes' in epoch ? { takes: { epoch: epoch.takes } } : {}) };
+  return { name: 'batch-order', at: [place], work: { kind: 'tasks', tasks: [task] }, kernel: 'batch-order', tasks: 1 };
+}
+
+type EpochStage = Omit<Stage, 'work'>;
+
+function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedule: SgdSchedule, { compute, host }: PlanDevices, epoch: EpochStage): Stage[] {
+  const { rank, biases, seed } = params;
+  const adaptive = params.rate === 'adagrad';
+  const { kind, tile, workers, lanes, precision, deviceBlocks, rowBands, columnBands } = schedule;
+  const [device] = compute;
+  const places = compute.map(({ place }) => place);
+  // λ and the level of the ratings come with the data.
+  const step: JsonObject = { rank, biases, adaptive };
+  const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
+  const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
+  const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : [device.place], work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
+  const both = ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])];
+  const tasks = (one: TaskPlan): Work => ({ kind: 'tasks', tasks: [one] });
+  if (deviceBlocks) {
+    const grid = { rows: rowBands, columns: columnBands, of: 'blocks' };
+    const steps: TaskPlan[] =
+      deviceBlocks.steps === 'tile'
+        ? [{ kernel: 'sgd-tiles', uses: { ...used('@here'), block: 'blocks', ...sources('') }, params: { ...step, seed }, takes: { rate: 'rate', epoch: 'epoch' } }]
+        : [
+            { kernel: 'batch-order', at: host.place, uses: { order: 'orders' }, params: { seed, stream: ORDER_STREAMS.block }, takes: { epoch: 'epoch', batches: 'batches', block: 'column' } },
+            { kernel: 'sgd-block', uses: { block: 'lists', order: 'orders', ...used('@here') }, params: { ...step, from: 0, batch: BATCH_RATINGS, precision }, takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' } },
+          ];
+    return [...copies(both.filter((name) => name.startsWith('row'))), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: steps } }];
+  }
+  if (tile !== undefined) {
+    const { tiles, threads } = tile;
+    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...sources('@old'), ...used('') }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
+    return [{ ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz }];
+  }
+  if (kind === 'hogwild') {
+    const teams = device.ownMemory ? { lanes, workers, precision } : {};
+    const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'list', order: 'order@old', ...used('@shared') }, params: { ...step, ...teams, batch: BATCH_RATINGS }, takes: { rate: 'rate' } };
+    // The order of the next epoch is drawn while this one runs.
+    return [...copies(both), { ...epoch, tasks: device.wholePasses ? 1 : Math.min(Math.ceil(nz / BATCH_RATINGS), TASKS_PER_WORKER * workers), work: tasks(task) }, batchOrder(params, nz, host.place, { takes: 'next' })];
+  }
+  if (device.ownMemory) {
+    const order: Stage = { name: 'wave-order', at: [host.place], work: tasks({ kernel: 'wave-order', uses: { order: 'wave-order' }, params: { seed, workers, columnBands }, takes: { epoch: 'epoch' } }), kernel: 'wave-order', tasks: 1 };
+    const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...sources('@old'), ...used('') }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
+    return [order, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz }];
+  }
+  const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', rowStart: 'rowFrom' } };
+  return [...copies(both), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
+}
+
+type Sides = { readonly row: 'users' | 'items'; readonly column: 'users' | 'items' };
+type Lambdas = { readonly users: number; readonly items: number };
+
+function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, lambdas: Lambdas): Stage[] {
+  const rows = Math.max(profile.users, profile.items);
+  const tasks = (count: number) => (whole ? 1 : taskCount(count));
+  const errors = (name: string, block: string, count: number): Stage => ({ name, at, work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank } }] }, kernel: 'squared-error', tasks: tasks(count), bytesRead: blockBytes(rows, count), flops: 2 * count * rank });
+  const norm = (side: 'users' | 'items', block: string, factors: string): Stage[] => (lambdas[side] === 0 ? [] : [{ name: measureStages[side], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }]);
+  return [
+    errors(measureStages.train, 'ratings', ratings),
+    ...norm(sides.row, 'ratings', 'rows'),
+    ...norm(sides.column, 'column-counts', 'columns'),
+    ...(testRatings === undefined ? [] : [errors(measureStages.test, 'tests', testRatings)]),
+  ];
+}
+
+/** A sweep over the blocks in which any device may read any segment. The first that reads a segment measures its norm too. */
+function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], seed: number, sides: Sides, lambdas: Lambdas): Stage[] {
+  const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
+    name,
+    at,
+    work: { kind: 'blocks', order: 'rotated', seed, grid: { rows, columns, of }, tasks: [{ kernel: 'squared-error', uses: { block: of, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }, ...more] },
+    kernel: 'squared-error',
+    tasks: rows * columns,
+    partitions: { p: columns, q: rows },
+    flops: 2 * count * rank,
+  });
+  const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => (lambdas[sides[side]] === 0 ? [] : [{ ...to, stage: measureStages[sides[side]], once: side }]);
+  return [
+    sweep(measureStages.train, 'blocks', ratings, [
+      ...norm('row', { kernel: 'weighted-norm', uses: { block: 'row-counts', factors: 'rows' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }),
+      ...norm('column', { kernel: 'weighted-norm', uses: { block: 'column-counts', factors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'width' } }),
+    ]),
+    ...(testRatings === undefined ? [] : [sweep(measureStages.test, 'tests', testRatings, [])]),
+  ];
+}

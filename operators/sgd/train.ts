@@ -1,0 +1,131 @@
+import { DivergedError } from '../../engine/errors.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import { trainingErrors } from '../training/loss.ts';
+import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
+import { StoppingRule } from '../training/stopping-rule.ts';
+import { bindSgd, type TrainedFactors } from './bind.ts';
+import type { SgdData } from './data.ts';
+import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
+import { layOut } from './layout.ts';
+import { LearningRate } from './learning-rate.ts';
+import { lambdasOf, type SgdParams } from './params.ts';
+import { scheduleOf, sgdFeatures } from './plan.ts';
+
+export interface SgdInput {
+  readonly data: SgdData;
+  /** Known pairs of the validation set, by loadSgdTest. */
+  readonly test?: RatingBlock;
+  /** Factors to go on from, by position; without them training starts at random. */
+  readonly start?: ModelFactors;
+}
+
+export interface SgdResult extends ModelFactors, Omit<LoopResult<unknown>, 'factors'> {
+  /** The plan as it was run. */
+  readonly plan: PhysicalPlan;
+}
+
+export interface TrainSgdOptions {
+  /** Devices of the plan that hold factors. */
+  readonly devices: readonly DeviceInfo[];
+  readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
+  /** See LoopOptions. */
+  readonly copySeconds?: number;
+}
+
+/** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
+const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
+
+/**
+ * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
+ * one before; one that diverges is thrown away, the rate is halved, and it is run again, three times at most. Where one column has
+ * most of the ratings, the loss of any order of blocks goes up by as much now and then. Throws DivergedError when that does not help,
+ * and DeviceLostError when the last device is lost before any factors were copied from it.
+ */
+export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
+  const known = test !== undefined && test.ratings > 0 ? test : undefined;
+  const rate = new LearningRate(params);
+  let run = plan(devices);
+  const { factors, ...result } = await runLoop<TrainedFactors>(
+    {
+      called: 'epoch',
+      maxIter: params.maxIter,
+      devices,
+      rule: new StoppingRule(params, test),
+      copySeconds,
+      prepare: async (left, from) => {
+        const planned = left === devices ? run : plan(left);
+        // The workers lay the ratings out while the calling thread fills a model's factors in.
+        const laying = layOut(data, known, scheduleOf(planned), params.seed, ctx);
+        const given = from?.factors ?? (start && trainedFrom(start, data, params));
+        const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given);
+        run = bound;
+        return { ...sgdTraining(data, params, rate, start !== undefined || from !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, keep: bound.keep };
+      },
+    },
+    ctx,
+  );
+  return { ...result, ...modelFactors(factors.rows, factors.columns, data, params), plan: run };
+}
+
+/** The columns of each segment, where columns lie in segments that are as wide as the widest. */
+function widths(plan: PhysicalPlan, bands: { readonly columns: readonly RowRange[] } | undefined): readonly number[] | undefined {
+  return scheduleOf(plan).deviceBlocks && bands?.columns.map(({ from, to }) => to - from);
+}
+
+function trainedFrom({ userFactors, itemFactors }: ModelFactors, data: SgdData, { rank, biases }: SgdParams): TrainedFactors {
+  const side = (name: 'rows' | 'columns') => fromModelSide(data[name].name === 'users' ? userFactors : itemFactors, data[name], name === 'rows', data, rank, biases);
+  return { rows: side('rows'), columns: side('columns') };
+}
+
+/** The parts of the loop that are SGD's own. */
+function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, continued: boolean, name: string, segments: readonly number[] | undefined): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
+  const { block, scale, squares } = data;
+  const lambdas = lambdasOf(params);
+  const noise = DIVERGED.absolute * scale.deviation ** 2 * block.ratings;
+  const features = sgdFeatures(params);
+  // A feature that is 1 counts once for each rating.
+  const ones = params.biases ? block.ratings : 0;
+  const term = (side: 'users' | 'items', norm: number) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (norm - ones));
+  return {
+    // All factors 0 would leave Σ r²: a good start and a good first epoch are better than that.
+    startLoss: continued ? 'measure' : scale.deviation ** 2 * squares,
+    round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
+    check: () => {},
+    errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),
+    diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
+    divergence: (epoch, loss, before) =>
+      new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it, and so it was with ${MOST_RESTARTS} halved learning rates, the last of them ${rate.of(epoch)}`, {
+        phase: 'train',
+        advice: `Lower learningRate (α), which is ${params.learningRate}, or raise regParam (λ), which is ${params.regParam}`,
+      }),
+    slower: (epoch) => {
+      rate.halve();
+      return rate.of(epoch);
+    },
+    accepted: (loss) => rate.see(loss),
+    factors: (results) => {
+      const part = (set: string, width: number, ofSegments: boolean) => joined(results, `${name}/${set}`, width, ofSegments ? segments : undefined);
+      const factors = { rows: part('rows', features, false), columns: part('columns', features, true) };
+      return params.rate === 'adagrad' ? { ...factors, rowSums: part('row-sums', 1, false), columnSums: part('column-sums', 1, true) } : factors;
+    },
+  };
+}
+
+/** The rows of all parts that were handed out, in part order; of segments those that are in use. */
+function joined(results: StepResults, name: string, features: number, segments: readonly number[] | undefined): Float32Array {
+  const parts = results.partitions(name).map(({ columns }, c) => (columns.values as Float32Array).subarray(0, segments && segments[c] * features));
+  if (parts.length === 1) return parts[0];
+  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    values.set(part, filled);
+    filled += part.length;
+  }
+  return values;
+}
