@@ -1,4 +1,4 @@
-import type { KernelTuning, UpdateProblem } from '../operators/tasks.ts';
+import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks.ts';
 import type { GpuInfo } from './acquire.ts';
 import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
@@ -30,6 +30,9 @@ export interface TuneEffort {
  */
 const WORTHWHILE = 1e14;
 
+/** Seconds of measuring in front of a training run, for each side. */
+const TUNE_SECONDS = 2;
+
 /** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
 
@@ -51,10 +54,20 @@ export class KernelTuner {
     return this.#known.get(key);
   }
 
-  /** Whether to measure before a training run: on hardware, once, for a problem large enough, where nobody asks for a kernel. */
+  async choose(problem: UpdateProblem): Promise<KernelChoice> {
+    return chooseUpdate(this.#info, problem, await this.known(problem));
+  }
+
+  /** True where measuring before a training run pays: on hardware, once, for a problem large enough, where no kernel is asked for. */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
     return kernel === undefined && !this.#info.software && iterations * ratings * rank * (rank + 1) >= WORTHWHILE && (await this.known(problem)) === undefined;
+  }
+
+  /** See `tune-update` of KernelTasks. */
+  async tuneAsked(problem: UpdateProblem, how: 'where-it-pays' | 'thorough', measure: Measure): Promise<KernelTuning | null> {
+    const thorough = how === 'thorough';
+    return thorough || (await this.pays(problem)) ? this.tune(problem, { seconds: thorough ? Number.POSITIVE_INFINITY : TUNE_SECONDS, thorough }, measure) : null;
   }
 
   /** Measures, and remembers the fastest. */

@@ -114,7 +114,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
   for (const [name, key] of Object.entries(inputs)) {
-    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device gpu`);
+    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on this GPU`);
   }
   for (const key of Object.values(keys)) if (store.has(key)) await store.prepare(key);
   const named = <T>(kind: string, name: string, found: T | undefined): T => {
