@@ -1,9 +1,10 @@
-import type { Device } from '../engine/executor.ts';
+import { hostDevice } from '../engine/devices.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
+import type { RowRange } from '../engine/plan/stages.ts';
 import type { RatingBlock } from './rating-block.ts';
-import { balancedRanges, type RowRange } from './row-ranges.ts';
+import { balancedRanges } from './row-ranges.ts';
+import { runTasks } from './run-tasks.ts';
 import type { CutBlockTask } from './tasks.ts';
 
 const STAGE = 'cut-blocks';
@@ -24,18 +25,16 @@ export async function cutIntoGrid(
   block: RatingBlock,
   columnOffsets: Int32Array,
   { rowBands, columnBands }: { readonly rowBands: number; readonly columnBands: number },
-  device: Device,
   ctx: ExecutionContext,
 ): Promise<RatingGrid> {
   const cut = { rowBands: balancedRanges(block.offsets, rowBands, 0), columnBands: balancedRanges(columnOffsets, columnBands, 0) };
-  return { ...cut, blocks: await cutAt(block, cut, device, ctx) };
+  return { ...cut, blocks: await cutAt(block, cut, ctx) };
 }
 
 /** The blocks of given bands. `local`: each counts its columns from the first of its band. */
 export async function cutAt(
   block: RatingBlock,
   { rowBands, columnBands }: Pick<RatingGrid, 'rowBands' | 'columnBands'>,
-  device: Device,
   ctx: ExecutionContext,
   { local = false }: { readonly local?: boolean } = {},
 ): Promise<RatingGrid['blocks']> {
@@ -46,6 +45,6 @@ export async function cutAt(
     const outputs = Object.fromEntries(blocks[r].map((ref, c) => [`part.${c}`, ref]));
     return { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts, local } };
   });
-  await runStage(ctx, STAGE, device, tasks);
+  await runTasks(ctx, STAGE, hostDevice(ctx.executor).info.place, tasks);
   return blocks;
 }
