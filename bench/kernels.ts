@@ -39,7 +39,7 @@ function benchRank(rank: number): void {
   const random = new CounterRandom(rank);
   const factors = new Float32Array(memory.buffer, x.pointer, (m + n) * stride);
   for (let k = 0; k < factors.length; k++) factors[k] = k % stride < rank ? (random.uniform(k) - 0.5) / Math.sqrt(rank) : 0;
-  const scope = (params: JsonObject, inputs: Record<string, Partition>, matrices: Record<string, MatrixView>): TaskScope => ({
+  const scope = <Params extends JsonObject>(params: Params, inputs: Record<string, Partition>, matrices: Record<string, MatrixView>): TaskScope<Params & { rank: number; lambda: number }> => ({
     params: { rank, lambda: 0.05, ...params },
     partition: (name) => inputs[name],
     hasInput: (name) => name in inputs,

@@ -1,8 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef } from '../engine/partition.ts';
+import type { Device, DeviceInfo } from '../engine/executor.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import type { Place } from '../engine/run/place.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
@@ -12,6 +13,9 @@ import { availableBuild, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 const MAXIMUM_PAGES = 65_536;
+
+/** Elements of a vector register. */
+const STRIDE_STEP = 8;
 
 /** Shared memory that may be released before the threads are told to collect it. */
 const COLLECT_BYTES = 64 << 20;
@@ -23,13 +27,7 @@ type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
  * (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach the kernels in chunks.
  */
 export class CpuDevice implements Device {
-  readonly name = 'cpu';
-  readonly kind = 'cpu';
-  readonly inOrder = false;
-  readonly parallelism: number;
-  readonly capacityBytes: number;
-  readonly strideStep = 8;
-  readonly description: string;
+  readonly info: DeviceInfo;
   readonly #arena: Arena;
   readonly #pool: ThreadPool;
   readonly #scratch: readonly number[];
@@ -39,16 +37,24 @@ export class CpuDevice implements Device {
   #collection = 0;
 
   /** `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. */
-  constructor({ threads = availableParallelism(), build = availableBuild() }: { readonly threads?: number; readonly build?: KernelBuild } = {}) {
+  constructor({ threads = availableParallelism(), place = 'cpu', build = availableBuild() }: { readonly threads?: number; readonly place?: Place; readonly build?: KernelBuild } = {}) {
     if (!Number.isInteger(threads) || threads < 1 || threads > 256) {
       throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
     }
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
-    this.parallelism = threads;
-    this.capacityBytes = this.#arena.capacityBytes - threads * SCRATCH_BYTES;
-    this.description = `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`;
+    this.info = {
+      place,
+      kind: 'cpu',
+      parallelism: threads,
+      inOrder: false,
+      wholePasses: false,
+      ownMemory: false,
+      capacityBytes: this.#arena.capacityBytes - threads * SCRATCH_BYTES,
+      strideStep: STRIDE_STEP,
+      description: `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`,
+    };
     const workerData: CpuWorkerData = { memory, build };
     this.#pool = new ThreadPool(workerFile(import.meta.url, './worker'), threads, { ...workerData });
   }
@@ -58,7 +64,12 @@ export class CpuDevice implements Device {
     else this.#store.set(partitionKey(ref), { host: partition });
   }
 
-  allocate(ref: PartitionRef, shape: MatrixShape): MatrixView {
+  allocate(ref: PartitionRef, { layout = 'factors', ...shape }: MatrixShape): void {
+    if (layout === 'factors') this.#allocateMatrix(ref, shape);
+    else this.put(ref, { layout, rows: shape.rows, columns: { values: sharedArray(Float32Array, shape.rows) } });
+  }
+
+  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout'>): MatrixView {
     const bytes = shape.rows * shape.stride * 4;
     const pointer = this.#arena.allocate(bytes);
     new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
@@ -70,8 +81,8 @@ export class CpuDevice implements Device {
   #upload(ref: PartitionRef, { rows, columns }: Partition): void {
     const values = columns.values as Float32Array;
     const rank = rows === 0 ? 0 : values.length / rows;
-    const stride = Math.ceil(rank / this.strideStep) * this.strideStep;
-    const { pointer } = this.allocate(ref, { rows, columns: rank, stride });
+    const stride = Math.ceil(rank / STRIDE_STEP) * STRIDE_STEP;
+    const { pointer } = this.#allocateMatrix(ref, { rows, columns: rank, stride });
     const target = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     if (stride === rank) target.set(values);
     else for (let row = 0; row < rows; row++) target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
@@ -83,7 +94,7 @@ export class CpuDevice implements Device {
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
       const stored = this.#store.get(partitionKey(ref));
       if (stored === undefined) {
-        if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.name}`);
+        if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`);
       } else if ('host' in stored) partitions[name] = stored.host;
       else matrices[name] = stored.matrix;
     };
@@ -104,7 +115,7 @@ export class CpuDevice implements Device {
 
   async fetch(ref: PartitionRef): Promise<Partition> {
     const stored = this.#store.get(partitionKey(ref));
-    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} is not on device ${this.name}`);
+    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);
     if ('host' in stored) return stored.host;
     const { pointer, rows, columns, stride } = stored.matrix;
     const padded = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);

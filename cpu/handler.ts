@@ -1,6 +1,6 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { TaskOutcome } from '../engine/task.ts';
+import type { KernelTasks, None, OutcomeOf } from '../operators/tasks.ts';
 import type { Kernels } from './kernels.ts';
 
 /** A matrix in the shared WebAssembly memory: byte address of row 0, and its shape in elements. */
@@ -14,9 +14,15 @@ export interface MatrixView {
 /** Bytes of WebAssembly memory that a running task has for itself; its contents on entry are undefined. */
 export const SCRATCH_BYTES = 8 << 20;
 
-/** What a handler gets to do one task with, inside a worker thread. */
-export interface TaskScope {
-  readonly params: JsonObject;
+/** The kernels of a CPU. */
+export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-top-n' | 'sgd-tiles' | 'sgd-waves'> {
+  /** Does nothing but what a thread does before any task, such as collecting garbage. */
+  rest: { inputs: None; outputs: None; params: None; values: None };
+}
+
+/** The means with which a handler does one task, inside a worker thread. */
+export interface TaskScope<Params extends JsonObject = JsonObject> {
+  readonly params: Params;
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
   hasInput(name: string): boolean;
@@ -30,4 +36,6 @@ export interface TaskScope {
   cancelled(): boolean;
 }
 
-export type TaskHandler = (scope: TaskScope) => TaskOutcome;
+export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>;
+
+export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;

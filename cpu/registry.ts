@@ -1,4 +1,6 @@
-import type { TaskHandler } from './handler.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import type { CpuTasks, TaskHandler, TaskScope } from './handler.ts';
+import { batchOrder } from './tasks/batch-order.ts';
 import { copyRows } from './tasks/copy-rows.ts';
 import { cutBlock } from './tasks/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/duplicates.ts';
@@ -13,11 +15,10 @@ import { sortBands } from './tasks/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
+import { waveOrder } from './tasks/wave-order.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
-/** What the CPU device can run, by the names of operators/tasks.ts. */
-export const handlers: Readonly<Record<string, TaskHandler>> = {
-  /** Does nothing: what a thread does before any task, such as collecting garbage, is all that is wanted. */
+const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   rest: () => ({ rows: 0 }),
   update,
   'squared-error': squaredError,
@@ -38,4 +39,16 @@ export const handlers: Readonly<Record<string, TaskHandler>> = {
   'shuffle-ratings': shuffleRatings,
   'copy-rows': copyRows,
   'sgd-block': sgdBlock,
+  'batch-order': batchOrder,
+  'wave-order': waveOrder,
 };
+
+const byName: Readonly<Record<string, ((scope: TaskScope<never>) => TaskOutcome) | undefined>> = handlers;
+
+/** Does a task that came as a message. */
+export function handle(kernel: string, scope: TaskScope): TaskOutcome {
+  const handler = byName[kernel];
+  if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+  // A task is made by its contract, so its parameters are those of its kernel.
+  return handler(scope as TaskScope<never>);
+}

@@ -7,7 +7,7 @@ import type { Partition } from '../engine/partition.ts';
 import type { WorkerReply } from '../engine/thread-pool.ts';
 import type { MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
-import { handlers } from './registry.ts';
+import { handle } from './registry.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
@@ -36,9 +36,7 @@ export default function runTask({ slot, request }: { slot: number; request: CpuR
     collectGarbage();
   }
   try {
-    const handler = handlers[request.kernel];
-    if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${request.kernel}`);
-    const outcome = handler(scopeOf(request, slot));
+    const outcome = handle(request.kernel, scopeOf(request, slot));
     return { outcome, milliseconds: performance.now() - start };
   } catch (error) {
     return { error: serializeError(error) };

@@ -1,25 +1,26 @@
 import { collectGarbage } from '../engine/collect-garbage.ts';
 import { mustEndFirst } from '../engine/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
-import type { Device, DeviceLimits, KernelChoice, KernelTuning } from '../engine/executor.ts';
+import type { Device, DeviceInfo } from '../engine/executor.ts';
 import { formatBytes } from '../engine/format.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef } from '../engine/partition.ts';
-import type { Task, TaskResult } from '../engine/task.ts';
+import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import type { Place } from '../engine/run/place.ts';
+import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
 import type { AcquireOptions, GpuInfo } from './acquire.ts';
 import { deviceBytes, sharedCopy } from './host-columns.ts';
 import { strideOf, STRIDE_STEP } from './resources.ts';
-import type { TuneUpdateValues } from './tasks/tune-update.ts';
+import type { TaskOf } from '../operators/tasks.ts';
+import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
 import { TunerCache } from './tuner-cache.ts';
-import { chooseUpdate } from './update/choose.ts';
-import type { UpdateProblem } from './update/variant.ts';
 import { StoreChanges } from './store-changes.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 
 export interface GpuDeviceOptions extends AcquireOptions {
+  /** Default: gpu:0. */
+  readonly place?: Place;
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
   /** Where measured choices are kept; default: the user's cache folder. */
@@ -29,8 +30,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
 /** Requests that the thread has at a time, so that it can submit one while the GPU is at work on another. */
 const REQUESTS = 4;
 
-/** Seconds of measuring in front of a training run, for each side. */
-const TUNE_SECONDS = 2;
+const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
 /** Shared memory that may wait for its collection. */
 const COLLECT_BYTES = 256 << 20;
@@ -50,20 +50,19 @@ interface Stored {
  * as far as the GPU's own queue does: see Turns.
  */
 export class GpuDevice implements Device {
-  readonly name = 'gpu';
-  readonly kind = 'gpu';
-  readonly inOrder = true;
-  readonly parallelism = 1;
-  readonly strideStep = STRIDE_STEP;
-  readonly capacityBytes: number;
-  readonly bindingBytes: number;
-  readonly limits: DeviceLimits;
-  readonly description: string;
-  readonly info: GpuInfo;
+  readonly info: DeviceInfo;
+  readonly adapter: GpuInfo;
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
+  /** The tasks that need no turn on the GPU, or several. */
+  readonly #answers: { readonly [K in 'choose-update' | 'tune-update']: (task: TaskOf<K>, signal?: AbortSignal) => Promise<TaskResult> } = {
+    'choose-update': async ({ params }) => ({ metrics: noWork, values: await this.#tuner.choose(params) }),
+    'tune-update': ({ inputs, params }, signal) => this.#tune(inputs, params, signal),
+  };
   readonly #store = new Map<string, Stored>();
   readonly #changes = new StoreChanges();
+  readonly #capacityBytes: number;
+  readonly #bindingBytes: number;
   #usedBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
@@ -72,15 +71,13 @@ export class GpuDevice implements Device {
   #closing = false;
   readonly #ended: () => void;
 
-  private constructor(pool: ThreadPool, info: GpuInfo, memoryBytes: number, tunedKernels: TunedKernels) {
+  private constructor(pool: ThreadPool, adapter: GpuInfo, place: Place, memoryBytes: number | undefined, tunedKernels: TunedKernels) {
     this.#pool = pool;
-    this.#tuner = new KernelTuner(info, tunedKernels);
-    this.info = info;
-    this.capacityBytes = memoryBytes;
-    this.bindingBytes = Math.min(info.limits.bindingBytes, info.limits.bufferBytes);
-    const { workgroupBytes, workgroupThreads } = info.limits;
-    this.limits = { workgroupBytes, workgroupThreads, teamLanes: info.features.includes('subgroups') ? 32 : info.features.includes('quads') ? 4 : 1 };
-    this.description = describe(info);
+    this.#tuner = new KernelTuner(adapter, tunedKernels);
+    this.adapter = adapter;
+    this.info = infoOf(adapter, place, memoryBytes);
+    this.#capacityBytes = memoryBytes ?? Number.POSITIVE_INFINITY;
+    this.#bindingBytes = bindingBytesOf(adapter);
     this.#ended = mustEndFirst(() => {
       pool.hurry();
       return this.close();
@@ -88,14 +85,14 @@ export class GpuDevice implements Device {
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
-  static async open({ memoryBytes = Number.POSITIVE_INFINITY, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+  static async open({ place = 'gpu:0', memoryBytes, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     let device: GpuDevice | undefined;
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
       const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
       const { outcome } = await pool.run(() => request);
-      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, memoryBytes, tunedKernels);
+      device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);
       return device;
     } catch (cause) {
       await pool.close();
@@ -113,19 +110,27 @@ export class GpuDevice implements Device {
     this.#hold(key, { host, changed: false, bytes }, { put: key, partition: host });
   }
 
-  allocate(ref: PartitionRef, { rows, columns, contents }: MatrixShape): void {
+  allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents }: MatrixShape): void {
+    if (layout !== 'factors') return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
     const key = partitionKey(ref);
     const bytes = rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
     this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents } });
   }
 
-  async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+  run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    const answers: Readonly<Record<string, ((task: never, signal?: AbortSignal) => Promise<TaskResult>) | undefined>> = this.#answers;
+    const answer = answers[task.kernel];
+    // A task is made by its contract, so its parameters are those of its kernel.
+    return answer === undefined ? this.#send(task, signal) : answer(task as never, signal);
+  }
+
+  async #send(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     const { kernel, params } = task;
     const keys = (refs: Readonly<Record<string, PartitionRef>>) => Object.fromEntries(Object.entries(refs).map(([name, ref]) => [name, partitionKey(ref)]));
     const [inputs, outputs] = [keys(task.inputs), keys(task.outputs)];
     for (const [name, key] of Object.entries(inputs)) {
-      if (!this.#store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.name}`);
+      if (!this.#store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device ${this.info.place}`);
     }
     for (const key of Object.values(outputs)) {
       const stored = this.#store.get(key);
@@ -144,29 +149,13 @@ export class GpuDevice implements Device {
   async fetch(ref: PartitionRef): Promise<Partition> {
     const key = partitionKey(ref);
     const stored = this.#store.get(key);
-    if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.name}`);
+    if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
-    if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.name}`);
+    if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
     if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
     return fetched;
-  }
-
-  async choose(problem: JsonObject): Promise<KernelChoice> {
-    const update = problem as unknown as UpdateProblem;
-    return chooseUpdate(this.info, update, await this.#tuner.known(update));
-  }
-
-  async tune(problem: JsonObject, block: PartitionRef, how: 'where-it-pays' | 'thorough', signal?: AbortSignal): Promise<KernelTuning | undefined> {
-    const update = problem as unknown as UpdateProblem;
-    const thorough = how === 'thorough';
-    if (!thorough && !(await this.#tuner.pays(update))) return undefined;
-    const effort = { seconds: thorough ? Number.POSITIVE_INFINITY : TUNE_SECONDS, thorough };
-    return this.#tuner.tune(update, effort, async (params) => {
-      const { values } = await this.run({ kernel: 'tune-update', inputs: { block }, outputs: {}, params }, signal);
-      return values as unknown as TuneUpdateValues;
-    });
   }
 
   release(ref: PartitionRef): void {
@@ -176,6 +165,16 @@ export class GpuDevice implements Device {
     this.#forget(key, stored);
     this.#changes.note({ release: key });
     if (stored.host !== undefined) this.#collect(partitionBytes(stored.host));
+  }
+
+  async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
+    let metrics = noWork;
+    const tuning = await this.#tuner.tuneAsked(problem, how, async (params) => {
+      const { metrics: more, values } = await this.#send({ kernel: 'time-variants', inputs, outputs: {}, params }, signal);
+      metrics = { rows: metrics.rows + more.rows, bytesUp: metrics.bytesUp + more.bytesUp, bytesDown: metrics.bytesDown + more.bytesDown, milliseconds: metrics.milliseconds + more.milliseconds };
+      return values as unknown as TimeVariantsTask['values'];
+    });
+    return { metrics, values: { tuning } };
   }
 
   /** Ratings that were put before need not go again: the same arrays, which no task has written. */
@@ -243,22 +242,46 @@ export class GpuDevice implements Device {
 
   /** Throws CapacityError before anything is sent. */
   #require(key: string, bytes: number, largest: number, onDevice: boolean): void {
-    if (onDevice && largest > this.bindingBytes) {
-      throw new CapacityError(`${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(this.bindingBytes)} (${this.bindingBytes} bytes)`, {
+    if (onDevice && largest > this.#bindingBytes) {
+      throw new CapacityError(`${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${this.adapter.name} binds at most ${formatBytes(this.#bindingBytes)} (${this.#bindingBytes} bytes)`, {
         phase: 'gpu',
+        device: this.info.place,
         advice: 'Use a smaller rank, fewer ratings, or device cpu',
       });
     }
-    const have = this.capacityBytes - this.#usedBytes;
+    const have = this.#capacityBytes - this.#usedBytes;
     if (bytes <= have) return;
-    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', advice: 'Use a smaller rank, give it more, or use device cpu' });
+    throw new CapacityError(`the memory given to the GPU is full: need ${bytes} bytes, have ${have}`, { phase: 'gpu', device: this.info.place, advice: 'Use a smaller rank, give it more, or use device cpu' });
   }
 
   #lose(cause: unknown): DeviceLostError {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.info.name} ended (${reason})`, { phase: 'gpu', cause });
+    this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, { phase: 'gpu', device: this.info.place, cause });
     return this.#lost;
   }
+}
+
+function bindingBytesOf({ limits }: GpuInfo): number {
+  return Math.min(limits.bindingBytes, limits.bufferBytes);
+}
+
+function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined): DeviceInfo {
+  const { workgroupBytes, workgroupThreads } = adapter.limits;
+  const teamLanes = adapter.features.includes('subgroups') ? 32 : adapter.features.includes('quads') ? 4 : 1;
+  return {
+    place,
+    kind: 'gpu',
+    parallelism: 1,
+    inOrder: true,
+    wholePasses: true,
+    ownMemory: true,
+    choosesKernels: true,
+    capacityBytes: memoryBytes ?? null,
+    bindingBytes: bindingBytesOf(adapter),
+    strideStep: STRIDE_STEP,
+    limits: { workgroupBytes, workgroupThreads, teamLanes },
+    description: describe(adapter),
+  };
 }
 
 function cannotOpen(cause: unknown): UsageError {

@@ -1,13 +1,24 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { TaskOutcome } from '../engine/task.ts';
+import type { KernelTasks, OutcomeOf } from '../operators/tasks.ts';
 import type { Gpu } from './gpu.ts';
+import type { CheckKernelsTask } from './tasks/check-kernels.ts';
+import type { KernelTimesTask } from './tasks/kernel-times.ts';
+import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix } from './resources.ts';
 
-/** What a handler gets to do one task with, in the thread that owns the GPU. What it allocates it destroys. */
-export interface GpuTaskScope {
+/** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
+export interface GpuTasks
+  extends Pick<KernelTasks, 'upload' | 'update' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'squared-error' | 'weighted-norm' | 'predict' | 'top-n' | 'compile-top-n'> {
+  'kernel-times': KernelTimesTask;
+  'check-kernels': CheckKernelsTask;
+  'time-variants': TimeVariantsTask;
+}
+
+/** The means with which a handler does one task, in the thread that owns the GPU. What it allocates it destroys. */
+export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
-  readonly params: JsonObject;
+  readonly params: Params;
   /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
   matrix(name: string): DeviceMatrix;
   /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */
@@ -31,4 +42,6 @@ export interface GpuTaskScope {
   submitted(): void;
 }
 
-export type GpuTaskHandler = (scope: GpuTaskScope) => Promise<TaskOutcome>;
+export type GpuScopeOf<K extends keyof GpuTasks> = GpuTaskScope<GpuTasks[K]['params']>;
+
+export type GpuTaskHandler<K extends keyof GpuTasks> = (scope: GpuScopeOf<K>) => Promise<OutcomeOf<GpuTasks[K]>>;

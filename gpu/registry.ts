@@ -1,4 +1,5 @@
-import type { GpuTaskHandler } from './handler.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import type { GpuTaskHandler, GpuTasks, GpuTaskScope } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
 import { copyRows } from './tasks/copy-rows.ts';
 import { kernelTimes } from './tasks/kernel-times.ts';
@@ -8,13 +9,12 @@ import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { compileTopN, topN } from './tasks/top-n.ts';
-import { tuneUpdate } from './tasks/tune-update.ts';
+import { timeVariants } from './tasks/time-variants.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
-/** What a GPU device can run, by the names of operators/tasks.ts; what serves only GPUs is described where it is. */
-export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
-  // What a task names is on the device before its handler is called.
+const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
+  // The partitions that a task names are on the device before its handler is called.
   upload: async () => ({ rows: 0 }),
   update,
   'sgd-block': sgdBlock,
@@ -28,5 +28,15 @@ export const handlers: Readonly<Record<string, GpuTaskHandler>> = {
   'compile-top-n': compileTopN,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,
-  'tune-update': tuneUpdate,
+  'time-variants': timeVariants,
 };
+
+const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>> = handlers;
+
+/** Does a task that came as a message. */
+export async function handle(kernel: string, scope: GpuTaskScope): Promise<TaskOutcome> {
+  const handler = byName[kernel];
+  if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
+  // A task is made by its contract, so its parameters are those of its kernel.
+  return handler(scope as GpuTaskScope<never>);
+}

@@ -1,14 +1,14 @@
-import type { KernelTuning } from '../engine/executor.ts';
+import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks.ts';
 import type { GpuInfo } from './acquire.ts';
-import type { TuneUpdateTask, TuneUpdateValues } from './tasks/tune-update.ts';
+import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
 import type { VariantTime } from './update/time-variants.ts';
-import type { UpdateProblem, UpdateVariant } from './update/variant.ts';
+import type { UpdateVariant } from './update/variant.ts';
 import { everyVariant, updateVariants } from './update/variants.ts';
 
-/** Measures, as the task tune-update does. */
-export type Measure = (params: TuneUpdateTask['params']) => Promise<TuneUpdateValues>;
+/** Measures, as the task time-variants does. */
+export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
 /** Where choices are kept from run to run: gpu/tuner-cache.ts. */
 export interface TunedKernels {
@@ -29,6 +29,9 @@ export interface TuneEffort {
  * many and a few seconds for tuning, a small one a minute.
  */
 const WORTHWHILE = 1e14;
+
+/** Seconds of measuring in front of a training run, for each side. */
+const TUNE_SECONDS = 2;
 
 /** Ratings of a sample; a GPU of hardware takes milliseconds for as many. */
 const SAMPLE = { hardware: 20_000_000, software: 20_000 };
@@ -51,17 +54,27 @@ export class KernelTuner {
     return this.#known.get(key);
   }
 
-  /** Whether to measure before a training run: on hardware, once, for a problem large enough, where nobody asks for a kernel. */
+  async choose(problem: UpdateProblem): Promise<KernelChoice> {
+    return chooseUpdate(this.#info, problem, await this.known(problem));
+  }
+
+  /** True where measuring before a training run pays: on hardware, once, for a problem large enough, where no kernel is asked for. */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
     return kernel === undefined && !this.#info.software && iterations * ratings * rank * (rank + 1) >= WORTHWHILE && (await this.known(problem)) === undefined;
+  }
+
+  /** See `tune-update` of KernelTasks. */
+  async tuneAsked(problem: UpdateProblem, how: 'where-it-pays' | 'thorough', measure: Measure): Promise<KernelTuning | null> {
+    const thorough = how === 'thorough';
+    return thorough || (await this.pays(problem)) ? this.tune(problem, { seconds: thorough ? Number.POSITIVE_INFINITY : TUNE_SECONDS, thorough }, measure) : null;
   }
 
   /** Measures, and remembers the fastest. */
   async tune(problem: UpdateProblem, effort: TuneEffort, measure: Measure): Promise<KernelTuning> {
     const every = everyVariant(this.#info, problem).filter((variant) => servesPrecision(variant, problem));
     const times: VariantTime[] = [];
-    let measured: Omit<TuneUpdateValues, 'times'> = { rows: 0, ratings: 0, clock: 'host' };
+    let measured: Omit<TimeVariantsTask['values'], 'times'> = { rows: 0, ratings: 0, clock: 'host' };
     const begin = performance.now();
     for (let next = firstCandidates(this.#info, problem, effort); next.length > 0; ) {
       const seconds = effort.seconds - (performance.now() - begin) / 1000;
@@ -91,7 +104,7 @@ function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: Tu
   return [...main.filter(({ sum }) => sum.kernel === 'tensor'), ...main.filter(({ sum }) => sum.kernel === 'tiled').slice(0, 1)];
 }
 
-function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TuneUpdateTask['params'] {
+function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {
   const { rank, solver, cgSteps, biases, columns } = problem;
   const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
   return { rank, solver, cgSteps, biases, columns, ratingScale, variants: variants.map(({ name }) => name), sample: info.software ? SAMPLE.software : SAMPLE.hardware, seconds, ...(best === undefined ? {} : { best }) };

@@ -9,7 +9,7 @@ import type { WorkerReply } from '../engine/thread-pool.ts';
 import type { AcquireOptions } from './acquire.ts';
 import { Gpu } from './gpu.ts';
 import type { GpuTaskScope } from './handler.ts';
-import { handlers } from './registry.ts';
+import { handle } from './registry.ts';
 import { GpuStore } from './store.ts';
 import { Turns } from './turns.ts';
 
@@ -109,14 +109,12 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
 }
 
 async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
-  const handler = handlers[kernel];
-  if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
   const cancelled = () => Atomics.load(flags, slot) !== 0;
   // While others had their turns.
   if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
   for (const [name, key] of Object.entries(inputs)) {
-    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on device gpu`);
+    if (!store.has(key)) throw new Error(`task ${kernel}: input ${name} (${key}) is not on this GPU`);
   }
   for (const key of Object.values(keys)) if (store.has(key)) await store.prepare(key);
   const named = <T>(kind: string, name: string, found: T | undefined): T => {
@@ -137,7 +135,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     cancelled,
     submitted: pass,
   };
-  return handler(scope);
+  return handle(kernel, scope);
 }
 
 /** When the device is lost, whatever failed did so because of it. */

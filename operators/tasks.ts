@@ -217,9 +217,9 @@ export interface TaskOf<K extends KernelName> {
   readonly params: ParamsOf<K>;
 }
 
-/** The outcome that a handler gives of such a task. */
+/** The outcome that a handler gives of such a task; its partitions are those outputs that were not there already. */
 export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
-  readonly partitions?: { readonly [name in keyof T['outputs']]?: Partition };
+  readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
 } & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
 
 type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
@@ -254,27 +254,3 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'shuffle-ratings': { list: 'alone' },
   'copy-rows': { source: 'read', target: 'write' },
 };
-
-export type UploadTask = TaskOf<'upload'>;
-export type UpdateTask = TaskOf<'update'>;
-export type SquaredErrorTask = TaskOf<'squared-error'>;
-export type WeightedNormTask = TaskOf<'weighted-norm'>;
-export type PredictTask = TaskOf<'predict'>;
-export type TopNTask = TaskOf<'top-n'>;
-export type CompileTopNTask = TaskOf<'compile-top-n'>;
-export type InitializeTask = TaskOf<'initialize'>;
-export type NumberKeysTask = TaskOf<'number-keys'>;
-export type CountPairsTask = TaskOf<'count-pairs'>;
-export type ScatterPairsTask = TaskOf<'scatter-pairs'>;
-export type CountColumnsTask = TaskOf<'count-columns'>;
-export type ScatterColumnsTask = TaskOf<'scatter-columns'>;
-export type SortBandsTask = TaskOf<'sort-bands'>;
-export type FindDuplicatesTask = TaskOf<'find-duplicates'>;
-export type CombineDuplicatesTask = TaskOf<'combine-duplicates'>;
-export type SgdBlockTask = TaskOf<'sgd-block'>;
-export type SgdTilesTask = TaskOf<'sgd-tiles'>;
-export type SgdWavesTask = TaskOf<'sgd-waves'>;
-export type CutBlockTask = TaskOf<'cut-block'>;
-export type DealRatingsTask = TaskOf<'deal-ratings'>;
-export type ShuffleRatingsTask = TaskOf<'shuffle-ratings'>;
-export type CopyRowsTask = TaskOf<'copy-rows'>;

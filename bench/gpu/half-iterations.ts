@@ -1,7 +1,7 @@
 /** ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after the other. */
 import { CounterRandom } from '../../engine/random.ts';
 import { Gpu } from '../../gpu/gpu.ts';
-import type { GpuTaskScope } from '../../gpu/handler.ts';
+import type { GpuScopeOf } from '../../gpu/handler.ts';
 import type { KernelTimes } from '../../gpu/pass.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/resources.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
@@ -117,9 +117,9 @@ export class HalfIterations {
     const unused = (name: string) => {
       throw new Error(`the bench gives no ${name}`);
     };
-    const scope: GpuTaskScope = {
+    const scope: GpuScopeOf<'squared-error'> = {
       gpu: this.gpu,
-      params: { from: 0, to: this.#test.rows },
+      params: { from: 0, to: this.#test.rows, rank: x.columns },
       matrix: (name) => (name === 'rowFactors' ? x : theta),
       block: () => this.#test,
       has: () => false,
@@ -130,7 +130,7 @@ export class HalfIterations {
       partition: unused,
       cancelled: () => false,
     };
-    const { squared, count } = (await squaredError(scope)).values as { readonly squared: number; readonly count: number };
+    const { squared, count } = (await squaredError(scope)).values;
     return Math.sqrt(squared / count);
   }
 

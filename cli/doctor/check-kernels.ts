@@ -29,7 +29,7 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
   }
 }
 
-export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
+export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
   const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
   const results: CheckResult[] = [];
@@ -40,7 +40,7 @@ export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, {
   }
   phase.end(checks.length);
   const failed = results.some((result) => result.failed);
-  return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
+  return { json: { command: 'doctor', adapter: gpu.info.description, checks: results }, text: report(gpu.info.description, results), exitCode: failed ? 5 : undefined };
 }
 
 async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {

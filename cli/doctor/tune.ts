@@ -1,7 +1,7 @@
-import type { KernelTuning } from '../../engine/executor.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
+import type { KernelTuning } from '../../operators/tasks.ts';
 import type { SideTunings } from '../../operators/tune-kernels.ts';
 import type { CommandContext, CommandResult } from '../command.ts';
 import { openSession } from '../open-session.ts';

@@ -1,9 +1,8 @@
-import type { CopyRowsTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 
-/** See CopyRowsTask. */
-export const copyRows: TaskHandler = (scope) => {
-  const { from, to } = scope.params as CopyRowsTask['params'];
+/** See `copy-rows` of KernelTasks. */
+export const copyRows: TaskHandler<'copy-rows'> = (scope) => {
+  const { from, to } = scope.params;
   const [source, target] = [scope.matrix('source'), scope.matrix('target')];
   const elements = new Float32Array(scope.memory.buffer);
   const first = source.pointer / 4 + from * source.stride;

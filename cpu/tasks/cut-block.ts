@@ -1,13 +1,12 @@
 import { type Partition, sharedArray } from '../../engine/partition.ts';
-import type { CutBlockTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 
 /** Rows between two looks at the cancel flag. */
 const CHUNK_ROWS = 8_192;
 
-/** See CutBlockTask. Two passes: the parts' row pointers, then their ratings, which are runs of each row. */
-export const cutBlock: TaskHandler = (scope) => {
-  const { from, to, columnStarts, local = false } = scope.params as CutBlockTask['params'];
+/** See `cut-block` of KernelTasks. Two passes: the parts' row pointers, then their ratings, which are runs of each row. */
+export const cutBlock: TaskHandler<'cut-block'> = (scope) => {
+  const { from, to, columnStarts, local = false } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
   const rows = to - from;
   const parts = columnStarts.length - 1;
@@ -31,7 +30,7 @@ export const cutBlock: TaskHandler = (scope) => {
       }
     }
   }
-  const partitions: Record<string, Partition> = {};
+  const partitions: Record<`part.${number}`, Partition> = {};
   targets.forEach(({ first: _first, ...columns }, part) => (partitions[`part.${part}`] = { layout: 'rating-block', rows, columns }));
   return { rows: offsets[to] - offsets[from], partitions };
 };

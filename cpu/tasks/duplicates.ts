@@ -7,10 +7,10 @@ interface Block {
   readonly values: Float32Array | Uint32Array;
 }
 
-/** See FindDuplicatesTask. */
-export const findDuplicates: TaskHandler = (scope) => {
+/** See `find-duplicates` of KernelTasks. */
+export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
   const { offsets, indices } = scope.partition('block').columns as unknown as Block;
-  const [from, to] = [scope.params.from as number, scope.params.to as number];
+  const { from, to } = scope.params;
   const lengths = sharedArray(Int32Array, to - from);
   let extra = 0;
   let [firstRow, firstColumn] = [-1, -1];
@@ -31,12 +31,11 @@ export const findDuplicates: TaskHandler = (scope) => {
   };
 };
 
-/** See CombineDuplicatesTask. */
-export const combineDuplicates: TaskHandler = (scope) => {
+/** See `combine-duplicates` of KernelTasks. */
+export const combineDuplicates: TaskHandler<'combine-duplicates'> = (scope) => {
   const block = scope.partition('block').columns as unknown as Block;
   const target = scope.partition('combined').columns as unknown as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
-  const [from, to] = [scope.params.from as number, scope.params.to as number];
-  const policy = scope.params.policy as 'keep' | 'last' | 'mean' | 'sum';
+  const { from, to, policy } = scope.params;
   const rowData =
     policy === 'last' ? (scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array }) : undefined;
   for (let row = from; row < to; row++) {

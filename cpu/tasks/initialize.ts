@@ -1,13 +1,12 @@
 import { gaussianPair, mix32, randomU32 } from '../../engine/random.ts';
-import type { InitializeTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 
 /** Rows between two looks at the cancel flag. */
 const CHUNK_ROWS = 4_096;
 
-/** See InitializeTask. Element k of a row is a function of (seed, the row's key hash, k). */
-export const initialize: TaskHandler = (scope) => {
-  const { from, to, rank, seed, one, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params as InitializeTask['params'];
+/** See `initialize` of KernelTasks. Element k of a row is a function of (seed, the row's key hash, k). */
+export const initialize: TaskHandler<'initialize'> = (scope) => {
+  const { from, to, rank, seed, one, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   const { pointer, stride } = scope.matrix('factors');
   const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);

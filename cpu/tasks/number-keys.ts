@@ -3,9 +3,9 @@ import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { TaskHandler } from '../handler.ts';
 
-/** See NumberKeysTask. */
-export const numberKeys: TaskHandler = (scope) => {
-  const rows = scope.params.rows as number;
+/** See `number-keys` of KernelTasks. */
+export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
+  const { rows } = scope.params;
   const { columns } = scope.partition('ids');
   const users = encode(keysFromArrays(columns, 'user'), rows);
   const items = encode(keysFromArrays(columns, 'item'), rows);

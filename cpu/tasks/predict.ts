@@ -4,8 +4,8 @@ import type { TaskHandler } from '../handler.ts';
 /** Pairs in scratch at a time. */
 const CHUNK_PAIRS = 65_536;
 
-/** See PredictTask. */
-export const predict: TaskHandler = (scope) => {
+/** See `predict` of KernelTasks. */
+export const predict: TaskHandler<'predict'> = (scope) => {
   const pairs = scope.partition('pairs');
   const { rows, columns } = pairs.columns as { rows: Uint32Array; columns: Uint32Array };
   const rowFactors = scope.matrix('rowFactors');

@@ -1,12 +1,12 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { TaskHandler, TaskScope } from '../handler.ts';
+import type { ScopeOf, TaskHandler, TaskScope } from '../handler.ts';
 import { scatterTarget } from './scatter-target.ts';
 
-/** See CountPairsTask. */
-export const countPairs: TaskHandler = (scope) => {
-  const counts = sharedArray(Int32Array, scope.params.bands as number);
+/** See `count-pairs` of KernelTasks. */
+export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
+  const counts = sharedArray(Int32Array, scope.params.bands);
   let pairs = 0;
-  for (let chunk = 0; chunk < (scope.params.chunks as number) && !scope.cancelled(); chunk++) {
+  for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
     const { rowCodes, rowMap } = rowsOf(scope, chunk);
     const bandOfCode = bandsByCode(scope, rowMap);
     for (let k = 0; k < rowCodes.length; k++) counts[bandOfCode[rowCodes[k]]]++;
@@ -15,13 +15,13 @@ export const countPairs: TaskHandler = (scope) => {
   return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
 };
 
-/** See ScatterPairsTask. */
-export const scatterPairs: TaskHandler = (scope) => {
+/** See `scatter-pairs` of KernelTasks. */
+export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
   const { rows, indices, bits } = scatterTarget(scope);
   let pairs = 0;
-  for (let chunk = 0; chunk < (scope.params.chunks as number) && !scope.cancelled(); chunk++) {
+  for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
     const { rowCodes, columnCodes, rowMap } = rowsOf(scope, chunk);
     const bandOfCode = bandsByCode(scope, rowMap);
     const columnMap = mapOf(scope, 'columnMap', chunk);
@@ -38,7 +38,7 @@ export const scatterPairs: TaskHandler = (scope) => {
   return { rows: pairs };
 };
 
-function rowsOf(scope: TaskScope, chunk: number) {
+function rowsOf(scope: ScopeOf<'count-pairs' | 'scatter-pairs'>, chunk: number) {
   const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
   const [rowCodes, columnCodes] = scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
   return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk) };

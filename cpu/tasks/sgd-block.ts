@@ -1,6 +1,5 @@
 import type { Partition } from '../../engine/partition.ts';
-import type { SgdBlockTask } from '../../operators/tasks.ts';
-import type { TaskHandler, TaskScope } from '../handler.ts';
+import type { ScopeOf, TaskHandler, TaskScope } from '../handler.ts';
 import { rowChunks, workspaceOf } from './row-chunks.ts';
 
 /** Ratings in scratch at a time: so few that the columns' vectors stay in the core's own cache beside them. */
@@ -9,16 +8,16 @@ const CHUNK_RATINGS = 8_192;
 /** Makes rowChunks end a chunk after about so many ratings. */
 const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 
-/** See SgdBlockTask. */
-export const sgdBlock: TaskHandler = (scope) => {
+/** See `sgd-block` of KernelTasks. */
+export const sgdBlock: TaskHandler<'sgd-block'> = (scope) => {
   const block = scope.partition('block');
   const steps = writeSteps(scope);
   const count = block.layout === 'rating-list' ? stepList(scope, block, steps) : stepBlock(scope, block, steps);
   return { rows: count, bytesUp: (block.layout === 'rating-list' ? 12 : 8) * count };
 };
 
-function stepBlock(scope: TaskScope, block: Partition, steps: number): number {
-  const { rowStart = 0, adaptive } = scope.params as SgdBlockTask['params'];
+function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number): number {
+  const { rowStart = 0, adaptive } = scope.params;
   const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
   const size = rows.stride * 4;
   let count = 0;
@@ -35,8 +34,8 @@ function stepBlock(scope: TaskScope, block: Partition, steps: number): number {
 }
 
 /** Batches are gathered into scratch until it holds CHUNK_RATINGS, in the order in which they are to be visited. */
-function stepList(scope: TaskScope, list: Partition, steps: number): number {
-  const { from = 0, to = 0, batch = 1, adaptive } = scope.params as SgdBlockTask['params'];
+function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
+  const { from = 0, to = 0, batch = 1, adaptive } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
   const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
   const size = rows.stride * 4;
@@ -68,8 +67,8 @@ function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number
 }
 
 /** The vectors that cpu/assembly/sgd.ts and sgd-adaptive.ts call steps; their address. */
-function writeSteps(scope: TaskScope): number {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params as SgdBlockTask['params'];
+function writeSteps(scope: ScopeOf<'sgd-block'>): number {
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
   const address = workspaceOf(scope);
   const steps = new Float32Array(scope.memory.buffer, address, 32);
   const every = (vector: number, value: number) => steps.fill(value, 4 * vector, 4 * vector + 4);

@@ -1,13 +1,12 @@
 import { mix32, randomU32 } from '../../engine/random.ts';
-import type { DealRatingsTask, ShuffleRatingsTask } from '../../operators/tasks.ts';
 import type { TaskHandler, TaskScope } from '../handler.ts';
 
 /** Groups between two looks at the cancel flag. */
 const CHUNK_GROUPS = 64;
 
-/** See DealRatingsTask. */
-export const dealRatings: TaskHandler = (scope) => {
-  const { from, to, buckets, seed } = scope.params as DealRatingsTask['params'];
+/** See `deal-ratings` of KernelTasks. */
+export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
+  const { from, to, buckets, seed } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
   const list = listOf(scope);
   const groups = Math.floor(values.length / buckets);
@@ -31,9 +30,9 @@ export const dealRatings: TaskHandler = (scope) => {
   return { rows: Math.min(to * buckets, values.length) - from * buckets };
 };
 
-/** See ShuffleRatingsTask. */
-export const shuffleRatings: TaskHandler = (scope) => {
-  const { from, to, buckets, seed } = scope.params as ShuffleRatingsTask['params'];
+/** See `shuffle-ratings` of KernelTasks. */
+export const shuffleRatings: TaskHandler<'shuffle-ratings'> = (scope) => {
+  const { from, to, buckets, seed } = scope.params;
   const { rows, columns, values } = listOf(scope);
   const groups = Math.floor(values.length / buckets);
   const rest = values.length % buckets;

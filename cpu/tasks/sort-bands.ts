@@ -1,9 +1,9 @@
 import type { TaskHandler } from '../handler.ts';
 import { scatterTarget } from './scatter-target.ts';
 
-/** See SortBandsTask. */
-export const sortBands: TaskHandler = (scope) => {
-  const { from, to, columns, ordered } = scope.params as { from: number; to: number; columns: number; ordered: boolean };
+/** See `sort-bands` of KernelTasks. */
+export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
+  const { from, to, columns, ordered } = scope.params;
   const firstRow = scope.partition('bands').columns.firstRow as Int32Array;
   const { offsets, indices, bits, rows } = scatterTarget(scope);
   const columnCursors = new Int32Array(ordered ? 0 : columns + 1);

@@ -1,11 +1,10 @@
-import type { SquaredErrorTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 import { biasColumn, subtractBoth } from './biases.ts';
 import { rowChunks, workspaceOf } from './row-chunks.ts';
 
-/** See SquaredErrorTask. One running sum over all chunks, in row order. */
-export const squaredError: TaskHandler = (scope) => {
-  const { from, to, mean = 0 } = scope.params as SquaredErrorTask['params'];
+/** See `squared-error` of KernelTasks. One running sum over all chunks, in row order. */
+export const squaredError: TaskHandler<'squared-error'> = (scope) => {
+  const { from, to, mean = 0 } = scope.params;
   const block = scope.partition('block');
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');

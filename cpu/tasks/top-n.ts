@@ -1,6 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
-import type { TopNTask } from '../../operators/tasks.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskHandler, type TaskScope } from '../handler.ts';
 
 /** Rows that share one pass over the columns, and columns of a tile: what one call of the kernel looks at. */
@@ -12,9 +11,9 @@ const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
 const LIST_BYTES = SCRATCH_BYTES / 2;
 const LARGEST_N = LIST_BYTES / 8;
 
-/** See TopNTask. */
-export const topN: TaskHandler = (scope) => {
-  const { from, to, rank, n, rowStart = 0 } = scope.params as TopNTask['params'];
+/** See `top-n` of KernelTasks. */
+export const topN: TaskHandler<'top-n'> = (scope) => {
+  const { from, to, rank, n, rowStart = 0 } = scope.params;
   if (n > LARGEST_N) throw new UsageError(`n is ${n}, but a list holds at most ${LARGEST_N} columns`, { phase: 'top-n' });
   const groupRows = Math.max(1, Math.min(GROUP_ROWS, Math.floor(LARGEST_N / n)));
   const items = sharedArray(Uint32Array, (to - from) * n);

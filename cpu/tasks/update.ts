@@ -1,11 +1,10 @@
-import type { UpdateTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 import { biasColumn, splitBias, startWithBias, subtractFixed } from './biases.ts';
 import { rowChunks, WORKSPACE_BYTES, workspaceOf } from './row-chunks.ts';
 
-/** See UpdateTask. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
-export const update: TaskHandler = (scope) => {
-  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative } = scope.params as UpdateTask['params'];
+/** See `update` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
+export const update: TaskHandler<'update'> = (scope) => {
+  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative } = scope.params;
   const block = scope.partition('block');
   const theta = scope.matrix('fixed').pointer;
   const output = scope.matrix('factors');

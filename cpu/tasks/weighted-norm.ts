@@ -1,11 +1,10 @@
-import type { WeightedNormTask } from '../../operators/tasks.ts';
 import type { TaskHandler } from '../handler.ts';
 
 const CHUNK_ROWS = 65_536;
 
-/** See WeightedNormTask. Only the block's offsets are read. */
-export const weightedNorm: TaskHandler = (scope) => {
-  const { from, to } = scope.params as WeightedNormTask['params'];
+/** See `weighted-norm` of KernelTasks. Only the block's offsets are read. */
+export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
+  const { from, to } = scope.params;
   const offsets = scope.partition('block').columns.offsets as Int32Array;
   const factors = scope.matrix('factors');
   const size = factors.stride * 4;

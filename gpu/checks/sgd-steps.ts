@@ -1,4 +1,5 @@
 /** Steps of SGD in float64, with the rounding of factors that are stored as float16: what kernels are compared with. */
+import type { SgdStep } from '../../operators/tasks.ts';
 import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { deviation } from './deviation.ts';
@@ -75,7 +76,7 @@ export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[],
 }
 
 /** The largest deviation of what was stepped; Infinity where padding or a 1 changed. */
-export async function stepError({ read }: Pick<OpenScope, 'read'>, start: Sides, expected: ReturnType<typeof steppedSides>, { rank, biases, adaptive, precision }: StepShape): Promise<{ error: number; limit: number }> {
+export async function stepError({ read }: Pick<OpenScope<SgdStep>, 'read'>, start: Sides, expected: ReturnType<typeof steppedSides>, { rank, biases, adaptive, precision }: StepShape): Promise<{ error: number; limit: number }> {
   const features = rank + (biases ? 2 : 0);
   let error = 0;
   for (const [name, one] of [['rows', 1], ['columns', 0]] as const) {

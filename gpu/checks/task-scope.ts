@@ -2,7 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import type { Gpu } from '../gpu.ts';
-import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
+import type { GpuTaskScope } from '../handler.ts';
 import { destroyBuffers } from '../destroy-buffers.ts';
 import { type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from '../resources.ts';
 
@@ -66,14 +66,14 @@ export function randomBlock(lengths: readonly number[], columns: number, seed: n
 }
 
 /** A task's scope over uploaded inputs. */
-export interface OpenScope {
-  readonly scope: GpuTaskScope;
+export interface OpenScope<Params extends JsonObject> {
+  readonly scope: GpuTaskScope<Params>;
   /** What a matrix holds now, with its padding. */
   read(matrix: string): Promise<Float32Array>;
   close(): void;
 }
 
-export async function openScope(gpu: Gpu, params: JsonObject, inputs: CheckInputs, cancelled = () => false): Promise<OpenScope> {
+export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Params, inputs: CheckInputs, cancelled = () => false): Promise<OpenScope<Params>> {
   const made: GPUBuffer[] = [];
   const upload = async (source: Float32Array | Int32Array | Uint32Array, name: string) => {
     const buffer = await gpu.bufferOf(source, name);
@@ -94,7 +94,7 @@ export async function openScope(gpu: Gpu, params: JsonObject, inputs: CheckInput
   const vectors = new Map<string, GPUBuffer>();
   for (const [name, values] of Object.entries(inputs.vectors ?? {})) vectors.set(name, await upload(values, name));
   const partitions = new Map(Object.entries(inputs.partitions ?? {}));
-  const scope: GpuTaskScope = {
+  const scope: GpuTaskScope<Params> = {
     gpu,
     params,
     matrixWithHalf: async (name) => {
@@ -125,7 +125,7 @@ export async function openScope(gpu: Gpu, params: JsonObject, inputs: CheckInput
 }
 
 /** Runs a handler on uploaded inputs, which are freed afterwards. */
-export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: JsonObject, inputs: CheckInputs, cancelled?: () => boolean) {
+export async function runHandler<Params extends JsonObject, Outcome>(gpu: Gpu, handler: (scope: GpuTaskScope<Params>) => Promise<Outcome>, params: NoInfer<Params>, inputs: CheckInputs, cancelled?: () => boolean) {
   const { scope, close } = await openScope(gpu, params, inputs, cancelled);
   try {
     return await handler(scope);

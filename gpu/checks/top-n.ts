@@ -16,7 +16,7 @@ export interface TopNCase {
   readonly from?: number;
   readonly to?: number;
   readonly exclude?: HostBlock;
-  /** See TopNTask. */
+  /** See `top-n` of KernelTasks. */
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
   /** 0 where products are exact: then ties must be broken as the twin does. */

@@ -2,7 +2,7 @@ import type { KernelDescriptor } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 import { reads, writes } from './bindings.ts';
 
-/** One wave of wavefront-update: a workgroup is a team, and steps one block; see SgdWavesTask. */
+/** One wave of wavefront-update: a workgroup is a team, and steps one block; see `sgd-waves` of KernelTasks. */
 export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {
   name: 'sgd-waves',
   bindings: [...reads('starts', 'ratings', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],

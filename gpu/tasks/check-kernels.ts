@@ -1,4 +1,4 @@
-import type { Task } from '../../engine/task.ts';
+import type { None } from '../../operators/tasks.ts';
 import type { KernelCheck } from '../checks/check.ts';
 import type { Gpu } from '../gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
@@ -8,13 +8,18 @@ import type { GpuTaskHandler } from '../handler.ts';
  *
  * Values: `checks`, a list of {name, variant}, without a number; with one {error, limit}, see KernelCheck.
  */
-export type CheckKernelsTask = Task<'check-kernels', { readonly check?: number }>;
+export interface CheckKernelsTask {
+  inputs: None;
+  outputs: None;
+  params: { readonly check?: number };
+  values: { readonly checks?: readonly { readonly name: string; readonly variant: string }[]; readonly error?: number; readonly limit?: number };
+}
 
 const lists = new WeakMap<Gpu, readonly KernelCheck[]>();
 
-export const checkKernels: GpuTaskHandler = async ({ gpu, params }) => {
+export const checkKernels: GpuTaskHandler<'check-kernels'> = async ({ gpu, params }) => {
   const checks = await checksOf(gpu);
-  const { check: number } = params as CheckKernelsTask['params'];
+  const { check: number } = params;
   if (number === undefined) return { rows: 0, values: { checks: checks.map(({ name, variant }) => ({ name, variant })) } };
   return { rows: 1, values: await checks[number].run(gpu) };
 };
@@ -22,7 +27,7 @@ export const checkKernels: GpuTaskHandler = async ({ gpu, params }) => {
 async function checksOf(gpu: Gpu): Promise<readonly KernelCheck[]> {
   const known = lists.get(gpu);
   if (known !== undefined) return known;
-  // Nobody else needs the checks and their twins.
+  // No other task needs the checks and their twins.
   const { kernelChecks } = await import('../checks/all.ts');
   const checks = kernelChecks(gpu);
   lists.set(gpu, checks);

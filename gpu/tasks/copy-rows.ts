@@ -1,9 +1,8 @@
-import type { CopyRowsTask } from '../../operators/tasks.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See CopyRowsTask. */
-export const copyRows: GpuTaskHandler = async (scope) => {
-  const { from, to } = scope.params as CopyRowsTask['params'];
+/** See `copy-rows` of KernelTasks. */
+export const copyRows: GpuTaskHandler<'copy-rows'> = async (scope) => {
+  const { from, to } = scope.params;
   const [source, target] = [scope.matrix('source'), scope.matrix('target')];
   if (source.stride !== target.stride) throw new Error('task copy-rows: source and target are of different shapes');
   const rowBytes = 4 * source.stride;

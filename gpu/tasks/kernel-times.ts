@@ -1,14 +1,19 @@
-import type { Task } from '../../engine/task.ts';
+import type { None } from '../../operators/tasks.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /**
- * What kernels took on the GPU since this was asked last, and whether their time is taken from now on (`run`), for benches.
+ * Tells the time that kernels took on the GPU since this was asked last, and takes it from now on or no longer (`run`), for benches.
  *
  * Values: milliseconds by kernel name; none where the adapter has no timestamps.
  */
-export type KernelTimesTask = Task<'kernel-times', { readonly run: boolean }>;
+export interface KernelTimesTask {
+  inputs: None;
+  outputs: None;
+  params: { readonly run: boolean };
+  values: { readonly [kernel: string]: number };
+}
 
-export const kernelTimes: GpuTaskHandler = async ({ gpu, params }) => {
-  gpu.clock.running = (params as KernelTimesTask['params']).run;
+export const kernelTimes: GpuTaskHandler<'kernel-times'> = async ({ gpu, params }) => {
+  gpu.clock.running = params.run;
   return { rows: 0, values: { ...gpu.clock.take() } };
 };

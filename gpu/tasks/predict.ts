@@ -5,8 +5,8 @@ import type { GpuTaskHandler } from '../handler.ts';
 /** Pairs on the device at a time. */
 const CHUNK_PAIRS = 1 << 22;
 
-/** See PredictTask. */
-export const predict: GpuTaskHandler = async (scope) => {
+/** See `predict` of KernelTasks. */
+export const predict: GpuTaskHandler<'predict'> = async (scope) => {
   const { gpu } = scope;
   const pairs = scope.partition('pairs');
   const { rows, columns } = pairs.columns as { rows: Uint32Array; columns: Uint32Array };

@@ -1,4 +1,3 @@
-import type { SgdBlockTask } from '../../operators/tasks.ts';
 import { sgdListKernel } from '../descriptors/sgd-list.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from '../sgd/stepped.ts';
@@ -6,9 +5,9 @@ import { begin, end, steppedFactors } from '../sgd/stepped.ts';
 /** Threads of a workgroup, and workgroups that share out the batches: fixed, so that the order of steps is that of the plan. */
 const THREADS = 128;
 
-/** See SgdBlockTask, for layout rating-list: batch-Hogwild! over all workgroups. */
-export const sgdBlock: GpuTaskHandler = async (scope) => {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive, from = 0, to = 0, batch, lanes = 1, workers = 1, precision = 'f32' } = scope.params as SgdBlockTask['params'];
+/** See `sgd-block` of KernelTasks, for layout rating-list: batch-Hogwild! over all workgroups. */
+export const sgdBlock: GpuTaskHandler<'sgd-block'> = async (scope) => {
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, from = 0, to = 0, batch, lanes = 1, workers = 1, precision = 'f32' } = scope.params;
   if (batch === undefined) throw new Error('task sgd-block: a GPU steps lists of ratings; blocks are for threads of a CPU');
   const { gpu } = scope;
   const list = scope.list('block');

@@ -1,13 +1,12 @@
-import type { SgdTilesTask } from '../../operators/tasks.ts';
 import { sgdTilesKernel, tileBatches } from '../descriptors/sgd-tiles.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { tileLists } from '../sgd/tile-lists.ts';
 
-/** See SgdTilesTask: one submission an epoch. */
-export const sgdTiles: GpuTaskHandler = async (scope) => {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, level, seed, epoch } = scope.params as SgdTilesTask['params'];
+/** See `sgd-tiles` of KernelTasks: one submission an epoch. */
+export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, tiles, lanes, threads, precision, level, seed, epoch } = scope.params;
   const { gpu } = scope;
   const block = scope.block('block');
   const factors = await steppedFactors(scope, precision, adaptive);

@@ -1,12 +1,11 @@
-import type { SgdWavesTask } from '../../operators/tasks.ts';
 import { sgdWavesKernel } from '../descriptors/sgd-waves.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { waveBlocks } from '../sgd/wave-blocks.ts';
 
-/** See SgdWavesTask: one submission an epoch, a dispatch a wave. */
-export const sgdWaves: GpuTaskHandler = async (scope) => {
-  const { rank, biases, rate, rowLambda, columnLambda, adaptive, lanes, precision, rowStarts, columnStarts } = scope.params as SgdWavesTask['params'];
+/** See `sgd-waves` of KernelTasks: one submission an epoch, a dispatch a wave. */
+export const sgdWaves: GpuTaskHandler<'sgd-waves'> = async (scope) => {
+  const { rank, biases, rate, rowLambda, columnLambda, adaptive, lanes, precision, rowStarts, columnStarts } = scope.params;
   const { gpu } = scope;
   const block = scope.block('block');
   const order = scope.partition('order').columns.order as Uint32Array;

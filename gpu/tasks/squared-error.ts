@@ -1,10 +1,9 @@
-import type { SquaredErrorTask } from '../../operators/tasks.ts';
 import { ERROR_RATINGS, squaredErrorKernel } from '../descriptors/squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See SquaredErrorTask. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */
-export const squaredError: GpuTaskHandler = async (scope) => {
-  const { from, to, mean = 0 } = scope.params as SquaredErrorTask['params'];
+/** See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */
+export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
+  const { from, to, mean = 0 } = scope.params;
   const { gpu } = scope;
   const block = scope.block('block');
   const rowFactors = scope.matrix('rowFactors');

@@ -1,8 +1,7 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import type { CompileTopNTask, TopNTask } from '../../operators/tasks.ts';
 import { TOP_N_ROWS, topNKernel } from '../descriptors/top-n.ts';
-import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
 /** Lists on the device at a time, where its limits allow as much. */
 const LIST_BYTES = 1 << 30;
@@ -11,17 +10,17 @@ const KEPT_BYTES = 64 << 20;
 /** Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is heard between two. */
 const SUBMISSION_WORK = 5e11;
 
-/** See CompileTopNTask: nobody waits here, so that what comes next goes up meanwhile. */
-export const compileTopN: GpuTaskHandler = async ({ gpu, params }) => {
-  const { excluding } = params as CompileTopNTask['params'];
+/** See `compile-top-n` of KernelTasks: it does not wait, so that the next inputs go up meanwhile. */
+export const compileTopN: GpuTaskHandler<'compile-top-n'> = async ({ gpu, params }) => {
+  const { excluding } = params;
   // The task that wants the kernel tells what is wrong with it.
   gpu.compile(topNKernel, { excluding, bounded: true }).catch(() => undefined);
   return { rows: 0 };
 };
 
-/** See TopNTask. Rows are cut by the memory of their lists, and these parts by their work. */
-export const topN: GpuTaskHandler = async (scope) => {
-  const { from, to, n } = scope.params as TopNTask['params'];
+/** See `top-n` of KernelTasks. Rows are cut by the memory of their lists, and these parts by their work. */
+export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
+  const { from, to, n } = scope.params;
   const { gpu } = scope;
   const count = to - from;
   const { bufferBytes, bindingBytes } = gpu.info.limits;
@@ -52,8 +51,8 @@ export const topN: GpuTaskHandler = async (scope) => {
 };
 
 /** The lists of `rows` rows from `from` on: items, then scores. They are there when `done` is; the GPU has the last kernel before. */
-async function fillLists(scope: GpuTaskScope, lists: GPUBuffer, from: number, rows: number): Promise<{ readonly done: Promise<unknown> }> {
-  const { rank, n, rowStart = 0 } = scope.params as TopNTask['params'];
+async function fillLists(scope: GpuScopeOf<'top-n'>, lists: GPUBuffer, from: number, rows: number): Promise<{ readonly done: Promise<unknown> }> {
+  const { rank, n, rowStart = 0 } = scope.params;
   const { gpu } = scope;
   const [rowFactors, columnFactors] = [scope.matrix('rowFactors'), scope.matrix('columnFactors')];
   const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;

@@ -1,11 +1,10 @@
-import type { UpdateTask } from '../../operators/tasks.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { variantNamed } from '../update/choose.ts';
 import { updateRows } from '../update/half-iteration.ts';
 
-/** See UpdateTask: one submission for all rows of the range. */
-export const update: GpuTaskHandler = async (scope) => {
-  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative, variant: name, ratingScale = 1 } = scope.params as UpdateTask['params'];
+/** See `update` of KernelTasks: one submission for all rows of the range. */
+export const update: GpuTaskHandler<'update'> = async (scope) => {
+  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative, variant: name, ratingScale = 1 } = scope.params;
   if (nonnegative) throw new Error('task update: a GPU does not solve for non-negative factors');
   if (name === undefined) throw new Error('task update: the device chose no variant');
   const biases = scope.has('fixedBias');

@@ -1,10 +1,9 @@
-import type { WeightedNormTask } from '../../operators/tasks.ts';
 import { NORM_ROWS, weightedNormKernel } from '../descriptors/weighted-norm.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
-/** See WeightedNormTask. Float32 sums of NORM_ROWS rows each, added up in float64 in their order. */
-export const weightedNorm: GpuTaskHandler = async (scope) => {
-  const { from, to } = scope.params as WeightedNormTask['params'];
+/** See `weighted-norm` of KernelTasks. Float32 sums of NORM_ROWS rows each, added up in float64 in their order. */
+export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
+  const { from, to } = scope.params;
   const { gpu } = scope;
   const { stride, values: factors } = scope.matrix('factors');
   const groups = Math.ceil((to - from) / NORM_ROWS);

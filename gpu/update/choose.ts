@@ -1,10 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { KernelChoice } from '../../engine/executor.ts';
+import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
 import type { GpuInfo } from '../acquire.ts';
 import { strideOf } from '../resources.ts';
 import { slotElements } from './layout.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
-import type { UpdateProblem, UpdateVariant } from './variant.ts';
+import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
 /** Float16 serves up to 65,504; factors of ratings up to this stay far below, and so do sums of their products over n. */

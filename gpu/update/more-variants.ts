@@ -1,9 +1,10 @@
+import type { UpdateProblem } from '../../operators/tasks.ts';
 import { normalEquationsKernel } from '../descriptors/normal-equations.ts';
 import { normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
 import type { GpuInfo } from '../acquire.ts';
 import { admits } from '../admits.ts';
 import { paddedRank } from './layout.ts';
-import type { UpdateProblem, UpdateVariant } from './variant.ts';
+import type { UpdateVariant } from './variant.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
 

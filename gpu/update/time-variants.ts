@@ -8,7 +8,7 @@ import { addHalf } from './mirror.ts';
 import type { UpdateSettings } from './settings.ts';
 import type { UpdateVariant } from './variant.ts';
 
-/** What came of one variant: milliseconds of a half-iteration, or why there are none. */
+/** Milliseconds of a half-iteration by one variant, or the problem for which there are none. */
 export type VariantTime = {
   readonly variant: string;
   readonly milliseconds: number | null;
@@ -50,7 +50,7 @@ const MADE_UP = 1 << 20;
  * Times variants one after the other on the same rows, with made-up factors: by the GPU's clock where it has one, else by
  * the host's. Compiling is not counted. A variant that fails is told with its error. Throws CancelledError.
  */
-export async function timeVariants(gpu: Gpu, problem: TimedProblem, variants: readonly UpdateVariant[], options: TimingOptions): Promise<VariantTime[]> {
+export async function timeEach(gpu: Gpu, problem: TimedProblem, variants: readonly UpdateVariant[], options: TimingOptions): Promise<VariantTime[]> {
   const begin = performance.now();
   const inputs = await madeUpInputs(gpu, problem);
   const times: VariantTime[] = [];

@@ -28,25 +28,3 @@ export interface UpdateVariant {
   /** Whether rows are taken by falling length; off only to show what it gains. */
   readonly sorted: boolean;
 }
-
-/** What the choice of a variant depends on: plain data, see operators/kernel-choices.ts. */
-export interface UpdateProblem {
-  /** f, with biases one more. */
-  readonly rank: number;
-  readonly solver: 'cg' | 'cholesky';
-  readonly cgSteps: number;
-  readonly precision: 'auto' | 'f32' | 'f16';
-  readonly biases: boolean;
-  /** Rows that are solved, and rows of θ. */
-  readonly rows: number;
-  readonly columns: number;
-  readonly ratings: number;
-  /** Of the run, at most. */
-  readonly iterations: number;
-  /** Ratings of the longest row. */
-  readonly longest: number;
-  /** Largest |rating|. */
-  readonly largestRating: number;
-  /** A variant's name, asked for. */
-  readonly kernel?: string;
-}

@@ -1,3 +1,4 @@
+import type { UpdateProblem } from '../../operators/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../descriptors/normal-equations.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../descriptors/tensor.ts';
 import { updateShortKernel } from '../descriptors/update-short.ts';
@@ -6,7 +7,7 @@ import { admits } from '../admits.ts';
 import { paddedRank } from './layout.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
-import type { UpdateProblem, UpdateVariant } from './variant.ts';
+import type { UpdateVariant } from './variant.ts';
 
 /** Ratings of a part; long rows are cut so that no workgroup works for long on its own. */
 const PART_RATINGS = 8192;

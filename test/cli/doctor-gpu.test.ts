@@ -17,7 +17,7 @@ describe('doctor --check-kernels', () => {
   const context = { signal: new AbortController().signal, onEvent: noEvents };
   const checks = [{ name: 'one', variant: 'a' }, { name: 'one', variant: 'b' }, { name: 'other', variant: 'a' }];
   const gpu = (outcome: (check: number) => { readonly error: number; readonly limit: number }) => ({
-    description: 'Card; f16',
+    info: { place: 'gpu:0', kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, capacityBytes: null, strideStep: 16, description: 'Card; f16' } as const,
     run: async ({ params }: Task) => ({ metrics: { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values: params.check === undefined ? { checks } : outcome(params.check as number) }),
   });
 

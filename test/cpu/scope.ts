@@ -57,12 +57,12 @@ export class TestMemory {
     return this.floats(matrix.pointer, matrix.rows * matrix.stride);
   }
 
-  scope(
-    params: JsonObject,
+  scope<Params extends JsonObject>(
+    params: Params,
     partitions: Readonly<Record<string, Partition>>,
     matrices: Readonly<Record<string, MatrixView>>,
     cancelled = () => false,
-  ): TaskScope {
+  ): TaskScope<Params> {
     return {
       params,
       partition: (name) => partitions[name] ?? fail(name),

@@ -140,10 +140,11 @@ describe('cut-block', () => {
           expect(Array.from(got.columns, (column, k) => [got.rows[k], column, got.values[k]])).toEqual(wanted);
         });
         const { partitions: local = {} } = cutBlock(memory.scope({ from, to: lengths.length, columnStarts, local: true }, { block }, {}));
-        for (const [name, { columns }] of Object.entries(partitions)) {
-          const first = columnStarts[Number(name.slice('part.'.length))];
-          expect(local[name].columns).toEqual({ ...columns, indices: (columns.indices as Uint32Array).map((column) => column - first) });
-        }
+        columnStarts.slice(1).forEach((_, part) => {
+          const first = columnStarts[part];
+          const { columns } = partitions[`part.${part}`];
+          expect(local[`part.${part}`].columns).toEqual({ ...columns, indices: (columns.indices as Uint32Array).map((column) => column - first) });
+        });
       }),
       { numRuns: 40 },
     );

@@ -12,6 +12,7 @@ import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
+import type { UpdateProblem, ValuesOf } from '../../operators/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
@@ -56,15 +57,17 @@ describe.each([
   /** The parameters of `update` that the device itself chooses. */
   async function chosen(rank: number, cgBelow: number, rows: number): Promise<Task['params']> {
     const solver = cgBelow > 0 ? 'cg' : 'cholesky';
-    const choice = await device.choose?.({ rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 });
-    return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
+    if (!device.info.choosesKernels) return {};
+    const problem: UpdateProblem = { rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
+    const choice = (await device.run({ kernel: 'choose-update', inputs: {}, outputs: {}, params: problem })).values as ValuesOf<'choose-update'>;
+    return { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   }
 
   it.skipIf(skip).each([[1, 0], [10, 0], [40, 0], [10, 2 ** 31 - 1], [40, 2 ** 31 - 1]])('solves rows of every kind, rank %i, CG below %i ratings', async (rank, cgBelow) => {
     const lambda = 0.05;
     const [theta, previous] = [matrix(COLUMNS, rank, 1), matrix(lengths.length, rank, 3)];
     const block = ratingBlock(lengths, COLUMNS, 2);
-    device.allocate(ref('factors'), { rows: lengths.length, columns: rank, stride: Math.ceil(rank / device.strideStep) * device.strideStep });
+    device.allocate(ref('factors'), { rows: lengths.length, columns: rank, stride: Math.ceil(rank / device.info.strideStep) * device.info.strideStep });
     const params = { from: 0, to: lengths.length, rank, lambda, cgBelow, cgSteps: 3, mean: 0, nonnegative: false, ...(await chosen(rank, cgBelow, lengths.length)) };
     const { values, metrics, fetched } = await run('update', params, { block, fixed: theta, previous }, ['factors']);
     expect([values.badRow, metrics.rows]).toEqual([-1, lengths.length]);
@@ -167,7 +170,7 @@ describe.each([
 
   it.skipIf(skip)('copies a matrix', async () => {
     const source = matrix(9, 5, 21);
-    device.allocate(ref('target'), { rows: 9, columns: 5, stride: Math.ceil(5 / device.strideStep) * device.strideStep });
+    device.allocate(ref('target'), { rows: 9, columns: 5, stride: Math.ceil(5 / device.info.strideStep) * device.info.strideStep });
     const { fetched } = await run('copy-rows', { from: 0, to: 9 }, { source }, ['target']);
     expect([...fetched.target.values]).toEqual([...source.columns.values]);
   });

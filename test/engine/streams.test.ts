@@ -2,7 +2,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { iterableSource } from '../../connectors/memory-source.ts';
 import { CancelledError } from '../../engine/errors.ts';
-import type { Executor } from '../../engine/executor.ts';
+import { LocalExecutor } from '../../engine/local-executor.ts';
 import { andThen, executePlan, fromSource } from '../../engine/logical-plan.ts';
 import { mapOrdered } from '../../engine/map-ordered.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
@@ -10,7 +10,7 @@ import type { ExecutionContext } from '../../engine/operator.ts';
 import { SelectRatings } from '../../operators/select-ratings.ts';
 import { ratingBatch } from '../support/ratings.ts';
 
-const executor: Executor = { devices: [], close: async () => {} };
+const executor = new LocalExecutor([]);
 
 function context(signal = new AbortController().signal): ExecutionContext {
   return { signal, executor, events: () => {}, metrics: new RunMetrics() };

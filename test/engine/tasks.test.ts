@@ -5,6 +5,7 @@ import type { Device } from '../../engine/executor.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { runStage } from '../../engine/run-stage.ts';
+import { LocalExecutor } from '../../engine/local-executor.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { ALS, Session } from '../../index.ts';
@@ -53,7 +54,7 @@ describe.each([
   it.skipIf(skip)('names a task that it cannot do, and an input that it lacks', async () => {
     await expect(device.run(unknown)).rejects.toThrow(`no ${kind.toUpperCase()} handler is registered for the task no-such`);
     const lacking: Task = { ...unknown, inputs: { block: { name: 'x', partition: 2, version: 7 } } };
-    await expect(device.run(lacking)).rejects.toThrow(`input block (x/2@7) is not on device ${kind}`);
+    await expect(device.run(lacking)).rejects.toThrow(`input block (x/2@7) is not on device ${device.info.place}`);
   });
 
   it.skipIf(skip)('gives a matrix back without its padding, and its memory when released', async () => {
@@ -72,6 +73,15 @@ describe.each([
     await expect(device.fetch({ name: 'matrix', partition: 0, version: 3 })).rejects.toThrow('not on device');
     await device.trim();
   });
+
+  it.skipIf(skip)('allocates a vector of any layout but factors in memory that the host reaches', async () => {
+    const ref = { name: 'bias', partition: 0, version: 0 };
+    device.allocate(ref, { layout: 'bias', rows: 3, columns: 1, stride: 1 });
+    const { layout, rows, columns } = await device.fetch(ref);
+    expect([layout, rows, columns.values]).toEqual(['bias', 3, new Float32Array(3)]);
+    expect(columns.values.buffer).toBeInstanceOf(SharedArrayBuffer);
+    device.release(ref);
+  });
 });
 
 describe('a CPU device', () => {
@@ -81,7 +91,7 @@ describe('a CPU device', () => {
   });
   afterAll(() => device.close());
 
-  const context = () => ({ signal: new AbortController().signal, executor: { devices: [device], close: async () => {} }, events: () => {}, metrics: new RunMetrics() });
+  const context = () => ({ signal: new AbortController().signal, executor: new LocalExecutor([device]), events: () => {}, metrics: new RunMetrics() });
 
   it('refuses a matrix beyond its memory with the bytes it needs and has', () => {
     expect(() => device.allocate({ name: 'big', partition: 0, version: 0 }, { rows: 20_000_000, columns: 64, stride: 64 })).toThrow(/need 5120000000 bytes, have \d+/);

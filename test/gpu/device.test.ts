@@ -29,8 +29,9 @@ describe.skipIf(noGpu)('a GPU device', () => {
   afterAll(() => device?.close());
 
   it('says what it is', () => {
-    expect(device).toMatchObject({ name: 'gpu', kind: 'gpu', parallelism: 1, strideStep: 16, capacityBytes: Number.POSITIVE_INFINITY, bindingBytes: 2 ** 30, info: { software: true } });
-    expect(device.description).toMatch(/swiftshader.*; (.*, )?computes on the processor$/);
+    expect(device.adapter.software).toBe(true);
+    expect(device.info).toMatchObject({ place: 'gpu:0', kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, choosesKernels: true, strideStep: 16, capacityBytes: null, bindingBytes: 2 ** 30 });
+    expect(device.info.description).toMatch(/swiftshader.*; (.*, )?computes on the processor$/);
   });
 
   it('counts the bytes that really go up and down, and sends nothing twice', async () => {

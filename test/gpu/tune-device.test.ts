@@ -4,6 +4,7 @@ import type { Partition } from '../../engine/partition.ts';
 import { randomBlock } from '../../gpu/checks/task-scope.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
+import type { UpdateProblem, ValuesOf } from '../../operators/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = Array.from({ length: 40 }, (_, row) => (row * 7) % 30);
@@ -33,13 +34,17 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
 
   const problem = { rank: 6, solver: 'cg', cgSteps: 2, precision: 'f32', biases: true, rows: lengths.length, columns, ratings: count, iterations: 10, longest: 29, largestRating: 5 } as const;
 
+  const chosen = async (params: UpdateProblem) => (await device.run({ kernel: 'choose-update', inputs: {}, outputs: {}, params })).values as ValuesOf<'choose-update'>;
+  const tuned = async (params: UpdateProblem, how: 'where-it-pays' | 'thorough', signal?: AbortSignal) =>
+    ((await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, how } }, signal)).values as ValuesOf<'tune-update'>).tuning;
+
   it('does not do so in front of a run, since this one computes on the processor', async () => {
-    expect(await device.tune(problem, ref, 'where-it-pays')).toBeUndefined();
-    expect((await device.choose(problem)).reason).toContain('by rule');
+    expect(await tuned(problem, 'where-it-pays')).toBeNull();
+    expect((await chosen(problem)).reason).toContain('by rule');
   });
 
   it('times every variant there is next to the fastest, and chooses that from then on', async () => {
-    const tuning = await device.tune(problem, ref, 'thorough');
+    const tuning = await tuned(problem, 'thorough');
     expect(tuning).toMatchObject({ rows: 40, ratings: count, clock: 'gpu' });
     expect(tuning!.times.length).toBeGreaterThan(5);
     for (const { variant, milliseconds, problem: failure } of tuning!.times) {
@@ -48,25 +53,25 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     }
     const best = tuning!.times.reduce((a, b) => (b.milliseconds! < a.milliseconds! ? b : a));
     expect(tuning!.variant).toBe(best.variant);
-    expect(await device.choose(problem)).toMatchObject({ variant: best.variant, reason: expect.stringMatching(/measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/) });
+    expect(await chosen(problem)).toMatchObject({ variant: best.variant, reason: expect.stringMatching(/measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/) });
     expect([...kept.values()]).toEqual([{ variant: tuning!.variant, reason: tuning!.reason }]);
     // A kernel that is asked for by name is taken all the same.
-    expect(await device.choose({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({ variant: 'tiled4-f32', reason: expect.stringContaining('as asked') });
-    expect(chooseUpdate(device.info, problem).variant).toMatch(/^tiled/);
+    expect(await chosen({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({ variant: 'tiled4-f32', reason: expect.stringContaining('as asked') });
+    expect(chooseUpdate(device.adapter, problem).variant).toMatch(/^tiled/);
   });
 
   it('times a sample of a larger block', async () => {
     const params = { rank: 6, solver: 'cholesky', cgSteps: 2, biases: false, columns, ratingScale: 1, variants: ['tiled8-f32', 'tiled4-f32'], sample: 100, seconds: 60 };
-    const { values } = await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params });
+    const { values } = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params });
     expect(values.ratings).toBeGreaterThan(50);
     expect(values.ratings).toBeLessThan(200);
     expect((values.times as { variant: string }[]).map(({ variant }) => variant)).toEqual(params.variants);
-    const short = await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, seconds: 0 } });
+    const short = await device.run({ kernel: 'time-variants', inputs: { block: ref }, outputs: {}, params: { ...params, seconds: 0 } });
     expect(short.values.times).toHaveLength(1);
   });
 
   it('has what was put before: the same ratings do not go up again, others do', async () => {
-    const upload = async () => (await device.run({ kernel: 'upload', inputs: { block: ref }, outputs: {}, params: {} })).metrics.bytesUp;
+    const upload = async () => (await device.run({ kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} })).metrics.bytesUp;
     device.put(ref, { ...block });
     expect(await upload()).toBe(0);
     device.put(ref, ratings());
@@ -75,7 +80,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
 
   it('is cancelled between variants', async () => {
     const controller = new AbortController();
-    const tuning = device.tune({ ...problem, rank: 9 }, ref, 'thorough', controller.signal);
+    const tuning = tuned({ ...problem, rank: 9 }, 'thorough', controller.signal);
     controller.abort();
     await expect(tuning).rejects.toThrow(/cancelled/);
   });

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
-import type { TuneUpdateTask, TuneUpdateValues } from '../../gpu/tasks/tune-update.ts';
+import type { TimeVariantsTask } from '../../gpu/tasks/time-variants.ts';
 import { KernelTuner, type TunedKernels } from '../../gpu/tuner.ts';
 import { cacheFolder, TunerCache } from '../../gpu/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import { neighboursOf } from '../../gpu/update/more-variants.ts';
 import { sampleRows } from '../../gpu/update/sample-block.ts';
-import type { UpdateProblem } from '../../gpu/update/variant.ts';
+import type { UpdateProblem } from '../../operators/tasks.ts';
 import { everyVariant, updateVariants } from '../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../support/gpu-info.ts';
 
@@ -94,8 +94,8 @@ const nowhere: TunedKernels = { find: async () => undefined, keep: async () => u
 
 /** Milliseconds by name, and what was asked. */
 function measuring(milliseconds: (name: string) => number | null) {
-  const asked: TuneUpdateTask['params'][] = [];
-  const measure = async (params: TuneUpdateTask['params']): Promise<TuneUpdateValues> => {
+  const asked: TimeVariantsTask['params'][] = [];
+  const measure = async (params: TimeVariantsTask['params']): Promise<TimeVariantsTask['values']> => {
     asked.push(params);
     const times = params.variants.map((variant) => ({ variant, milliseconds: milliseconds(variant), runs: 7 }));
     return { times, rows: 1000, ratings: 2_000_000, clock: 'gpu' };

@@ -1,5 +1,6 @@
 import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/executor.ts';
+import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
 import type { Task } from '../../engine/task.ts';
 
 /** A device that looks like a GPU to the operators and computes on threads of its own, so that what it gives is what a CPU gives. */
@@ -7,26 +8,26 @@ export function secondDevice(options: { /** Called before every task; may throw.
   const inner = new CpuDevice({ threads: 1 });
   const ran: Task[] = [];
   return {
-    name: 'gpu',
-    kind: 'gpu',
-    parallelism: 1,
-    inOrder: false,
-    capacityBytes: inner.capacityBytes,
-    strideStep: 8,
-    description: 'a second CPU',
+    info: { ...inner.info, place: 'gpu:0', kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: 'a second CPU' },
     ran,
     put: (ref, partition) => inner.put(ref, partition),
-    allocate: (ref, shape) => void inner.allocate(ref, shape),
+    allocate: (ref, shape) => inner.allocate(ref, shape),
     run: async (task, signal) => {
       options.before?.(task);
       ran.push(task);
-      if (task.kernel === 'upload') return { metrics: { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values: {} };
+      const metrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
+      if (task.kernel === 'upload') return { metrics, values: {} };
+      if (task.kernel === 'choose-update') return { metrics, values: choice(task.params as UpdateProblem) };
+      if (task.kernel === 'tune-update') return { metrics, values: { tuning: null } };
       return inner.run(task, signal);
     },
     fetch: (ref) => inner.fetch(ref),
     release: (ref) => inner.release(ref),
-    choose: async (problem) => ({ variant: `for-${String(problem.rows)}-rows`, precision: 'f32', ratingScale: 1, reason: `of ${String(problem.longest)} ratings at most a row`, deviceBytes: 1000 }),
     trim: () => inner.trim(),
     close: () => inner.close(),
   };
+}
+
+function choice({ rows, longest }: UpdateProblem): KernelChoice {
+  return { variant: `for-${rows}-rows`, precision: 'f32', ratingScale: 1, reason: `of ${longest} ratings at most a row`, deviceBytes: 1000 };
 }

@@ -1,11 +1,11 @@
-import type { Task } from '../../engine/task.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { None } from '../../operators/tasks.ts';
 import type { Gpu } from '../gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import type { DeviceBlock } from '../resources.ts';
 import { variantNamed } from '../update/choose.ts';
 import { type HostRatings, sampleRows } from '../update/sample-block.ts';
-import { timeVariants, type VariantTime } from '../update/time-variants.ts';
+import { timeEach, type VariantTime } from '../update/time-variants.ts';
 
 /**
  * Times variants of `update` on rows of a block, in the order in which they are named; nothing is written.
@@ -13,9 +13,10 @@ import { timeVariants, type VariantTime } from '../update/time-variants.ts';
  * Values: `times`, see VariantTime, of as many variants as were begun within `seconds`; `ratings` and `rows` that were
  * solved; `clock`, "gpu" or "host".
  */
-export type TuneUpdateTask = Task<
-  'tune-update',
-  {
+export interface TimeVariantsTask {
+  inputs: { block: PartitionRef };
+  outputs: None;
+  params: {
     readonly rank: number;
     readonly solver: 'cg' | 'cholesky';
     readonly cgSteps: number;
@@ -29,22 +30,16 @@ export type TuneUpdateTask = Task<
     readonly seconds: number;
     /** Milliseconds of the fastest so far, if any. */
     readonly best?: number;
-  }
-> & { readonly inputs: { readonly block: PartitionRef } };
-
-export interface TuneUpdateValues {
-  readonly times: readonly VariantTime[];
-  readonly rows: number;
-  readonly ratings: number;
-  readonly clock: 'gpu' | 'host';
+  };
+  values: { readonly times: readonly VariantTime[]; readonly rows: number; readonly ratings: number; readonly clock: 'gpu' | 'host' };
 }
 
 const LAMBDA = 0.05;
 const MEAN = 3;
 
-export const tuneUpdate: GpuTaskHandler = async (scope) => {
+export const timeVariants: GpuTaskHandler<'time-variants'> = async (scope) => {
   const { gpu } = scope;
-  const { rank, solver, cgSteps, biases, columns, ratingScale, variants, sample, seconds, best } = scope.params as TuneUpdateTask['params'];
+  const { rank, solver, cgSteps, biases, columns, ratingScale, variants, sample, seconds, best } = scope.params;
   const whole = scope.partition('block').columns as unknown as HostRatings;
   const taken = sampleRows(whole, sample);
   const block = taken === whole ? scope.block('block') : await blockOf(gpu, taken);
@@ -52,7 +47,7 @@ export const tuneUpdate: GpuTaskHandler = async (scope) => {
   const settings = { from: 0, to: rows, rank, lambda: LAMBDA, mean: biases ? MEAN : 0, solver: solver === 'cg' ? ({ steps: cgSteps } as const) : ('cholesky' as const), scale: ratingScale };
   const named = variants.map((name) => variantNamed(name, gpu.info, { rank, solver, cgSteps, biases }));
   try {
-    const times = await timeVariants(gpu, { block, columns, biases, settings }, named, { seconds, best, cancelled: scope.cancelled });
+    const times = await timeEach(gpu, { block, columns, biases, settings }, named, { seconds, best, cancelled: scope.cancelled });
     return { rows, values: { times, rows, ratings, clock: gpu.info.timestamps ? 'gpu' : 'host' } };
   } finally {
     if (taken !== whole) for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
