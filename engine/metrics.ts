@@ -18,6 +18,7 @@ const zero: Measure = { runs: 0, rows: 0, bytesUp: 0, bytesDown: 0, milliseconds
 /** Collects measures by name in the order in which the names first appear. */
 export class RunMetrics {
   readonly #measures = new Map<string, Measure>();
+  readonly #until = new Map<string, number>();
 
   add(name: string, task: Partial<TaskMetrics>, runs = 1): void {
     const old = this.#measures.get(name) ?? zero;
@@ -29,6 +30,13 @@ export class RunMetrics {
       milliseconds: old.milliseconds + (task.milliseconds ?? 0),
       wallMilliseconds: old.wallMilliseconds,
     });
+  }
+
+  /** Adds the time from `start` to `end` as far as no span before it did: spans of lists that run at once overlap. */
+  addSpan(name: string, start: number, end: number): void {
+    const until = this.#until.get(name) ?? 0;
+    this.addWall(name, Math.max(0, end - Math.max(start, until)));
+    this.#until.set(name, Math.max(end, until));
   }
 
   addWall(name: string, milliseconds: number): void {

@@ -1,13 +1,15 @@
+import { hostDevice } from '../engine/devices.ts';
 import { DataError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
 import { keyText } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import type { PartitionRef } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
+import { runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
-import type { CombineDuplicatesTask, DuplicatePolicy, FindDuplicatesTask } from './tasks.ts';
+import { addSliced } from './run-tasks.ts';
+import { contracts, type DuplicatePolicy, type FindDuplicatesTask, type ValuesOf } from './tasks.ts';
 
 const STAGE = 'combine-duplicates';
 
@@ -22,23 +24,24 @@ export async function combineDuplicates(
   ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>,
   rowData: PartitionRef | undefined,
   ref: PartitionRef,
-  device: Device,
   ctx: ExecutionContext,
 ): Promise<{ block: RatingBlock; extra: number }> {
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
   const lengthRefs = ranges.map((_, i): PartitionRef => ({ name: `${ref.name}/lengths`, partition: i, version: 0 }));
-  const find = ranges.map(
-    (range, i): FindDuplicatesTask => ({ kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths: lengthRefs[i] }, params: { ...range } }),
-  );
-  const found = (await runStage(ctx, STAGE, device, find)).map(({ values }) => values as { extra: number; row: number; column: number });
+  const { place } = hostDevice(ctx.executor).info;
+  const finding = new StepList(contracts);
+  ranges.forEach((range, i) => {
+    const task: FindDuplicatesTask = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths: lengthRefs[i] }, params: { ...range } };
+    finding.handOut(STAGE, lengthRefs[i], place, finding.task(STAGE, place, task));
+  });
+  finding.free(STAGE, place, lengthRefs);
+  const results = await runSteps(finding.steps, ctx);
+  const found = results.of(STAGE) as ValuesOf<'find-duplicates'>[];
   const lengths = new Int32Array(block.rows);
-  for (const [i, lengthRef] of lengthRefs.entries()) {
-    lengths.set((await device.fetch(lengthRef)).columns.lengths as Int32Array, ranges[i].from);
-    device.release(lengthRef);
-  }
+  results.handed.forEach(({ columns }, i) => lengths.set(columns.lengths as Int32Array, ranges[i].from));
   const extra = found.reduce((sum, values) => sum + values.extra, 0);
   if (extra > 0 && policy === 'error') {
-    const first = found.find((values) => values.extra > 0) as { row: number; column: number };
+    const first = found.find((values) => values.extra > 0) as ValuesOf<'find-duplicates'>;
     const [row, column] = [keyText(ids.users, first.row), keyText(ids.items, first.column)];
     const pair = ids.swapped ? `user ${column}, item ${row}` : `user ${row}, item ${column}`;
     throw new DataError(
@@ -51,18 +54,10 @@ export async function combineDuplicates(
   const keepAll = policy === 'keep';
   if (keepAll) for (let row = 0; row < block.rows; row++) lengths[row] = block.offsets[row + 1] - block.offsets[row];
   const combined = emptyBlock(lengths);
-  device.put(ref, combined);
+  const combining = new StepList(contracts);
   const inputs = { block: block.ref, ...(rowData ? { rowData } : {}) };
-  const combine = ranges.map(
-    (range): CombineDuplicatesTask => ({
-      kernel: 'combine-duplicates',
-      inputs,
-      outputs: { combined: ref },
-      params: { ...range, policy: policy as Exclude<DuplicatePolicy, 'error'> },
-    }),
-  );
-  await runStage(ctx, STAGE, device, combine);
-  device.release(block.ref);
-  if (rowData) device.release(rowData);
+  addSliced(combining, STAGE, place, { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy: policy as Exclude<DuplicatePolicy, 'error'> } }, ranges);
+  combining.free(STAGE, place, Object.values(inputs));
+  await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
   return { block: blockOf(ref, combined), extra };
 }

@@ -4,8 +4,9 @@ import type { JsonObject } from '../engine/json.ts';
 import { mapOrdered } from '../engine/map-ordered.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
 import { startPhase } from '../engine/phase.ts';
+import { Holdings } from '../engine/run/holdings.ts';
 import type { BatchStream } from '../engine/stream.ts';
-import { type FactorModel, uploadFactors } from './factor-model.ts';
+import { type FactorModel, placeFactors } from './factor-model.ts';
 import { scorePairs } from './predict.ts';
 
 export interface Evaluation {
@@ -36,14 +37,14 @@ export class Evaluate implements Sink<Evaluation> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
-    const device = computeDevice(ctx.executor);
+    const { place, parallelism } = computeDevice(ctx.executor).info;
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
     let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];
-    const factors = uploadFactors(this.#model, device);
-    try {
-      const scored = mapOrdered(input, 2 * device.parallelism, async (batch) => {
-        const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, ctx);
+    await Holdings.within(ctx, async (held) => {
+      const factors = await placeFactors(this.#model, place, held);
+      const scored = mapOrdered(input, 2 * parallelism, async (batch) => {
+        const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, held);
         return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
       });
       for await (const { predictions, ratings, warm } of scored) {
@@ -56,9 +57,7 @@ export class Evaluate implements Sink<Evaluation> {
         }
         phase.progress(pairs);
       }
-    } finally {
-      factors.release();
-    }
+    });
     phase.end(pairs);
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const known = pairs - coldPairs;

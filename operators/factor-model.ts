@@ -1,7 +1,9 @@
-import type { Device } from '../engine/executor.ts';
 import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
 import { KeyLookup } from '../engine/keys/key-lookup.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef } from '../engine/partition.ts';
+import { giveTo } from '../engine/run/hand-over.ts';
+import type { Place } from '../engine/run/place.ts';
 
 /** What training gives and prediction needs. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {
@@ -26,34 +28,18 @@ export function lookupOf(ids: KeyColumn): KeyLookup {
   return lookup;
 }
 
-export interface UploadedFactors {
+/** The sides of a model at a device. */
+export interface PlacedFactors {
   readonly users: PartitionRef;
   readonly items: PartitionRef;
-  release(): void;
 }
 
-/** Copies the items' factors to the device's memory. The caller releases them, or its device scope does. Throws CapacityError when they don't fit. */
-export function uploadItems(model: FactorModel, device: Device): PartitionRef {
-  const ref: PartitionRef = { name: `${dataSetName('model')}/items`, partition: 0, version: 0 };
-  device.put(ref, { layout: 'factors', rows: keyCount(model.items), columns: { values: model.itemFactors } });
-  return ref;
-}
-
-/** Copies both sides to the device's memory. The caller releases them. Throws CapacityError when they don't fit. */
-export function uploadFactors(model: FactorModel, device: Device): UploadedFactors {
+/** Copies both sides, or one, to the memory of a device, for as long as the holdings of `ctx` are open. Throws CapacityError when they don't fit. */
+export async function placeFactors(model: FactorModel, at: Place, ctx: ExecutionContext, sides: readonly ('users' | 'items')[] = ['users', 'items']): Promise<PlacedFactors> {
   const name = dataSetName('model');
-  const users: PartitionRef = { name: `${name}/users`, partition: 0, version: 0 };
-  const items: PartitionRef = { name: `${name}/items`, partition: 0, version: 0 };
-  const release = () => {
-    device.release(users);
-    device.release(items);
-  };
-  try {
-    device.put(users, { layout: 'factors', rows: keyCount(model.users), columns: { values: model.userFactors } });
-    device.put(items, { layout: 'factors', rows: keyCount(model.items), columns: { values: model.itemFactors } });
-  } catch (error) {
-    release();
-    throw error;
-  }
-  return { users, items, release };
+  const ref = (side: string): PartitionRef => ({ name: `${name}/${side}`, partition: 0, version: 0 });
+  const refs = { users: ref('users'), items: ref('items') };
+  const values = { users: model.userFactors, items: model.itemFactors };
+  await giveTo(ctx, at, sides.map((side) => [refs[side], { layout: 'factors', rows: keyCount(model[side]), columns: { values: values[side] } }]));
+  return refs;
 }

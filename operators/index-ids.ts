@@ -1,18 +1,23 @@
 import type { Data } from 'apache-arrow';
 import { hostDevice } from '../engine/devices.ts';
 import { CapacityError, DataError, throwIfAborted } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
+import type { DeviceInfo } from '../engine/executor.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keysFromArrays, type KeyType, takeKeys } from '../engine/keys/key-column.ts';
 import type { KeyTable } from '../engine/keys/key-table.ts';
 import { makeKeyTable } from '../engine/keys/make-key-table.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { startPhase } from '../engine/phase.ts';
+import { giveTo, takeFrom } from '../engine/run/hand-over.ts';
+import { runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { RatingChunk } from './rating-chunk.ts';
-import type { NumberKeysTask } from './tasks.ts';
+import { contracts, type NumberKeysTask } from './tasks.ts';
+
+const STAGE = 'index-ids';
 
 const CHUNK_ROWS = 1 << 20;
 
@@ -46,7 +51,7 @@ export interface IndexedRatings {
  * Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings gives them.
  */
 export class IndexIds implements Sink<IndexedRatings> {
-  readonly name = 'index-ids';
+  readonly name = STAGE;
   readonly #maximumRows: number;
   readonly #totalRows: number | undefined;
 
@@ -65,12 +70,11 @@ export class IndexIds implements Sink<IndexedRatings> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const device = hostDevice(ctx.executor);
     const [userType, itemType] = ['user', 'item'].map((name) => keyTypeOf(typeOf(input, name), name));
     const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
     const started = performance.now();
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#totalRows);
-    const numbering = new Numbering(device, ctx);
+    const numbering = new Numbering(ctx);
     const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
@@ -118,7 +122,7 @@ interface PendingChunk {
 
 /** The chunks under way: a bounded number is numbered at once, so that reading cannot run ahead of it. */
 class Numbering {
-  readonly #device: Device;
+  readonly #device: DeviceInfo;
   readonly #ctx: ExecutionContext;
   readonly #name = dataSetName('ratings');
   readonly #chunks: PendingChunk[] = [];
@@ -127,8 +131,8 @@ class Numbering {
   readonly recycled: RatingChunk[] = [];
   #failure: unknown;
 
-  constructor(device: Device, ctx: ExecutionContext) {
-    this.#device = device;
+  constructor(ctx: ExecutionContext) {
+    this.#device = hostDevice(ctx.executor).info;
     this.#ctx = ctx;
   }
 
@@ -137,20 +141,23 @@ class Numbering {
     if (this.#failure !== undefined) throw this.#failure;
     const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: this.#chunks.length, version: 0 });
     const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(ref);
-    this.#device.put(ids, chunk.ids());
-    this.#device.put(values, { layout: 'values', rows: chunk.rows, columns: chunk.values() });
     this.#chunks.push({
       chunk: { rows: chunk.rows, codes, values, userMap: ref('user-map'), itemMap: ref('item-map') },
       users,
       items,
     });
     const task: NumberKeysTask = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows: chunk.rows } };
-    const run = this.#device
-      .run(task, this.#ctx.signal)
-      .then((result) => this.#ctx.metrics.add('index-ids', result.metrics))
-      .catch((error: unknown) => void (this.#failure ??= error))
+    const { place } = this.#device;
+    const steps = new StepList(contracts);
+    steps.task(STAGE, place, task);
+    steps.free(STAGE, place, [ids]);
+    const given = [[ids, chunk.ids(), place], [values, { layout: 'values', rows: chunk.rows, columns: chunk.values() }, place]] as const;
+    const run = runSteps(steps.steps, this.#ctx, { given })
+      .then(
+        () => undefined,
+        (error: unknown) => void (this.#failure ??= error),
+      )
       .finally(() => {
-        this.#device.release(ids);
         this.recycled.push(chunk);
         this.#running.delete(run);
       });
@@ -172,27 +179,30 @@ class Numbering {
   async #mergeSide(type: KeyType, chunks: readonly (readonly [keys: PartitionRef, map: PartitionRef])[]): Promise<{ keys: KeyColumn; counts: Int32Array }> {
     const table: KeyTable = makeKeyTable(type);
     const parts: { map: Uint32Array; counts: Int32Array }[] = [];
-    for (const [keys] of chunks) {
-      const { rows, columns } = await this.#device.fetch(keys);
+    const { place } = this.#device;
+    for (const { rows, columns } of await takeFrom(this.#ctx, STAGE, place, chunks.map(([keys]) => keys))) {
       const map = sharedArray(Uint32Array, rows);
       table.add(keysFromArrays(columns, 'key'), map);
       parts.push({ map, counts: columns.counts as Int32Array });
-      this.#device.release(keys);
     }
     const order = table.ascending();
     const position = new Uint32Array(order.length);
     for (let i = 0; i < order.length; i++) position[order[i]] = i;
     const totals = new Int32Array(order.length);
-    chunks.forEach(([, ref], i) => {
-      const { map, counts } = parts[i];
+    for (const { map, counts } of parts) {
       for (let code = 0; code < map.length; code++) {
         map[code] = position[map[code]];
         totals[map[code]] += counts[code];
       }
-      this.#device.put(ref, { layout: 'map', rows: map.length, columns: { map } });
-    });
+    }
+    await giveTo(this.#ctx, place, chunks.map(([, ref], i) => [ref, mapPartition(parts[i].map)]));
     return { keys: takeKeys(table.keys(), order), counts: totals };
   }
+}
+
+/** `map`: the number of each code. */
+export function mapPartition(map: Uint32Array): Partition {
+  return { layout: 'map', rows: map.length, columns: { map } };
 }
 
 function typeOf(input: BatchStream, name: string) {

@@ -3,6 +3,7 @@ import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { giveTo } from '../engine/run/hand-over.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { lookupOf } from './factor-model.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
@@ -19,7 +20,7 @@ export interface KnownPairs {
  * model's). Cold pairs are counted and left out. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
  */
 export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
-  const device = hostDevice(ctx.executor);
+  const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
   const [userLookup, itemLookup] = [lookupOf(users), lookupOf(items)];
   const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
@@ -48,8 +49,10 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
     if (known === 0) continue;
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: chunks.length, version: 0 });
     const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values') };
-    device.put(chunk.codes, { layout: 'coded-pairs', rows: known, columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) } });
-    device.put(chunk.values, { layout: 'values', rows: known, columns: { values: ratings.subarray(0, known) } });
+    await giveTo(ctx, place, [
+      [chunk.codes, { layout: 'coded-pairs', rows: known, columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) } }],
+      [chunk.values, { layout: 'values', rows: known, columns: { values: ratings.subarray(0, known) } }],
+    ]);
     chunks.push(chunk);
   }
   return { indexed: { users, items, rows, userCounts, itemCounts, chunks }, coldPairs };

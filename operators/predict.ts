@@ -6,11 +6,16 @@ import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
 import { mapOrdered } from '../engine/map-ordered.ts';
 import type { ExecutionContext, Operator } from '../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { Holdings } from '../engine/run/holdings.ts';
+import { runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { keyTypeOfColumn } from './columns.ts';
-import { type FactorModel, lookupOf, uploadFactors } from './factor-model.ts';
+import { type FactorModel, lookupOf, type PlacedFactors, placeFactors } from './factor-model.ts';
 import { takeRows } from './take-rows.ts';
-import type { PredictTask } from './tasks.ts';
+import { contracts, type PredictTask } from './tasks.ts';
+
+const STAGE = 'predict-pairs';
 
 export type ColdStart = 'nan' | 'drop';
 
@@ -61,10 +66,11 @@ export class Predict implements Operator {
   }
 
   async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
-    const device = computeDevice(ctx.executor);
-    const factors = uploadFactors(this.#model, device);
+    const holdings = new Holdings(ctx);
     try {
-      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * device.parallelism, (batch) => this.#score(batch, factors, ctx))) {
+      const { place, parallelism } = computeDevice(ctx.executor).info;
+      const factors = await placeFactors(this.#model, place, holdings.ctx);
+      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, (batch) => this.#score(batch, factors, holdings.ctx))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
         const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
         const whole = new RecordBatch(schema, data);
@@ -72,11 +78,11 @@ export class Predict implements Operator {
         else if (warm.length > 0) yield takeRows(whole, warm);
       }
     } finally {
-      factors.release();
+      await holdings.close();
     }
   }
 
-  async #score(batch: RecordBatch, factors: { users: PartitionRef; items: PartitionRef }, ctx: ExecutionContext) {
+  async #score(batch: RecordBatch, factors: PlacedFactors, ctx: ExecutionContext) {
     return { batch, ...(await scorePairs(batch, this.#columns, this.#model, factors, ctx)) };
   }
 }
@@ -86,10 +92,10 @@ export async function scorePairs(
   batch: RecordBatch,
   columns: { readonly user: string; readonly item: string },
   model: FactorModel,
-  factors: { readonly users: PartitionRef; readonly items: PartitionRef },
+  factors: PlacedFactors,
   ctx: ExecutionContext,
 ): Promise<{ predictions: Float32Array; warm: Uint32Array }> {
-  const device = computeDevice(ctx.executor);
+  const { place } = computeDevice(ctx.executor).info;
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
   const known = new Uint32Array(batch.numRows);
@@ -106,21 +112,17 @@ export async function scorePairs(
   const name = dataSetName('predict');
   const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
   const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
-  device.put(pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } });
-  try {
-    const task: PredictTask = {
-      kernel: 'predict',
-      inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
-      outputs: { predictions: output },
-      params: { rank: model.rank },
-    };
-    const result = await device.run(task, ctx.signal);
-    ctx.metrics.add('predict-pairs', result.metrics);
-    const values = (await device.fetch(output)).columns.values as Float32Array;
-    for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
-  } finally {
-    device.release(pairs);
-    device.release(output);
-  }
+  const task: PredictTask = {
+    kernel: 'predict',
+    inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
+    outputs: { predictions: output },
+    params: { rank: model.rank },
+  };
+  const steps = new StepList(contracts);
+  steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
+  steps.free(STAGE, place, [pairs, output]);
+  const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } }, place]] })).handed;
+  const values = partition.columns.values as Float32Array;
+  for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
   return { predictions, warm };
 }

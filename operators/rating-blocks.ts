@@ -1,14 +1,14 @@
 import { hostDevice } from '../engine/devices.ts';
-import type { Device } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { startPhase } from '../engine/phase.ts';
+import { giveTo, takeFrom } from '../engine/run/hand-over.ts';
 import { combineDuplicates } from './combine-duplicates.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 import type { RatingBlock } from './rating-block.ts';
-import { sortIntoRows } from './sort-into-rows.ts';
 import { balancedRanges } from './row-ranges.ts';
+import { sortIntoRows, STAGE } from './sort-into-rows.ts';
 import type { DuplicatePolicy } from './tasks.ts';
 
 export interface RatingBlocks {
@@ -44,31 +44,33 @@ export async function buildUserBlock(
   ctx: ExecutionContext,
   rowNumbers = rowNumbersFor(indexed.rows),
 ): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
-  const device = hostDevice(ctx.executor);
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const rowData = duplicates === 'last' ? await numberRows(indexed.chunks, device, ref('row-data')) : undefined;
+  const rowData = duplicates === 'last' ? await numberRows(indexed.chunks, ref('row-data'), ctx) : undefined;
   const sorted = await sortChunks(indexed, rowData !== undefined, rowNumbers, ref('sorted'), ctx);
-  const { block, extra } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), device, ctx);
+  const { block, extra } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), ctx);
   return { byUser: block, extra };
 }
 
 /** Replaces the chunks' values by row numbers, and keeps ratings and timestamps by row number aside (policy `last`). */
-async function numberRows(chunks: readonly CodedChunk[], device: Device, ref: PartitionRef): Promise<PartitionRef> {
+async function numberRows(chunks: readonly CodedChunk[], ref: PartitionRef, ctx: ExecutionContext): Promise<PartitionRef> {
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
   const ratings = sharedArray(Float32Array, rows);
   const timestamps = sharedArray(Float64Array, rows);
+  const { place } = hostDevice(ctx.executor).info;
+  const values = await takeFrom(ctx, STAGE, place, chunks.map((chunk) => chunk.values));
+  const given: [PartitionRef, Partition][] = [[ref, { layout: 'row-data', rows, columns: { ratings, timestamps } }]];
   let first = 0;
-  for (const chunk of chunks) {
+  chunks.forEach((chunk, c) => {
     const numbers = sharedArray(Uint32Array, chunk.rows);
     for (let i = 0; i < chunk.rows; i++) numbers[i] = first + i;
-    const { columns } = await device.fetch(chunk.values);
+    const { columns } = values[c];
     ratings.set(columns.values as Float32Array, first);
     timestamps.set(columns.timestamps as Float64Array, first);
-    device.put(chunk.values, { layout: 'values', rows: chunk.rows, columns: { values: numbers } });
+    given.push([chunk.values, { layout: 'values', rows: chunk.rows, columns: { values: numbers } }]);
     first += chunk.rows;
-  }
-  device.put(ref, { layout: 'row-data', rows, columns: { ratings, timestamps } });
+  });
+  await giveTo(ctx, place, given);
   return ref;
 }
 
@@ -79,8 +81,7 @@ async function sortChunks(
   ref: PartitionRef,
   ctx: ExecutionContext,
 ): Promise<RatingBlock> {
-  const device = hostDevice(ctx.executor);
-  const groupSize = Math.max(1, Math.ceil(chunks.length / device.parallelism));
+  const groupSize = Math.max(1, Math.ceil(chunks.length / hostDevice(ctx.executor).info.parallelism));
   const groups = Array.from({ length: Math.ceil(chunks.length / groupSize) }, (_, g) => chunks.slice(g * groupSize, (g + 1) * groupSize));
   const params = (group: readonly CodedChunk[], bands: number) => ({ chunks: group.length, bands, by: 'users' as const });
   return sortIntoRows(groups, { lengths: userCounts, columns: keyCount(items), ordered: false, numbered }, rowNumbers, ref, ctx, {
@@ -96,9 +97,7 @@ async function sortChunks(
       outputs: { block, rows },
       params: params(group, bandCount),
     }),
-    release: () => {
-      for (const { codes, values, userMap, itemMap } of chunks) for (const part of [codes, values, userMap, itemMap]) if (part) device.release(part);
-    },
+    scattered: chunks.flatMap(({ codes, values, userMap, itemMap }) => [codes, values, userMap, itemMap].filter((part) => part !== undefined)),
   });
 }
 
@@ -116,7 +115,7 @@ function inputsOf(group: readonly CodedChunk[], names: readonly ('codes' | 'valu
 }
 
 async function transposeBlock(block: RatingBlock, counts: Int32Array | undefined, columns: number, rowNumbers: Uint32Array, ctx: ExecutionContext): Promise<RatingBlock> {
-  const groups = balancedRanges(block.offsets, hostDevice(ctx.executor).parallelism);
+  const groups = balancedRanges(block.offsets, hostDevice(ctx.executor).info.parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
   const lengths = counts ?? countsOf(block.indices, columns);
   return sortIntoRows(groups, { lengths, columns: block.rows, ordered: true, numbered: false }, rowNumbers, ref, ctx, {

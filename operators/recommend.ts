@@ -1,25 +1,32 @@
 import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { openDeviceScope } from '../engine/device-scope.ts';
 import { computeDevice } from '../engine/devices.ts';
-import type { Device } from '../engine/executor.ts';
+import type { DeviceInfo } from '../engine/executor.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysToVector } from '../engine/keys/arrow-keys.ts';
 import { keyCount, type KeyColumn, takeKeys } from '../engine/keys/key-column.ts';
 import { mapOrdered } from '../engine/map-ordered.ts';
+import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
-import { dataSetName, type PartitionRef } from '../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import { startPhase } from '../engine/phase.ts';
+import { giveTo } from '../engine/run/hand-over.ts';
+import { Holdings } from '../engine/run/holdings.ts';
+import type { Place } from '../engine/run/place.ts';
+import { type Given, runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { arrowTypeOf } from './columns.ts';
-import { type FactorModel, uploadFactors, uploadItems } from './factor-model.ts';
+import { type FactorModel, placeFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
-import { placeBlock } from './place-block.ts';
-import type { RatingBlock } from './rating-block.ts';
-import type { CompileTopNTask, TopNTask } from './tasks.ts';
+import { hostForm, type RatingBlock } from './rating-block.ts';
+import { runTasks } from './run-tasks.ts';
+import { type CompileTopNTask, contracts, type TopNTask } from './tasks.ts';
 
-/** Users of one task, hence rows of one batch divided by n. A GPU is busy only with many, but their lists have bounds. */
-function usersPerTask(kind: 'cpu' | 'gpu', n: number): number {
-  return kind === 'cpu' ? 1024 : Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n)));
+const STAGE = 'top-n';
+
+/** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself is busy only with many, but their lists have bounds. */
+function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
+  return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
 
 const NO_ITEM = 0xffff_ffff;
@@ -69,27 +76,24 @@ export class Recommend implements Source {
   }
 
   async *#recommend(schema: Schema, ctx: ExecutionContext) {
-    const scope = openDeviceScope(ctx);
+    const holdings = new Holdings(ctx);
     try {
-      const device = computeDevice(scope.ctx.executor);
+      const { info } = computeDevice(ctx.executor);
       const { exclude: exclusions, n, unit = 'users' } = this.#options;
-      if (device.kind === 'gpu') announce(device, exclusions !== undefined);
+      if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
       const { model, bounds } = itemsByNorm(this.#model);
-      const exclude = await exclusions?.(scope.ctx, model);
-      if (exclude) placeBlock(exclude, scope.ctx.executor, 'pattern');
-      const boundsRef: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
-      device.put(boundsRef, bounds);
-      const top = topOf(model, n, { bounds: boundsRef, ...(exclude ? { exclude: exclude.ref } : {}) }, device, ctx);
+      const exclude = await exclusions?.(holdings.ctx, model);
+      const top = await topOf(model, n, bounds, exclude, info, holdings.ctx);
       const users = keyCount(model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
-      for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(device.kind, n)), inFlight(device), top)) {
+      for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(info, n)), inFlight(info), top)) {
         phase.progress(to);
         const batch = topBatch(schema, model, from, n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
       phase.end(users);
     } finally {
-      await scope.close();
+      await holdings.close();
     }
   }
 }
@@ -103,37 +107,42 @@ async function* ranges(users: number, step: number): AsyncGenerator<Range> {
   for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
 }
 
-/** Tasks that are sent at once: of a GPU's, one computes, one's users go up and one's lists come down. */
-function inFlight({ kind, parallelism }: Device): number {
-  return kind === 'gpu' ? 3 : 2 * parallelism;
+/** Lists that are sent at once: of a device that works in order, one computes, one's users go up and one's lists come down. */
+function inFlight({ inOrder, parallelism }: DeviceInfo): number {
+  return inOrder ? 3 : 2 * parallelism;
 }
 
-/** The GPU compiles while the host does what comes first. A device that cannot hear it compiles when it must. */
-function announce(device: Device, excluding: boolean): void {
+/** A GPU compiles while the host does what comes first: nothing waits for this. The device compiles when it must if it cannot hear it. */
+function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
   const task: CompileTopNTask = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
-  device.run(task).catch(() => undefined);
+  // Not among the measures of the run, which are of searches alone.
+  runTasks({ ...ctx, metrics: new RunMetrics() }, STAGE, place, [task]).catch(() => undefined);
 }
 
 /**
- * What searches for a range of users. A GPU is given each range's users when it is their turn, so that some go up while it
- * searches for others; threads of the host are given all at once.
+ * The search for a range of users. A device with memory of its own is given each range's users when it is their turn, so that some go
+ * up while it searches for others; threads of the host are given all at once.
  */
-function topOf(model: FactorModel, n: number, common: Readonly<Record<string, PartitionRef>>, device: Device, ctx: ExecutionContext) {
+async function topOf(model: FactorModel, n: number, bounds: Partition, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
   const { rank, userFactors } = model;
-  const { users, items } = device.kind === 'gpu' ? { users: undefined, items: uploadItems(model, device) } : uploadFactors(model, device);
   const name = dataSetName('top');
+  const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+  const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
+  // Exclusions were sorted where the host's threads find them; elsewhere they go without their values.
+  const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
+  await giveTo(ctx, place, [[ref('bounds'), bounds], ...pattern]);
+  const common = { columnFactors: items, bounds: ref('bounds'), ...(exclude ? { exclude: exclude.ref } : {}) };
   return async ({ from, to }: Range) => {
-    const output: PartitionRef = { name, partition: from, version: 0 };
-    const own: PartitionRef = { name: `${name}/users`, partition: from, version: 0 };
-    if (users === undefined) device.put(own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } });
-    const rows = users === undefined ? { from: 0, to: to - from, rowStart: from } : { from, to };
-    const task: TopNTask = { kernel: 'top-n', inputs: { ...common, rowFactors: users ?? own, columnFactors: items }, outputs: { top: output }, params: { ...rows, rank, n } };
-    const result = await device.run(task, ctx.signal);
-    ctx.metrics.add('top-n', result.metrics);
-    const found = (await device.fetch(output)).columns as { items: Uint32Array; scores: Float32Array };
-    device.release(output);
-    if (users === undefined) device.release(own);
-    return { from, to, items: found.items, scores: found.scores };
+    const [top, own] = [ref('lists', from), ref('users', from)];
+    const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
+    const rows = ownMemory ? { from: 0, to: to - from, rowStart: from } : { from, to };
+    const task: TopNTask = { kernel: 'top-n', inputs: { ...common, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...rows, rank, n } };
+    const steps = new StepList(contracts);
+    steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
+    steps.free(STAGE, place, ownMemory ? [top, own] : [top]);
+    const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
+    const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
+    return { from, to, items: found, scores };
   };
 }
 

@@ -3,6 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, sharedArray } from '../engine/partition.ts';
+import { giveTo } from '../engine/run/hand-over.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 
@@ -43,7 +44,7 @@ export async function withoutThemselves(ctx: ExecutionContext, { users, items }:
   const partition = emptyBlock(new Int32Array(positions.length).fill(1));
   (partition.columns.indices as Uint32Array).set(positions);
   const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
-  hostDevice(ctx.executor).put(ref, partition);
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
   return blockOf(ref, partition);
 }
 

@@ -1,14 +1,16 @@
 import { hostDevice } from '../engine/devices.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
+import { runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
-import { factorStride } from './partition.ts';
+import { factorStride } from './planner/sizes.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import type { Continuation } from './sgd/continue.ts';
 import type { SgdData } from './sgd/data.ts';
 import { lambdasOf, type SgdParams } from './sgd/params.ts';
-import type { UpdateTask } from './tasks.ts';
+import { addSliced } from './run-tasks.ts';
+import { contracts } from './tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
@@ -145,22 +147,18 @@ function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow
 
 /** The task `update` over all rows of the block, by Cholesky. */
 async function solve(block: Partition, fixed: Partition, rank: number, lambda: number, ctx: ExecutionContext): Promise<Float32Array> {
-  const host = hostDevice(ctx.executor);
+  const { place, strideStep } = hostDevice(ctx.executor).info;
   const name = dataSetName('new-rows');
-  const refs = Object.fromEntries(['block', 'fixed', 'previous', 'factors'].map((part): [string, PartitionRef] => [part, { name: `${name}/${part}`, partition: 0, version: 0 }]));
-  const { factors, ...inputs } = refs;
-  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, host.strideStep) };
+  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const inputs = { block: ref('block'), fixed: ref('fixed'), previous: ref('previous') };
+  const factors = ref('factors');
+  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
   const offsets = block.columns.offsets as Int32Array;
-  try {
-    host.put(refs.block, block);
-    host.put(refs.fixed, fixed);
-    for (const ref of [refs.previous, factors]) host.allocate(ref, shape);
-    const tasks = balancedRanges(offsets, taskCount(offsets[block.rows])).map(
-      (range): UpdateTask => ({ kernel: 'update', inputs, outputs: { factors }, params: { ...range, rank, lambda, cgBelow: 0, cgSteps: 1 } }),
-    );
-    await runStage(ctx, STAGE, host, tasks);
-    return (await host.fetch(factors)).columns.values as Float32Array;
-  } finally {
-    for (const ref of Object.values(refs)) host.release(ref);
-  }
+  const steps = new StepList(contracts);
+  for (const matrix of [inputs.previous, factors]) steps.allocate(STAGE, place, matrix, shape);
+  addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { rank, lambda, cgBelow: 0, cgSteps: 1 } }, balancedRanges(offsets, taskCount(offsets[block.rows])));
+  steps.handOut(STAGE, factors, place);
+  steps.free(STAGE, place, [...Object.values(inputs), factors]);
+  const [solved] = (await runSteps(steps.steps, ctx, { given: [[inputs.block, block, place], [inputs.fixed, fixed, place]] })).handed;
+  return solved.columns.values as Float32Array;
 }

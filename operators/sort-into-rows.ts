@@ -1,19 +1,21 @@
 import { hostDevice } from '../engine/devices.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
-import { runStage } from '../engine/run-stage.ts';
+import { type Given, runSteps } from '../engine/run/run-steps.ts';
+import { StepList } from '../engine/run/step-list.ts';
 import type { Task } from '../engine/task.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
-import type { SortBandsTask } from './tasks.ts';
+import { addSliced } from './run-tasks.ts';
+import { contracts } from './tasks.ts';
 
-const STAGE = 'rating-blocks';
+export const STAGE = 'rating-blocks';
 
 /** Ratings of a band: 12 bytes each, twice, stay within a core's own cache. */
 const BAND_RATINGS = 1 << 16;
 const MAXIMUM_BANDS = 1024;
 
-/** What the tasks of a group are told. */
+/** Partitions that the tasks of a group name. */
 export interface ScatterPlaces {
   readonly bands: PartitionRef;
   readonly bandCount: number;
@@ -26,8 +28,8 @@ export interface ScatterPlaces {
 export interface ScatterTasks<Group> {
   count(group: Group, places: ScatterPlaces): Task;
   scatter(group: Group, places: ScatterPlaces): Task;
-  /** Called once everything is scattered: what it came from may go. */
-  release?(): void;
+  /** Partitions that are freed once everything is scattered. */
+  readonly scattered?: readonly PartitionRef[];
 }
 
 export interface RowsShape {
@@ -53,7 +55,7 @@ export async function sortIntoRows<Group>(
   ctx: ExecutionContext,
   tasks: ScatterTasks<Group>,
 ): Promise<RatingBlock> {
-  const device = hostDevice(ctx.executor);
+  const { place, parallelism } = hostDevice(ctx.executor).info;
   const part = (name: string, partition = 0): PartitionRef => ({ name: `${ref.name}/${name}`, partition, version: 0 });
   const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32');
   const offsets = block.columns.offsets as Int32Array;
@@ -62,29 +64,32 @@ export async function sortIntoRows<Group>(
   const bandCount = firstRow.length - 1;
   const [bandsRef, rowsRef] = [part('bands'), part('rows')];
   const places = groups.map((_, g): ScatterPlaces => ({ bands: bandsRef, bandCount, counts: part('counts', g), cursors: part('cursors', g), block: ref, rows: rowsRef }));
-  device.put(bandsRef, bands);
-  await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.count(group, places[g])));
+  const counting = new StepList(contracts);
+  groups.forEach((group, g) => {
+    const counted = counting.task(STAGE, place, tasks.count(group, places[g]));
+    counting.handOut(STAGE, places[g].counts, place, counted);
+  });
+  counting.free(STAGE, place, places.map(({ counts }) => counts));
+  const counted = (await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] })).handed;
   const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
-  for (const { counts, cursors } of places) {
-    device.put(cursors, { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } });
-    const counted = (await device.fetch(counts)).columns.counts as Int32Array;
-    for (let band = 0; band < bandCount; band++) next[band] += counted[band];
+  const given: Given[] = [[ref, block, place], [rowsRef, { layout: 'row-numbers', rows: ratings, columns: { rows: rowNumbers } }, place]];
+  for (const [g, { cursors }] of places.entries()) {
+    given.push([cursors, { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } }, place]);
+    const counts = counted[g].columns.counts as Int32Array;
+    for (let band = 0; band < bandCount; band++) next[band] += counts[band];
   }
-  device.put(ref, block);
-  device.put(rowsRef, { layout: 'row-numbers', rows: ratings, columns: { rows: rowNumbers } });
-  await runStage(ctx, STAGE, device, groups.map((group, g) => tasks.scatter(group, places[g])));
-  tasks.release?.();
-  const bandOffsets = firstRow.map((row) => offsets[row]);
-  const sort = balancedRanges(bandOffsets, 4 * device.parallelism).map(
-    (range): SortBandsTask => ({
-      kernel: 'sort-bands',
-      inputs: { bands: bandsRef },
-      outputs: { block: ref, rows: rowsRef },
-      params: { ...range, columns: shape.columns, ordered: shape.ordered },
-    }),
-  );
-  await runStage(ctx, STAGE, device, sort);
-  for (const used of [bandsRef, rowsRef, ...places.flatMap(({ counts, cursors }) => [counts, cursors])]) device.release(used);
+  const sorting = new StepList(contracts);
+  // Each group fills places of its own.
+  groups.forEach((group, g) => {
+    const scatter = tasks.scatter(group, places[g]);
+    sorting.task(STAGE, place, scatter, { bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])) });
+  });
+  sorting.free(STAGE, place, [...(tasks.scattered ?? []), ...places.map(({ cursors }) => cursors)]);
+  const ranges = balancedRanges(firstRow.map((row) => offsets[row]), 4 * parallelism);
+  const params = { columns: shape.columns, ordered: shape.ordered };
+  addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref, rows: rowsRef }, params }, ranges);
+  sorting.free(STAGE, place, [bandsRef, rowsRef]);
+  await runSteps(sorting.steps, ctx, { given });
   return blockOf(ref, block);
 }
 

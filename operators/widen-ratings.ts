@@ -1,7 +1,7 @@
 import { DataError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
 import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
 import { type MergedKeys, mergeKeys } from '../engine/keys/merge-keys.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
 
@@ -14,10 +14,10 @@ export interface WidenedRatings {
 }
 
 /** Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws DataError where ids of the two differ in kind. */
-export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, device: Device): Promise<WidenedRatings> {
+export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, ctx: ExecutionContext): Promise<WidenedRatings> {
   const users = joinKeys(model.users, indexed.users, 'user');
   const items = joinKeys(model.items, indexed.items, 'item');
-  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, device);
+  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, false, ctx);
   const userCounts = spread(indexed.userCounts, users);
   const itemCounts = spread(indexed.itemCounts, items);
   return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks }, users: users.first, items: items.first };

@@ -5,7 +5,7 @@ import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from '../operator.ts';
 import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
-import { HOST } from './place.ts';
+import { HOST, type Place } from './place.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -25,6 +25,11 @@ export class StepResults {
     this.#handed = handed;
   }
 
+  /** All partitions that were handed out, in the order of steps. */
+  get handed(): Partition[] {
+    return this.#handed.map(({ partition }) => partition);
+  }
+
   /** The partitions of a name that steps handed out, in the order of steps. */
   partitions(name: string): Partition[] {
     return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
@@ -36,9 +41,11 @@ export class StepResults {
   }
 }
 
+export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
+
 export interface RunStepsOptions {
-  /** Partitions that the steps find in host memory. */
-  readonly given?: readonly (readonly [PartitionRef, Partition])[];
+  /** Partitions that the steps find at the place named with them, or in host memory. */
+  readonly given?: readonly Given[];
   /** Hears how many slices of how many have ended, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
 }
@@ -48,9 +55,9 @@ export interface RunStepsOptions {
  * to do. The first failure cancels the rest; it is thrown once everything that had begun has ended, so that no task writes behind
  * the caller's back. A DeviceLostError names the device.
  */
-export function runSteps(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions = {}): Promise<StepResults> {
-  for (const [ref, partition] of options.given ?? []) ctx.executor.memory.put(ref, partition);
-  return steps.length === 0 ? Promise.resolve(new StepResults([], [])) : new StepRun(steps, ctx, options).run();
+export async function runSteps(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions = {}): Promise<StepResults> {
+  for (const [ref, partition, at = HOST] of options.given ?? []) deviceAt(ctx.executor, at).put(ref, partition);
+  return steps.length === 0 ? new StepResults([], []) : new StepRun(steps, ctx, options).run();
 }
 
 interface StageClock {
@@ -177,7 +184,7 @@ class StepRun {
   }
 
   #end(): void {
-    for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addWall(stage, end - start);
+    for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, start, end);
     if (this.#ctx.signal.aborted) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage }));
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
     else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
@@ -200,7 +207,7 @@ class StepRun {
         for (const ref of action.refs) device.release(ref);
         return undefined;
       case 'hand-out':
-        return this.#handOut(device, step, action.ref);
+        return this.#handOut(device, step, action);
       case 'join':
         this.#join(action);
         return undefined;
@@ -234,10 +241,10 @@ class StepRun {
     this.#count(stage, metrics);
   }
 
-  async #handOut(device: Device, { id, stage }: Step, ref: PartitionRef): Promise<void> {
+  async #handOut(device: Device, { id, stage }: Step, { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>): Promise<void> {
     const partition = await device.fetch(ref);
     this.#handed.push({ id, name: ref.name, partition });
-    if (device.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
+    if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
   }
 
   #join({ refs, as }: Extract<Step['do'], { readonly kind: 'join' }>): void {

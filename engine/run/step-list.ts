@@ -63,9 +63,9 @@ export class StepList {
     return this.#add(stage, to === HOST ? from : to, { kind: 'move', ref, from, to, as, load }, uses, ended);
   }
 
-  /** Gives a partition to the results of the run, from where it lies. */
-  handOut(stage: string, ref: PartitionRef, from: Place): number {
-    return this.#add(stage, from, { kind: 'hand-out', ref }, [{ at: from, ref, writes: false }]);
+  /** Gives a partition to the results of the run, from where it lies. `givenBy`: the task of the list that makes it, where it is no matrix. */
+  handOut(stage: string, ref: PartitionRef, from: Place, givenBy?: number): number {
+    return this.#add(stage, from, { kind: 'hand-out', ref, given: givenBy !== undefined }, [{ at: from, ref, writes: false }], givenBy === undefined ? [] : [givenBy]);
   }
 
   join(stage: string, refs: readonly PartitionRef[], as: PartitionRef): number {

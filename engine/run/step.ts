@@ -10,7 +10,8 @@ import type { Place } from './place.ts';
  *     allocate   reserves a matrix, or a vector, at the step's place
  *     move       copies a partition from one place to another, under a name of its own there; `load`: at once, where a device
  *                would wait with the transfer for the first task that needs it
- *     hand-out   gives a partition's host form to the results of the run
+ *     hand-out   gives a partition's host form to the results of the run; `given`: a task of the list gave that form to the host, and
+ *                its bytes count there
  *     join       makes one matrix of the rows of several, in host memory
  *     free       releases partitions at the step's place
  */
@@ -18,7 +19,7 @@ export type Action =
   | { readonly kind: 'task'; readonly task: Task; readonly slices: readonly JsonObject[] }
   | { readonly kind: 'allocate'; readonly ref: PartitionRef; readonly shape: MatrixShape }
   | { readonly kind: 'move'; readonly ref: PartitionRef; readonly from: Place; readonly to: Place; readonly as: PartitionRef; readonly load: boolean }
-  | { readonly kind: 'hand-out'; readonly ref: PartitionRef }
+  | { readonly kind: 'hand-out'; readonly ref: PartitionRef; readonly given: boolean }
   | { readonly kind: 'join'; readonly refs: readonly PartitionRef[]; readonly as: PartitionRef }
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 

@@ -1,0 +1,18 @@
+import type { ExecutionContext } from '../operator.ts';
+import type { Partition, PartitionRef } from '../partition.ts';
+import type { Place } from './place.ts';
+import { runSteps } from './run-steps.ts';
+import { StepList } from './step-list.ts';
+
+/** Makes partitions of this thread known at a place, without copying them; matrices are copied to its memory. */
+export async function giveTo(ctx: ExecutionContext, at: Place, partitions: readonly (readonly [PartitionRef, Partition])[]): Promise<void> {
+  await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
+}
+
+/** Takes partitions away from a place, to this thread, in the order of their names. */
+export async function takeFrom(ctx: ExecutionContext, stage: string, at: Place, refs: readonly PartitionRef[]): Promise<Partition[]> {
+  const steps = new StepList({});
+  for (const ref of refs) steps.handOut(stage, ref, at);
+  steps.free(stage, at, refs);
+  return (await runSteps(steps.steps, ctx)).handed;
+}
