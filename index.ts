@@ -34,11 +34,10 @@ export { CancelledError, CapacityError, DataError, DeviceLostError, DivergedErro
 export type { EventSink, ProgressEvent } from './engine/events.ts';
 export { explain } from './engine/explain.ts';
 export type { ExecutionContext, Operator, Sink, Source, SourceStatistics } from './engine/operator.ts';
-export type { PhysicalPlan, StagePlan } from './engine/physical-plan.ts';
+export type { PhysicalPlan, PlannedStage } from './engine/plan/physical-plan.ts';
 export { batchStream, type BatchStream } from './engine/stream.ts';
-export type { AlsIteration } from './operators/als.ts';
+export type { TrainingIteration } from './operators/training/iteration.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Evaluation } from './operators/evaluate.ts';
-export type { SgdIteration } from './operators/sgd.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
 export type { SplitOptions } from './operators/random-split.ts';

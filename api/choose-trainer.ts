@@ -2,7 +2,6 @@ import { computeDevice } from '../engine/devices.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { chooseAlgorithm } from '../operators/planner/algorithm-choice.ts';
 import { alsDefaults, type AlsParams } from '../operators/als/params.ts';
-import { devicePlan } from '../operators/als-plan.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import { ALS } from './als.ts';
@@ -33,6 +32,6 @@ export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = 
   const plan = new RatingInput({ userCol, itemCol, ratingCol, onBadRows }).selected(ratings.plan);
   const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
   const { rank, targetRmse } = als.params;
-  const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, devicePlan(computeDevice(ctx.executor)));
+  const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, computeDevice(ctx.executor).info);
   return { trainer: algorithm === 'als' ? als : sgd, reason };
 }

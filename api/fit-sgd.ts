@@ -1,23 +1,26 @@
-import { computeDevices, hostDevice } from '../engine/devices.ts';
-import { inDeviceScope } from '../engine/device-scope.ts';
+import { computeDevices, hostDevice, planDevices } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { Executor } from '../engine/executor.ts';
+import type { DeviceInfo, Executor } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
+import { runInto } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import { withMeasures } from '../engine/physical-plan.ts';
-import { planDevices, type RatingsProfile } from '../operators/als-plan.ts';
-import { chooseSchedule } from '../operators/sgd/choose-schedule.ts';
+import { withMeasures } from '../engine/plan/physical-plan.ts';
+import { Holdings } from '../engine/run/holdings.ts';
+import type { RatingsProfile } from '../operators/planner/profile.ts';
 import type { FactorModel } from '../operators/factor-model.ts';
-import { trainSgd } from '../operators/sgd.ts';
+import { trainSgd } from '../operators/sgd/train.ts';
 import { convergenceReport } from '../operators/sgd/convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd/data.ts';
 import { continueFrom } from '../operators/sgd/continue.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
-import { planSgd, type SgdPlanDetails } from '../operators/sgd/plan.ts';
+import { planSgd, scheduleOf, type SgdPlanDetails } from '../operators/sgd/plan.ts';
+import { ProfileRatings } from '../operators/profile-ratings.ts';
 import { solveNewRows } from '../operators/solve-new-rows.ts';
 import { widenRatings } from '../operators/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
+import { computingOf } from './fit-als.ts';
+import { requireFits, requirePlan } from './given-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
@@ -37,19 +40,25 @@ export interface SgdFit {
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
   const { session } = ratings;
   const { executor } = sgdTraining(session, fit.params);
-  return inDeviceScope({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
+  return Holdings.ofRun({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
-/** The plan of such a training: reads the ratings once, to count them among the ids of the model that it goes on from. */
+/** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const { session } = ratings;
   const { executor } = sgdTraining(session, fit.params);
-  return inDeviceScope({ ...session.context(options), executor }, async (ctx) => {
-    const { profile, details, device } = await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...profile, testRatings: await options.validation?.count() }, fit.params, device, details);
+  return Holdings.ofRun({ ...session.context(options), executor }, async (ctx) => {
+    const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
+    const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
+    const plan = planSgd({ ...indexed.profile, testRatings: await options.validation?.count() }, fit.params, planDevices(executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
+}
+
+async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
+  const { users, items, ratings: count } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
+  return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
 /** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
@@ -58,51 +67,55 @@ export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'exec
   const devices = computeDevices(executor);
   if (devices[0] !== host) {
     const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
-    return { executor, text: `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ description }) => description).join(' | ') : device.description}` };
+    return { executor, text: `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}` };
   }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  return { executor, text: `CPU: ${host.description}${because}` };
+  return { executor, text: `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}` };
 }
 
 /** Ratings numbered, among a model's ids where there is one, and what a plan says of them. */
 async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
-  const { device, host, others } = planDevices(ctx.executor);
   ctx.events({ type: 'note', text: sgdTraining(ratings.session, params).text });
   const own = await input.index(ratings, options.validation, ctx);
-  const widened = start && (await widenRatings(own, start, hostDevice(ctx.executor)));
+  const widened = start && (await widenRatings(own, start, ctx));
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts, userCounts } = indexed;
   if (start) {
     const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)].map((count) => count.toLocaleString('en'));
     ctx.events({ type: 'note', text: `training goes on from a model of ${keyCount(start.users).toLocaleString('en')} users and ${keyCount(start.items).toLocaleString('en')} items; new: ${fresh[0]} users, ${fresh[1]} items` });
   }
-  const details: SgdPlanDetails = { itemCounts, userCounts, host, others, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
+  const details: SgdPlanDetails = { itemCounts, userCounts, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  return { indexed, widened, profile, details, device, others };
+  return { indexed, widened, profile, details };
 }
 
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
   const { params, input, start, stepLambda } = fit;
   const { session } = ratings;
   const started = performance.now();
-  const { indexed, widened, profile, details, device, others } = await indexFit(fit, ratings, options, ctx);
+  const given = options.plan && requirePlan(options.plan);
+  const devices = planDevices(ctx.executor);
+  const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
   const { users, items, itemCounts, userCounts } = indexed;
-  requireBudget(planSgd(profile, params, device, details), session.memoryBudget);
+  requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, chooseSchedule(profile, params, device, others), { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
+  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
   if (from) await solveNewRows(from, data, params, ctx);
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
-  const schedule = chooseSchedule(known, params, device, others);
-  const plan = planSgd(known, params, device, { ...details, schedule });
+  const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
+  const plan = planSgd(known, steps, devices, { ...details, ...(given ? { schedule: scheduleOf(given) } : {}) });
+  if (given) requireFits(given, plan);
+  const schedule = scheduleOf(plan);
   const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   const loaded = performance.now();
-  const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
-  const result = await trainSgd({ data, schedule, test: test?.block, start: from?.factors }, steps, ctx);
+  const compute = computingOf(plan, devices, 'sgd-epoch');
+  const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
   const { user, item, rating } = input.columns;
   const model = new Model({
@@ -124,7 +137,8 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
       testPairs: test && test.block.ratings + test.coldPairs,
       coldPairs: test?.coldPairs,
       seconds,
-      plan: withMeasures(plan, ctx.metrics),
+      plan: withMeasures(result.plan, ctx.metrics),
+      planned: plan,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);

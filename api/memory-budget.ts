@@ -1,7 +1,8 @@
 import { CapacityError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
-import type { PhysicalPlan } from '../engine/physical-plan.ts';
-import { loadingBytes } from '../operators/partition.ts';
+import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
+import { HOST } from '../engine/run/place.ts';
+import { loadingBytes } from '../operators/planner/sizes.ts';
 
 /** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */
 const BASE_BYTES = 300 * 2 ** 20;
@@ -20,12 +21,13 @@ export function rowsWithin(budget: number): number {
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
 export function requireBudget({ memory, devices }: PhysicalPlan, budget: number): void {
-  // A GPU has memory of its own.
-  const factorBytes = devices[0]?.kind === 'gpu' ? 0 : memory.deviceBytes;
-  const need = BASE_BYTES + memory.hostBytes + factorBytes;
+  // A device with memory of its own takes none of the process's.
+  const factorBytes = devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
+  const hostBytes = memory[HOST] ?? 0;
+  const need = BASE_BYTES + hostBytes + factorBytes;
   if (need <= budget) return;
   throw new CapacityError(
-    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(memory.hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
+    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
     { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
   );
 }

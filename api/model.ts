@@ -8,8 +8,7 @@ import { keysOfIds } from '../engine/keys/keys-of-ids.ts';
 import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
 import { andThen, executePlan, runInto } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import type { PhysicalPlan } from '../engine/physical-plan.ts';
-import type { AlsIteration } from '../operators/als.ts';
+import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { AlsParams } from '../operators/als/params.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluate.ts';
@@ -21,6 +20,7 @@ import { buildUserBlock } from '../operators/rating-blocks.ts';
 import { Recommend } from '../operators/recommend.ts';
 import { checkSimilarity, type Similarity, similarityModel, withoutThemselves } from '../operators/similar.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/select-ratings.ts';
+import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
@@ -35,15 +35,17 @@ export interface TrainingReport {
   readonly params: AlsParams | SgdParams;
   readonly ratings: number;
   readonly duplicates: number;
-  readonly iterations: readonly AlsIteration[];
+  readonly iterations: readonly TrainingIteration[];
   /** The iteration whose factors the model has. */
   readonly bestIteration: number;
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
   readonly seconds: { readonly load: number; readonly train: number };
-  /** The plan with what the run measured. */
+  /** The plan as it was run: with the cuts and counts of the data, and with what the run measured. */
   readonly plan: PhysicalPlan;
+  /** The plan as it was made, which can be run again. */
+  readonly planned: PhysicalPlan;
 }
 
 export interface ModelParts extends FactorModel {

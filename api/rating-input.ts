@@ -1,5 +1,6 @@
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
 import type { KeyColumn } from '../engine/keys/key-column.ts';
 import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
@@ -35,6 +36,8 @@ export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampC
 export interface FitOptions extends RunOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
+  /** A plan that was made before, as JSON: its stages, kernels and places are used, or it is refused with what does not fit. */
+  readonly plan?: JsonObject;
 }
 
 /** How ratings reach a trainer: which columns, what is done with bad rows and duplicates, and how ids become positions. */
@@ -92,7 +95,7 @@ export class RatingInput {
 /** Throws UsageError for anything but ratings and the options of `fit`; `method` is such as "ALS.fit". */
 export function checkFit(method: string, ratings: Dataset, options: FitOptions): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', 'plan', ...runOptionNames], '{ validation: dataset }');
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../engine/json.ts';
 import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
+import { savedPlan } from './given-plan.ts';
 import type { TrainingReport } from './model.ts';
 
 /**
@@ -7,7 +8,7 @@ import type { TrainingReport } from './model.ts';
  * number of threads), so that the same model is the same bytes.
  */
 export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string): JsonObject {
-  const { plan } = report;
+  const { planned } = report;
   return {
     format: 1,
     algorithm: report.algorithm,
@@ -21,10 +22,6 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     bestIteration: report.bestIteration,
     iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
     ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
-    plan: {
-      planVersion: plan.planVersion,
-      devices: plan.devices.map(({ name, kind }) => ({ name, kind })),
-      stages: plan.stages.map(({ name, kernel, variant, precision, partitions }) => ({ name, kernel, ...(variant === undefined ? {} : { variant, precision }), partitions })),
-    },
+    plan: savedPlan(planned),
   };
 }

@@ -1,18 +1,13 @@
 import { UsageError } from '../engine/errors.ts';
-import { runInto } from '../engine/logical-plan.ts';
-import { planDevices } from '../operators/als-plan.ts';
 import type { ColdStart } from '../operators/predict.ts';
-import { ProfileRatings } from '../operators/profile-ratings.ts';
 import type { BadRowPolicy } from '../operators/select-ratings.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
-import { planSgd } from '../operators/sgd/plan.ts';
 import type { DuplicatePolicy } from '../operators/tasks.ts';
 import type { Dataset } from './dataset.ts';
-import { ExplainedPlan } from './explained-plan.ts';
-import { fitSgd, sgdTraining } from './fit-sgd.ts';
-import { requireBudget } from './memory-budget.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
+import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from './model.ts';
-import { checkFit, describeInput, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
+import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
 /** Parameters of `SGD`, and what it is told of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
@@ -49,14 +44,7 @@ export class SGD {
    */
   async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
-    const { executor } = sgdTraining(ratings.session, this.params);
-    const ctx = { ...ratings.session.context(options), executor };
-    const { users, items, ratings: count } = await runInto(this.#input.selected(ratings.plan), new ProfileRatings(), ctx);
-    const testRatings = options.validation === undefined ? undefined : await options.validation.count();
-    const { device, host, others } = planDevices(executor);
-    const plan = planSgd({ users, items, ratings: count, testRatings, input: describeInput(ratings.plan) }, this.params, device, { host, others });
-    requireBudget(plan, ratings.session.memoryBudget);
-    return new ExplainedPlan(plan);
+    return planSgdFit({ params: this.params, input: this.#input }, ratings, options);
   }
 
   /**

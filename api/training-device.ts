@@ -25,5 +25,5 @@ export function trainingDevice({ device, executor }: Pick<Session, 'device' | 'e
   const because = reason === undefined ? '' : ` (${reason})`;
   if (precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
   if (kernel !== undefined) throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, { advice: 'Leave the kernel out, or use device gpu' });
-  return { executor: hasGpu ? { devices: [cpu], close: () => executor.close() } : executor, text: `CPU: ${cpu.description}${because}` };
+  return { executor: hasGpu ? { devices: [cpu], memory: executor.memory, close: () => executor.close() } : executor, text: `CPU: ${device.kind === 'cpu' ? device.description : cpu.info.description}${because}` };
 }

@@ -1,9 +1,8 @@
-import { inDeviceScope } from '../engine/device-scope.ts';
+import { Holdings } from '../engine/run/holdings.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { AlsParams } from '../operators/als/params.ts';
-import { profileOfBlocks } from '../operators/kernel-choices.ts';
+import { profileOfBlocks, type SideTunings, tuneKernels } from '../operators/als/kernel-choices.ts';
 import { buildRatingBlocks } from '../operators/rating-blocks.ts';
-import { type SideTunings, tuneKernels } from '../operators/tune-kernels.ts';
 import type { Dataset } from './dataset.ts';
 import { RatingInput, type RatingOptions } from './rating-input.ts';
 import type { RunOptions } from './session.ts';
@@ -18,7 +17,7 @@ export interface RatingsTuning {
 
 /** Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see tuneKernels. */
 export async function tuneRatings(ratings: Dataset, wanted: readonly AlsParams[], columns: RatingOptions, options: RunOptions): Promise<RatingsTuning> {
-  return inDeviceScope(ratings.session.context(options), async (ctx) => {
+  return Holdings.ofRun(ratings.session.context(options), async (ctx) => {
     const indexed = await new RatingInput(columns).index(ratings, undefined, ctx);
     const { users, items } = indexed;
     const blocks = await buildRatingBlocks(indexed, 'keep', ctx);

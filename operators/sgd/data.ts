@@ -1,12 +1,10 @@
-import { hostDevice } from '../../engine/devices.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { IndexedRatings } from '../index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { buildUserBlock } from '../rating-blocks.ts';
 import { type Labels, labelsOf, relabel } from '../relabel.ts';
-import type { SgdSchedule } from './schedule.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
 import type { DuplicatePolicy } from '../tasks.ts';
 
@@ -43,19 +41,21 @@ export interface SgdDataOptions {
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
-export async function loadSgdData(indexed: IndexedRatings, schedule: SgdSchedule, options: SgdDataOptions, ctx: ExecutionContext): Promise<SgdData> {
+export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptions, ctx: ExecutionContext): Promise<SgdData> {
   const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
-  const swapped = schedule.rows === 'items';
-  const relabelled = await relabel(indexed, labels.users, labels.items, swapped, hostDevice(ctx.executor));
+  // The side with more rows.
+  const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
+  const swapped = rows === 'items';
+  const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
   const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
   const scale = ratingScale(block, biases, options);
   const squares = standardize(block, scale);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
   phase.end(indexed.rows);
   return {
-    rows: side(schedule.rows, relabelled.users),
+    rows: side(rows, relabelled.users),
     columns: side(swapped ? 'users' : 'items', relabelled.items),
     block,
     columnOffsets: offsetsOf(block.indices, relabelled.itemCounts.length),
@@ -68,10 +68,15 @@ export async function loadSgdData(indexed: IndexedRatings, schedule: SgdSchedule
 /** Known pairs of a validation set under the data's labels and on its scale, by row. Releases the chunks. */
 export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scale }: SgdData, ctx: ExecutionContext): Promise<RatingBlock> {
   const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
-  const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', hostDevice(ctx.executor));
+  const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
   const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
   standardize(byUser, scale);
   return byUser;
+}
+
+/** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */
+export function rowSideOf(users: number, items: number): 'users' | 'items' {
+  return users >= items ? 'users' : 'items';
 }
 
 function offsetsOf(indices: Uint32Array, columns: number): Int32Array {

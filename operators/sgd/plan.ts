@@ -24,6 +24,8 @@ export interface SgdPlanDetails {
   readonly userCounts?: ArrayLike<number>;
   /** The model that is continued, as messages name it. */
   readonly start?: string;
+  /** A schedule that was chosen before, in place of those that suit. */
+  readonly schedule?: SgdSchedule;
 }
 
 /** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
@@ -39,7 +41,7 @@ export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>
 export function planSgd(profile: RatingsProfile, params: SgdParams, { compute, host }: PlanDevices, details: SgdPlanDetails = {}): PhysicalPlan {
   const rejected: string[] = [];
   let last: PhysicalPlan | undefined;
-  for (const schedule of schedulesFor(profile, params, compute)) {
+  for (const schedule of details.schedule ? [details.schedule] : schedulesFor(profile, params, compute)) {
     const devices = schedule.deviceBlocks ? compute.slice(0, schedule.rowBands) : compute.slice(0, 1);
     last = planOf(profile, params, schedule, { compute: devices, host }, details, rejected);
     const beyond = buffersBeyondBinding(last, largestBuffer(profile, schedule));

@@ -1,0 +1,125 @@
+import { type PlanDevices, planDevices } from '../engine/devices.ts';
+import type { DeviceInfo } from '../engine/executor.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import { runInto } from '../engine/logical-plan.ts';
+import type { ExecutionContext } from '../engine/operator.ts';
+import { type PhysicalPlan, stageNamed, withMeasures } from '../engine/plan/physical-plan.ts';
+import { Holdings } from '../engine/run/holdings.ts';
+import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../operators/als/kernel-choices.ts';
+import type { AlsParams } from '../operators/als/params.ts';
+import { planAls } from '../operators/als/plan.ts';
+import { trainAls } from '../operators/als/train.ts';
+import type { IndexedRatings } from '../operators/index-ids.ts';
+import type { RatingsProfile } from '../operators/planner/profile.ts';
+import { ProfileRatings } from '../operators/profile-ratings.ts';
+import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
+import type { Dataset } from './dataset.ts';
+import { ExplainedPlan } from './explained-plan.ts';
+import { requireFits, requirePlan } from './given-plan.ts';
+import { LostTrainingError } from './lost-training.ts';
+import { requireBudget } from './memory-budget.ts';
+import { Model } from './model.ts';
+import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
+import { trainingDevice } from './training-device.ts';
+
+export interface AlsFit {
+  readonly params: AlsParams;
+  readonly input: RatingInput;
+}
+
+/** The plan of such a training: reads the ids once, to count users and items. */
+export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const { executor } = trainingDevice(ratings.session, params);
+  const ctx = { ...ratings.session.context(options), executor };
+  const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
+  const testRatings = await options.validation?.count();
+  const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
+  const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
+  const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
+  requireBudget(plan, ratings.session.memoryBudget);
+  return new ExplainedPlan(plan);
+}
+
+/** Trains by ALS with holdings of its own. */
+export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+  const { executor, text } = trainingDevice(ratings.session, fit.params);
+  const context = { ...ratings.session.context(options), executor };
+  context.events({ type: 'note', text });
+  return Holdings.ofRun(context, (ctx) => fitHeld(fit, ratings, options, ctx));
+}
+
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  const { session } = ratings;
+  const started = performance.now();
+  const given = options.plan && requirePlan(options.plan);
+  const devices = planDevices(ctx.executor);
+  // A kernel that is not there is found out before the ratings are read.
+  if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
+  const indexed = await input.index(ratings, options.validation, ctx);
+  const { users, items } = indexed;
+  const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  requireBudget(planAls(profile, params, devices), session.memoryBudget);
+  const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const { byUser, byItem, duplicates } = blocks;
+  if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
+  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
+  const chooses = devices.compute[0].choosesKernels ?? false;
+  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
+  const choices = given ? choicesOf(given.choices as unknown as Partial<AlsChoices>) : await choose(blocks, known, params, ctx);
+  const plan = planAls(known, params, devices, choices);
+  if (given) requireFits(given, plan);
+  const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  const loaded = performance.now();
+  const compute = computingOf(plan, devices, 'update-users');
+  const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
+  const { user, item, rating } = input.columns;
+  const model = new Model({
+    rank: params.rank + (params.biases ? 2 : 0),
+    users,
+    items,
+    userFactors: result.userFactors,
+    itemFactors: result.itemFactors,
+    columns: { user, item, rating, prediction: 'prediction' },
+    coldStartStrategy: input.coldStartStrategy,
+    session,
+    training: {
+      algorithm: 'als',
+      params,
+      ratings: byUser.ratings,
+      duplicates,
+      iterations: result.iterations,
+      bestIteration: result.bestIteration,
+      testPairs: test && test.block.ratings + test.coldPairs,
+      coldPairs: test?.coldPairs,
+      seconds,
+      plan: withMeasures(result.plan, ctx.metrics),
+      planned: plan,
+    },
+  });
+  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
+  return model;
+}
+
+/** The kernels to use, timed first where that pays. */
+async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  await tuneKernels(blocks, known, params, 'where-it-pays', ctx);
+  return chooseKernels(known, params, ctx);
+}
+
+/** The kernels that a plan names; none in a plan for devices without a choice. */
+function choicesOf({ users, items }: Partial<AlsChoices>): AlsChoices | undefined {
+  return users && items && { users, items };
+}
+
+/** The devices on which a stage of a plan runs. */
+export function computingOf(plan: PhysicalPlan, { compute }: PlanDevices, stage: string): readonly DeviceInfo[] {
+  const { at } = stageNamed(plan, stage);
+  return compute.filter(({ place }) => at.includes(place));
+}
+
+async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext) {
+  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
+  const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
+  return { block: byUser, coldPairs };
+}
