@@ -61,7 +61,7 @@ const thisMachine: Machine = {
  */
 export async function openDevices({ device: requested, workers, memoryBytes, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   const cpu = new CpuDevice({ threads: workers });
-  const onCpu = (reason?: string): OpenedDevices => ({ devices: [cpu], device: { requested, kind: 'cpu', adapter: null, description: cpu.description, reason } });
+  const onCpu = (reason?: string): OpenedDevices => ({ devices: [cpu], device: { requested, kind: 'cpu', adapter: null, description: cpu.info.description, reason } });
   if (requested === 'cpu') return onCpu();
   try {
     const missing = await missingGpu(requested, machine, signal);
