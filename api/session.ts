@@ -5,7 +5,7 @@ import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import { ArrowSource } from '../connectors/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
-import { ParquetSource } from '../connectors/parquet-source.ts';
+import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { TextSource, type TextSourceOptions } from '../connectors/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';

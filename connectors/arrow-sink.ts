@@ -5,7 +5,7 @@ import type { ExecutionContext, Sink } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { KeptBytes } from './arrow/kept-bytes.ts';
 import { ByteOutput, requireFileName } from './byte-output.ts';
-import type { WriteSummary } from './parquet-sink.ts';
+import type { WriteSummary } from './parquet/parquet-sink.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 import { writeBatches } from './write-batches.ts';
 import type { BatchEncoder } from './write-batches.ts';

@@ -9,8 +9,8 @@ import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTyp
 import type { IdColumn } from './id-column.ts';
 import type { Codec } from './parquet/backend.ts';
 import { parquetBackend } from './parquet/backends.ts';
-import { isDatasetEntry } from './parquet-sink.ts';
-import { ParquetSource } from './parquet-source.ts';
+import { isDatasetEntry } from './parquet/parquet-sink.ts';
+import { ParquetSource } from './parquet/parquet-source.ts';
 
 /** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {

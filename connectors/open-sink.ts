@@ -5,8 +5,8 @@ import { ArrowSink } from './arrow-sink.ts';
 import { delimiterOf, formatOfPath } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
-import { ParquetSink } from './parquet-sink.ts';
-import type { WriteSummary } from './parquet-sink.ts';
+import { ParquetSink } from './parquet/parquet-sink.ts';
+import type { WriteSummary } from './parquet/parquet-sink.ts';
 import { TextSink } from './text-sink.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 

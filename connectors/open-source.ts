@@ -6,7 +6,7 @@ import { delimiterOf } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
 import { isUrl } from './is-url.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
-import { ParquetSource } from './parquet-source.ts';
+import { ParquetSource } from './parquet/parquet-source.ts';
 import { TextSource } from './text-source.ts';
 import type { TextSourceOptions } from './text-source.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';

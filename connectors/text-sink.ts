@@ -2,7 +2,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { ExecutionContext, Sink } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ByteOutput, requireFileName } from './byte-output.ts';
-import type { WriteSummary } from './parquet-sink.ts';
+import type { WriteSummary } from './parquet/parquet-sink.ts';
 import { checkDelimiter, defaultQuotes } from './text/dialect.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 import { SeparatedText } from './text/text-encoder.ts';

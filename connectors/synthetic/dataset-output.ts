@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { atomicOutput } from '../atomic-output.ts';
 import { fileProblem } from '../file-problem.ts';
-import { isDatasetEntry, type WriteSummary } from '../parquet-sink.ts';
+import { isDatasetEntry, type WriteSummary } from '../parquet/parquet-sink.ts';
 import { addFiles } from './part-summary.ts';
 import type { PartSummary } from './part-summary.ts';
 import { ratingParts } from './preset.ts';

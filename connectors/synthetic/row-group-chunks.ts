@@ -1,4 +1,4 @@
-import type { ParquetSource } from '../parquet-source.ts';
+import type { ParquetSource } from '../parquet/parquet-source.ts';
 import type { RowGroupRequest } from '../parquet/read-row-groups.ts';
 
 /** Consecutive row groups of one file. */

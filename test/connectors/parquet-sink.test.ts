@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { codecs } from '../../connectors/parquet/backend.ts';
-import { ParquetSink } from '../../connectors/parquet-sink.ts';
-import { ParquetSource } from '../../connectors/parquet-source.ts';
+import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
 import { batchStream } from '../../engine/stream.ts';
 import { arrowRows, collect, context, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';

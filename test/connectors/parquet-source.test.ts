@@ -2,7 +2,7 @@ import { util } from 'apache-arrow';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ParquetSource } from '../../connectors/parquet-source.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../connectors/parquet/backends.ts';
 import { readRowGroups } from '../../connectors/parquet/read-row-groups.ts';
 import { CancelledError, DataError } from '../../engine/errors.ts';

@@ -1,8 +1,8 @@
 import { Binary, Bool, DataType, DateDay, Field, Float32, Float64, Int16, Int32, Int64, Int8, makeData, Schema, Timestamp, TimeUnit, Uint16, Uint32, Uint64, Uint8, Utf8, Vector, vectorFromArray } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import type { ColumnChunkData } from 'parquetjs-lite';
-import { DataError } from '../../engine/errors.ts';
-import type { SchemaElement } from './footer.ts';
+import { DataError } from '../../../engine/errors.ts';
+import type { SchemaElement } from '../footer.ts';
 
 const timeUnits = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
 /** The narrower and the unsigned integers. */

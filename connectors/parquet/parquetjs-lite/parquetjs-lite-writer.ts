@@ -4,9 +4,9 @@ import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
-import { DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
-import type { ParquetFileWriter, WriteOptions, WrittenFile } from './backend.ts';
+import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import { errorCode, fileProblem } from '../../file-problem.ts';
+import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
 /** The library keeps a row group as JavaScript values. */

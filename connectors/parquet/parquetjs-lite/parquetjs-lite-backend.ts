@@ -4,15 +4,15 @@ import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
-import { DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
-import { isUrl } from '../is-url.ts';
-import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from './backend.ts';
-import { readExactly, readFooter } from './footer-file.ts';
-import type { ColumnChunkInfo, Footer } from './footer.ts';
+import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import { errorCode, fileProblem } from '../../file-problem.ts';
+import { isUrl } from '../../is-url.ts';
+import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import { readExactly, readFooter } from '../footer-file.ts';
+import type { ColumnChunkInfo, Footer } from '../footer.ts';
 import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
-import { checkThriftShape } from './thrift-shape.ts';
+import { checkThriftShape } from '../thrift-shape.ts';
 
 /**
  * A second, pure-JavaScript backend. Reads flat columns in plain or old-style dictionary pages, uncompressed, snappy

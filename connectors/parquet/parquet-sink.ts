@@ -1,14 +1,14 @@
 import type { RecordBatch } from 'apache-arrow';
 import { join } from 'node:path';
-import { throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { ExecutionContext, Sink } from '../engine/operator.ts';
-import type { BatchStream } from '../engine/stream.ts';
-import { atomicOutput, checkOutput } from './atomic-output.ts';
-import type { AtomicOutputOptions } from './atomic-output.ts';
-import { codecs } from './parquet/backend.ts';
-import type { Codec, ParquetBackendName, ParquetFileWriter } from './parquet/backend.ts';
-import { parquetBackend } from './parquet/backends.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { atomicOutput, checkOutput } from '../atomic-output.ts';
+import type { AtomicOutputOptions } from '../atomic-output.ts';
+import { codecs } from './backend.ts';
+import type { Codec, ParquetBackendName, ParquetFileWriter } from './backend.ts';
+import { parquetBackend } from './backends.ts';
 
 export interface ParquetSinkOptions {
   readonly codec?: Codec;

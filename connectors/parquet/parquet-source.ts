@@ -1,21 +1,21 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
-import { DataError, throwIfAborted } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { ExecutionContext, Source, SourceStatistics } from '../engine/operator.ts';
-import { batchStream } from '../engine/stream.ts';
-import type { BatchStream } from '../engine/stream.ts';
-import { resolveDataset } from './dataset-path.ts';
-import type { DatasetFile, DatasetFiles } from './dataset-path.ts';
-import { parquetExtensions } from './format-names.ts';
-import { partitionField } from './hive-partitions.ts';
-import type { ParquetBackendName, ParquetFileInfo } from './parquet/backend.ts';
-import { parquetBackend } from './parquet/backends.ts';
-import { commonSchema, pruneSchema } from './parquet/common-schema.ts';
-import { mayMatch } from './parquet/row-group-filter.ts';
-import type { RowGroupFilter } from './parquet/row-group-filter.ts';
-import { readRowGroups } from './parquet/read-row-groups.ts';
-import type { RowGroupRequest } from './parquet/read-row-groups.ts';
+import { DataError, throwIfAborted } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
+import { batchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { resolveDataset } from '../dataset-path.ts';
+import type { DatasetFile, DatasetFiles } from '../dataset-path.ts';
+import { parquetExtensions } from '../format-names.ts';
+import { partitionField } from '../hive-partitions.ts';
+import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
+import { parquetBackend } from './backends.ts';
+import { commonSchema, pruneSchema } from './common-schema.ts';
+import { mayMatch } from './row-group-filter.ts';
+import type { RowGroupFilter } from './row-group-filter.ts';
+import { readRowGroups } from './read-row-groups.ts';
+import type { RowGroupRequest } from './read-row-groups.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
