@@ -5,7 +5,7 @@ import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow-sink.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet/parquet-sink.ts';
-import { TextSink, type TextSinkOptions } from '../connectors/text-sink.ts';
+import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { FindLastRatings } from '../operators/last-ratings.ts';
 import { LeaveLastOut } from '../operators/leave-last-out.ts';
 import { pairColumns, type PairOptions } from '../operators/pair-columns.ts';

@@ -6,7 +6,7 @@ import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import { ArrowSource } from '../connectors/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
-import { TextSource, type TextSourceOptions } from '../connectors/text-source.ts';
+import { TextSource, type TextSourceOptions } from '../connectors/text/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/executor.ts';

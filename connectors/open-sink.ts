@@ -7,7 +7,7 @@ import type { FileFormatName } from './format-names.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink } from './parquet/parquet-sink.ts';
 import type { WriteSummary } from './parquet/parquet-sink.ts';
-import { TextSink } from './text-sink.ts';
+import { TextSink } from './text/text-sink.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 
 export interface OpenSinkOptions {

@@ -7,8 +7,8 @@ import type { FileFormatName } from './format-names.ts';
 import { isUrl } from './is-url.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
-import { TextSource } from './text-source.ts';
-import type { TextSourceOptions } from './text-source.ts';
+import { TextSource } from './text/text-source.ts';
+import type { TextSourceOptions } from './text/text-source.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {

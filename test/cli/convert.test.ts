@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow-source.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { TextSource } from '../../connectors/text-source.ts';
+import { TextSource } from '../../connectors/text/text-source.ts';
 import { readTable } from '../connectors/text-testing.ts';
 import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from './run-cli.ts';
 

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Source } from '../../engine/operator.ts';
 import { batchStream } from '../../engine/stream.ts';
-import { TextSink } from '../../connectors/text-sink.ts';
-import type { TextSinkOptions } from '../../connectors/text-sink.ts';
-import { TextSource } from '../../connectors/text-source.ts';
-import type { TextSourceOptions } from '../../connectors/text-source.ts';
+import { TextSink } from '../../connectors/text/text-sink.ts';
+import type { TextSinkOptions } from '../../connectors/text/text-sink.ts';
+import { TextSource } from '../../connectors/text/text-source.ts';
+import type { TextSourceOptions } from '../../connectors/text/text-source.ts';
 import { arrowRows, collect, context } from './parquet-testing.ts';
 
 export interface ReadTable {

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { ArrowSource } from '../../connectors/arrow-source.ts';
 import { loadModel, saveModel } from '../../connectors/model-store.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { TextSource } from '../../connectors/text-source.ts';
+import { TextSource } from '../../connectors/text/text-source.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
 import type { ExecutionContext, Source } from '../../engine/operator.ts';
 import { mutate, randomOf } from './mutations.ts';

@@ -1,13 +1,13 @@
-import { UsageError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { FileFormat } from './file-set-source.ts';
-import { FileSetSource } from './file-set-source.ts';
-import { textExtensions } from './format-names.ts';
-import { checkDelimiter } from './text/dialect.ts';
-import { TextFile } from './text/read-text-file.ts';
-import { withTypes } from './text/text-layout.ts';
-import type { TextLayout, TextOptions } from './text/text-layout.ts';
-import { arrowType } from './text/arrow-type.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { FileFormat } from '../file-set-source.ts';
+import { FileSetSource } from '../file-set-source.ts';
+import { textExtensions } from '../format-names.ts';
+import { checkDelimiter } from './dialect.ts';
+import { TextFile } from './read-text-file.ts';
+import { withTypes } from './text-layout.ts';
+import type { TextLayout, TextOptions } from './text-layout.ts';
+import { arrowType } from './arrow-type.ts';
 
 export interface TextSourceOptions extends TextOptions {
   /** Rows of a batch at most; default 65,536. */
