@@ -3,7 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
-import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow-sink.ts';
+import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
 import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet/parquet-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { FindLastRatings } from '../operators/last-ratings.ts';

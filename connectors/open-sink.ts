@@ -1,7 +1,7 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import type { Sink } from '../engine/operator.ts';
-import { ArrowSink } from './arrow-sink.ts';
+import { ArrowSink } from './arrow/arrow-sink.ts';
 import { delimiterOf, formatOfPath } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';

@@ -1,6 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Source } from '../engine/operator.ts';
-import { ArrowSource } from './arrow-source.ts';
+import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
 import { delimiterOf } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';

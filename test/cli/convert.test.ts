@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { ArrowSource } from '../../connectors/arrow-source.ts';
+import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { readTable } from '../connectors/text-testing.ts';

@@ -5,9 +5,9 @@ import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } fro
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { ArrowSink } from '../../connectors/arrow-sink.ts';
-import type { ArrowSinkOptions } from '../../connectors/arrow-sink.ts';
-import { ArrowSource } from '../../connectors/arrow-source.ts';
+import { ArrowSink } from '../../connectors/arrow/arrow-sink.ts';
+import type { ArrowSinkOptions } from '../../connectors/arrow/arrow-sink.ts';
+import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';

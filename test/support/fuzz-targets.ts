@@ -3,7 +3,7 @@ import type { Vector } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { ArrowSource } from '../../connectors/arrow-source.ts';
+import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { loadModel, saveModel } from '../../connectors/model-store.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';

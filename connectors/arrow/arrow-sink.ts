@@ -1,14 +1,14 @@
 import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatchWriter, Schema } from 'apache-arrow';
-import type { JsonObject } from '../engine/json.ts';
-import type { ExecutionContext, Sink } from '../engine/operator.ts';
-import type { BatchStream } from '../engine/stream.ts';
-import { KeptBytes } from './arrow/kept-bytes.ts';
-import { ByteOutput, requireFileName } from './byte-output.ts';
-import type { WriteSummary } from './parquet/parquet-sink.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
-import { writeBatches } from './write-batches.ts';
-import type { BatchEncoder } from './write-batches.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { KeptBytes } from './kept-bytes.ts';
+import { ByteOutput, requireFileName } from '../byte-output.ts';
+import type { WriteSummary } from '../parquet/parquet-sink.ts';
+import { STANDARD_STREAM } from '../text/text-bytes.ts';
+import { writeBatches } from '../write-batches.ts';
+import type { BatchEncoder } from '../write-batches.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or stream; default a stream for stdout and .arrows, else a file. */

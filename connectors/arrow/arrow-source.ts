@@ -1,15 +1,15 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { DataError } from '../engine/errors.ts';
-import { setOrigin } from '../engine/stream.ts';
-import { IpcDecoder } from './arrow/decode-ipc.ts';
-import { footerSchema } from './arrow/footer-schema.ts';
-import { ipcMessages } from './arrow/ipc-messages.ts';
-import type { IpcMessage } from './arrow/ipc-messages.ts';
-import { FileSetSource } from './file-set-source.ts';
-import type { FileFormat, OpenFile } from './file-set-source.ts';
-import { arrowExtensions } from './format-names.ts';
-import { conformBatch } from './parquet/common-schema.ts';
-import { STANDARD_STREAM, storedBytes, streamName } from './text/text-bytes.ts';
+import { DataError } from '../../engine/errors.ts';
+import { setOrigin } from '../../engine/stream.ts';
+import { IpcDecoder } from './decode-ipc.ts';
+import { footerSchema } from './footer-schema.ts';
+import { ipcMessages } from './ipc-messages.ts';
+import type { IpcMessage } from './ipc-messages.ts';
+import { FileSetSource } from '../file-set-source.ts';
+import type { FileFormat, OpenFile } from '../file-set-source.ts';
+import { arrowExtensions } from '../format-names.ts';
+import { conformBatch } from '../parquet/common-schema.ts';
+import { STANDARD_STREAM, storedBytes, streamName } from '../text/text-bytes.ts';
 
 interface ArrowLayout {
   readonly schema: Schema;
