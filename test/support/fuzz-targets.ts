@@ -4,7 +4,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
-import { loadModel, saveModel } from '../../connectors/model-store.ts';
+import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { FactorFlowError } from '../../engine/errors.ts';

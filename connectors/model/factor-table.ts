@@ -2,15 +2,15 @@ import { DataType, Field, Float32, Int32, Int64, List, makeData, RecordBatch, Sc
 import type { Data } from 'apache-arrow';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DataError } from '../engine/errors.ts';
-import { originOf } from '../engine/stream.ts';
-import { fileProblem } from './file-problem.ts';
+import { DataError } from '../../engine/errors.ts';
+import { originOf } from '../../engine/stream.ts';
+import { fileProblem } from '../file-problem.ts';
 import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
 import type { IdColumn } from './id-column.ts';
-import type { Codec } from './parquet/backend.ts';
-import { parquetBackend } from './parquet/backends.ts';
-import { isDatasetEntry } from './parquet/parquet-sink.ts';
-import { ParquetSource } from './parquet/parquet-source.ts';
+import type { Codec } from '../parquet/backend.ts';
+import { parquetBackend } from '../parquet/backends.ts';
+import { isDatasetEntry } from '../parquet/parquet-sink.ts';
+import { ParquetSource } from '../parquet/parquet-source.ts';
 
 /** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {
