@@ -4,11 +4,11 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Sink } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
 import { KeptBytes } from './kept-bytes.ts';
-import { ByteOutput, requireFileName } from '../byte-output.ts';
+import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
 import { STANDARD_STREAM } from '../text/text-bytes.ts';
-import { writeBatches } from '../write-batches.ts';
-import type { BatchEncoder } from '../write-batches.ts';
+import { writeBatches } from '../output/write-batches.ts';
+import type { BatchEncoder } from '../output/write-batches.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or stream; default a stream for stdout and .arrows, else a file. */

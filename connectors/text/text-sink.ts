@@ -1,12 +1,12 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Sink } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
-import { ByteOutput, requireFileName } from '../byte-output.ts';
+import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { STANDARD_STREAM } from './text-bytes.ts';
 import { SeparatedText } from './text-encoder.ts';
-import { writeBatches } from '../write-batches.ts';
+import { writeBatches } from '../output/write-batches.ts';
 
 export interface TextSinkOptions {
   /** Between fields; by the ending: a tab for .tsv, "::" for .dat, else a comma. */

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import { UsageError } from '../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
-import { errorCode, fileProblem } from './file-problem.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
+import { STANDARD_STREAM } from '../text/text-bytes.ts';
 
 export interface ByteOutputOptions {
   /** Replace a file that is there. */

@@ -2,8 +2,8 @@ import type { Dirent } from 'node:fs';
 import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
-import { DataError, deserializeError, FactorFlowError, UsageError } from '../engine/errors.ts';
-import { errorCode, fileProblem } from './file-problem.ts';
+import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { errorCode, fileProblem } from '../file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
 export { recoverOutput, removeTemporaries } from './temporaries.ts';
