@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { iterableSource } from '../connectors/memory-source.ts';
+import { iterableSource } from '../connectors/iterable-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';

@@ -1,9 +1,9 @@
 import { open } from 'node:fs/promises';
 import { DataError, UsageError } from '../engine/errors.ts';
-import { resolveDataset } from './dataset-path.ts';
-import { fileProblem } from './file-problem.ts';
+import { resolveDataset } from './files/dataset-path.ts';
+import { fileProblem } from './files/file-problem.ts';
 import { fileFormats, formatOfPath, knownExtensions } from './format-names.ts';
-import { isUrl } from './is-url.ts';
+import { isUrl } from './files/is-url.ts';
 import { STANDARD_STREAM } from './text/text-bytes.ts';
 
 /**

@@ -4,7 +4,7 @@ import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
 import { delimiterOf } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
-import { isUrl } from './is-url.ts';
+import { isUrl } from './files/is-url.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
 import { TextSource } from './text/text-source.ts';

@@ -5,10 +5,10 @@ import { IpcDecoder } from './decode-ipc.ts';
 import { footerSchema } from './footer-schema.ts';
 import { ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
-import { FileSetSource } from '../file-set-source.ts';
-import type { FileFormat, OpenFile } from '../file-set-source.ts';
+import { FileSetSource } from '../files/file-set-source.ts';
+import type { FileFormat, OpenFile } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../format-names.ts';
-import { conformBatch } from '../parquet/common-schema.ts';
+import { conformBatch } from '../files/common-schema.ts';
 import { STANDARD_STREAM, storedBytes, streamName } from '../text/text-bytes.ts';
 
 interface ArrowLayout {

@@ -2,7 +2,7 @@ import { CompressionType, compressionRegistry, RecordBatchReader } from 'apache-
 import type { RecordBatch, Schema } from 'apache-arrow';
 import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
-import { plainBatch, plainSchema } from '../parquet/plain-columns.ts';
+import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 

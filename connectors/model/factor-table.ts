@@ -4,7 +4,7 @@ import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream.ts';
-import { fileProblem } from '../file-problem.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
 import type { IdColumn } from './id-column.ts';
 import type { Codec } from '../parquet/backend.ts';

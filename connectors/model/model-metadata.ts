@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import { fileProblem } from '../file-problem.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import type { IdColumn } from './id-column.ts';
 
 export const modelClass = 'org.apache.spark.ml.recommendation.ALSModel';

@@ -6,7 +6,7 @@ import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { readFactors, writeFactors } from './factor-table.ts';
 import type { FactorTable } from './factor-table.ts';
-import { fileProblem } from '../file-problem.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';

@@ -3,7 +3,7 @@ import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
 export { recoverOutput, removeTemporaries } from './temporaries.ts';

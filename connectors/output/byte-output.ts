@@ -6,7 +6,7 @@ import { createGzip } from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { STANDARD_STREAM } from '../text/text-bytes.ts';
 
 export interface ByteOutputOptions {

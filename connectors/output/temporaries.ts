@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from '../file-problem.ts';
+import { errorCode } from '../files/file-problem.ts';
 
 /** Something beside a target that must not outlive the process. */
 interface Temporary {

@@ -1,7 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
-import { openRandomAccess } from '../random-access.ts';
-import type { RandomAccess } from '../random-access.ts';
+import { fileProblem } from '../files/file-problem.ts';
+import { openRandomAccess } from '../files/random-access.ts';
+import type { RandomAccess } from '../files/random-access.ts';
 import { decodeFooter, FooterProblem } from './footer.ts';
 import type { Footer } from './footer.ts';
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
-import { fileProblem } from '../file-problem.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { isDatasetEntry, type WriteSummary } from '../parquet/parquet-sink.ts';
 import { addFiles } from './part-summary.ts';
 import type { PartSummary } from './part-summary.ts';

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
 
 /** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';

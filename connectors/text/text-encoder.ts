@@ -1,7 +1,7 @@
 import { DataType, Vector } from 'apache-arrow';
 import type { Data, RecordBatch, Schema, Utf8 } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { plainBatch, plainSchema } from '../parquet/plain-columns.ts';
+import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { LONGEST_ROW } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { FileFormat } from '../file-set-source.ts';
-import { FileSetSource } from '../file-set-source.ts';
+import type { FileFormat } from '../files/file-set-source.ts';
+import { FileSetSource } from '../files/file-set-source.ts';
 import { textExtensions } from '../format-names.ts';
 import { checkDelimiter } from './dialect.ts';
 import { TextFile } from './read-text-file.ts';

@@ -198,7 +198,7 @@ describe('after a failure nothing is left', () => {
   });
 
   test.skipIf(!existsSync('/dev/full'))('and a full disk says that it is full', async () => {
-    const { fileProblem } = await import('../../connectors/file-problem.ts');
+    const { fileProblem } = await import('../../connectors/files/file-problem.ts');
     const { open } = await import('node:fs/promises');
     const handle = await open('/dev/full', 'w');
     const error = await handle.write('x').catch((problem: unknown) => problem);

@@ -5,7 +5,7 @@ import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
-import { errorCode, fileProblem } from '../../file-problem.ts';
+import { errorCode, fileProblem } from '../../files/file-problem.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;

@@ -1,6 +1,6 @@
 import { makeVector, RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { expect, test } from 'vitest';
-import { iterableSource } from '../../connectors/memory-source.ts';
+import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream.ts';
 import { arrowRows, collect, context } from './parquet-testing.ts';

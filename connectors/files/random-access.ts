@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { HttpFile } from './http/http-file.ts';
+import { HttpFile } from '../http/http-file.ts';
 import { isUrl } from './is-url.ts';
 
 /** What can be read at any place: an open file of the disk (Node's FileHandle is one) or of a web server. */

@@ -1,4 +1,4 @@
-import { CapacityError, DataError, FactorFlowError } from '../engine/errors.ts';
+import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.ts';
 
 /** The `code` of a system error ("ENOENT", ...), if it is one; Node's own "ERR_…" are no system errors. */
 export function errorCode(error: unknown): string | undefined {

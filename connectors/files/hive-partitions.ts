@@ -1,6 +1,6 @@
 import { Field, Int32, Int64, Utf8, vectorFromArray } from 'apache-arrow';
 import type { Vector } from 'apache-arrow';
-import { DataError } from '../engine/errors.ts';
+import { DataError } from '../../engine/errors.ts';
 
 /** Values by column name as the folders spell them, decoded; null where Hive says so. */
 export type PartitionValues = Readonly<Record<string, string | null>>;

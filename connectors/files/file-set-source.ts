@@ -1,15 +1,15 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
-import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { ExecutionContext, Source } from '../engine/operator.ts';
-import { batchStream, originOf, setOrigin } from '../engine/stream.ts';
-import type { BatchStream } from '../engine/stream.ts';
+import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Source } from '../../engine/operator.ts';
+import { batchStream, originOf, setOrigin } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
 import { constantColumn, partitionField } from './hive-partitions.ts';
-import { commonSchema, conformBatch, pruneSchema } from './parquet/common-schema.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { commonSchema, conformBatch, pruneSchema } from './common-schema.ts';
+import { STANDARD_STREAM } from '../text/text-bytes.ts';
 
 /** One file that is open and whose columns are known. It can be read once. */
 export interface OpenFile<Layout> {
