@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { summarizeDegrees } from '../../connectors/synthetic/degree-summary.ts';
-import { degreeSequence } from '../../connectors/synthetic/degree-sequence.ts';
-import { normalCdf } from '../../connectors/synthetic/normal-cdf.ts';
-import { expectedLevel, PlantedUser } from '../../connectors/synthetic/planted-model.ts';
-import { findPreset, type RatingPart, scalePreset } from '../../connectors/synthetic/preset.ts';
-import { generateRatings, type GenerateOptions } from '../../connectors/synthetic/rating-generator.ts';
-import { RatingStatistics } from '../../connectors/synthetic/rating-statistics.ts';
-import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf, userDegrees } from '../../connectors/synthetic/rating-tables.ts';
-import { SyntheticSource } from '../../connectors/synthetic/synthetic-source.ts';
+import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
+import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
+import { normalCdf } from '../../synthetic/ratings/normal-cdf.ts';
+import { expectedLevel, PlantedUser } from '../../synthetic/ratings/planted-model.ts';
+import { findPreset, type RatingPart, scalePreset } from '../../synthetic/preset.ts';
+import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
+import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
+import { buildRatingTables, degreeOf, ratingsOf, type RatingTables, testDegreeOf, userDegrees } from '../../synthetic/ratings/rating-tables.ts';
+import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');
 const hundredth = scalePreset(movielens, 0.01);

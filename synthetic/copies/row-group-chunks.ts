@@ -1,5 +1,5 @@
-import type { ParquetSource } from '../parquet/parquet-source.ts';
-import type { RowGroupRequest } from '../parquet/read-row-groups.ts';
+import type { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import type { RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
 
 /** Consecutive row groups of one file. */
 export interface RowGroupChunk {

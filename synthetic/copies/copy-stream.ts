@@ -1,7 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 import { copyBatch } from './copy-batch.ts';
-import type { FolderBatch } from './part-files.ts';
+import type { FolderBatch } from '../parts/part-files.ts';
 
 /** Ratings that can be had again and again, the same ones in the same order. */
 export type ReplayableBatches = () => AsyncIterable<FolderBatch>;

@@ -1,16 +1,16 @@
 /** Entry of a worker thread that generates ranges of users and writes their part files. */
 import type { TaskOutcome } from '../../engine/task.ts';
-import type { CopyGroup, CopyLayout } from './copies.ts';
-import { copiedSchema } from './copy-batch.ts';
-import { copyStream, type ReplayableBatches } from './copy-stream.ts';
-import { type FolderBatch, writePartFiles } from './part-files.ts';
-import { addFiles, type PartSummary } from './part-summary.ts';
-import { ownWorkerData, partWorker } from './part-worker.ts';
-import { ratingParts } from './preset.ts';
-import { ratingSchema } from './rating-batch.ts';
-import { generateRatings } from './rating-generator.ts';
-import { RatingStatistics } from './rating-statistics.ts';
-import type { RatingTables, UserRange } from './rating-tables.ts';
+import type { CopyGroup, CopyLayout } from '../copies/copies.ts';
+import { copiedSchema } from '../copies/copy-batch.ts';
+import { copyStream, type ReplayableBatches } from '../copies/copy-stream.ts';
+import { type FolderBatch, writePartFiles } from '../parts/part-files.ts';
+import { addFiles, type PartSummary } from '../parts/part-summary.ts';
+import { ownWorkerData, partWorker } from '../parts/part-worker.ts';
+import { ratingParts } from '../preset.ts';
+import { ratingSchema } from '../ratings/rating-batch.ts';
+import { generateRatings } from '../ratings/rating-generator.ts';
+import { RatingStatistics } from '../ratings/rating-statistics.ts';
+import type { RatingTables, UserRange } from '../ratings/rating-tables.ts';
 
 export interface RangeWorkerData {
   readonly folder: string;

@@ -1,6 +1,6 @@
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
-import type { ParquetFileInfo } from '../parquet/backend.ts';
-import type { ParquetSource } from '../parquet/parquet-source.ts';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
+import type { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 
 export interface IdRange {
   readonly smallest: number;

@@ -1,12 +1,12 @@
 /** Entry of a worker thread that copies row groups of an existing data set. */
 import { type Schema, tableFromIPC } from 'apache-arrow';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { readRowGroups, type RowGroupRequest } from '../parquet/read-row-groups.ts';
+import { readRowGroups, type RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 import { copiedSchema } from './copy-batch.ts';
 import { copyStream } from './copy-stream.ts';
-import { writePartFiles } from './part-files.ts';
-import { ownWorkerData, partWorker } from './part-worker.ts';
+import { writePartFiles } from '../parts/part-files.ts';
+import { ownWorkerData, partWorker } from '../parts/part-worker.ts';
 
 export interface CopyWorkerData {
   readonly folder: string;

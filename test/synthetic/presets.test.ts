@@ -1,13 +1,13 @@
 /** What each preset promises, on part of its users: small enough for a test, large enough for its statistics. */
 import { describe, expect, it } from 'vitest';
-import { degreeSequence } from '../../connectors/synthetic/degree-sequence.ts';
-import { summarizeDegrees } from '../../connectors/synthetic/degree-summary.ts';
-import { expectedLevel } from '../../connectors/synthetic/planted-model.ts';
-import { findPreset, presetNames, scalePreset } from '../../connectors/synthetic/preset.ts';
-import { generateRatings } from '../../connectors/synthetic/rating-generator.ts';
-import { RatingStatistics } from '../../connectors/synthetic/rating-statistics.ts';
-import { buildRatingTables } from '../../connectors/synthetic/rating-tables.ts';
-import { userRanges } from '../../connectors/synthetic/user-ranges.ts';
+import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
+import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
+import { expectedLevel } from '../../synthetic/ratings/planted-model.ts';
+import { findPreset, presetNames, scalePreset } from '../../synthetic/preset.ts';
+import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
+import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
+import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
+import { userRanges } from '../../synthetic/dataset/user-ranges.ts';
 
 /** [mean, median, maximum] of both parts together, and bands of the best predictor's RMSE and of the ratings' deviation. */
 const promised: Readonly<Record<string, { users: readonly number[]; best: readonly number[]; deviation: readonly number[] }>> = {

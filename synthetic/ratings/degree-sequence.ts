@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { UserDegrees } from './preset.ts';
+import type { UserDegrees } from '../preset.ts';
 
 /** Enough halvings to pin a positive float64 down to its last bits. */
 const BISECTION_STEPS = 200;

@@ -1,7 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { ItemSampler } from './item-sampler.ts';
 import { expectedLevel, PlantedUser } from './planted-model.ts';
-import { type RatingPart, ratingParts } from './preset.ts';
+import { type RatingPart, ratingParts } from '../preset.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
 import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findPreset, scalePreset } from '../../connectors/synthetic/preset.ts';
-import { generateDataset } from '../../connectors/synthetic/write-dataset.ts';
+import { findPreset, scalePreset } from '../../synthetic/preset.ts';
+import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 
 const small = { preset: 'movielens20m', scale: 0.001 };

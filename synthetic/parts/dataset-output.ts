@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { atomicOutput } from '../output/atomic-output.ts';
-import { fileProblem } from '../files/file-problem.ts';
-import { isDatasetEntry, type WriteSummary } from '../parquet/parquet-sink.ts';
+import { atomicOutput } from '../../connectors/output/atomic-output.ts';
+import { fileProblem } from '../../connectors/files/file-problem.ts';
+import { isDatasetEntry, type WriteSummary } from '../../connectors/parquet/parquet-sink.ts';
 import { addFiles } from './part-summary.ts';
 import type { PartSummary } from './part-summary.ts';
-import { ratingParts } from './preset.ts';
+import { ratingParts } from '../preset.ts';
 
 export interface DatasetOutput {
   readonly output: string;

@@ -5,18 +5,18 @@ import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../parquet/parquet-sink.ts';
-import { ParquetSource } from '../parquet/parquet-source.ts';
+import type { WriteSummary } from '../../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';
 import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
-import { GENERATOR_VERSION } from './dataset-description.ts';
-import { summarizeFiles, writeDatasetFolder } from './dataset-output.ts';
+import { GENERATOR_VERSION } from '../dataset/dataset-description.ts';
+import { summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { idRange } from './id-range.ts';
-import { checkWorkers, runPartTasks } from './part-tasks.ts';
-import { ratingParts } from './preset.ts';
+import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
+import { ratingParts } from '../preset.ts';
 import { rowGroupChunks } from './row-group-chunks.ts';
-import { RATINGS_PER_PART } from './user-ranges.ts';
+import { RATINGS_PER_PART } from '../dataset/user-ranges.ts';
 
 export interface CopyDatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/ whose parts stay apart. */

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { Field, Int32, Int64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { copiedIds, copyGroups, type CopyLayout } from '../../connectors/synthetic/copies.ts';
-import { copiedSchema, copyBatch } from '../../connectors/synthetic/copy-batch.ts';
-import { copyDataset } from '../../connectors/synthetic/copy-dataset.ts';
-import { generateDataset } from '../../connectors/synthetic/write-dataset.ts';
+import { copiedIds, copyGroups, type CopyLayout } from '../../synthetic/copies/copies.ts';
+import { copiedSchema, copyBatch } from '../../synthetic/copies/copy-batch.ts';
+import { copyDataset } from '../../synthetic/copies/copy-dataset.ts';
+import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
 
 let folder: string;
 beforeEach(async () => {

@@ -1,5 +1,5 @@
-import type { RatingPreset } from './preset.ts';
-import type { UserRange } from './rating-tables.ts';
+import type { RatingPreset } from '../preset.ts';
+import type { UserRange } from '../ratings/rating-tables.ts';
 
 /** Ratings of a part file, about, when nobody says otherwise. */
 export const RATINGS_PER_PART = 1 << 22;

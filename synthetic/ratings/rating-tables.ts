@@ -5,7 +5,7 @@ import { degreeSequence } from './degree-sequence.ts';
 import type { ItemLaw } from './item-sampler.ts';
 import { permutation } from './permutation.ts';
 import { type PlantedItems, plantItems } from './planted-model.ts';
-import type { RatingPart, RatingPreset } from './preset.ts';
+import type { RatingPart, RatingPreset } from '../preset.ts';
 import { purposes, RandomStream } from './streams.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import type { ParquetFileWriter } from '../parquet/backend.ts';
-import { parquetBackend } from '../parquet/backends.ts';
+import type { ParquetFileWriter } from '../../connectors/parquet/backend.ts';
+import { parquetBackend } from '../../connectors/parquet/backends.ts';
 import type { PartSummary } from './part-summary.ts';
 
 /** A batch and the folder of the data set that it belongs to: "train", "test", or "" for the data set itself. */

@@ -1,14 +1,14 @@
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../parquet/parquet-sink.ts';
-import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from './copies.ts';
+import type { WriteSummary } from '../../connectors/parquet/parquet-sink.ts';
+import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
 import { type DatasetDescription, describeDataset } from './dataset-description.ts';
-import { summarizeFiles, writeDatasetFolder } from './dataset-output.ts';
-import { checkWorkers, runPartTasks } from './part-tasks.ts';
-import { findPreset, ratingParts, type RatingPart, type RatingPreset, scalePreset } from './preset.ts';
-import { RatingStatistics } from './rating-statistics.ts';
-import { buildRatingTables, checkSeed } from './rating-tables.ts';
+import { summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
+import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
+import { findPreset, ratingParts, type RatingPart, type RatingPreset, scalePreset } from '../preset.ts';
+import { RatingStatistics } from '../ratings/rating-statistics.ts';
+import { buildRatingTables, checkSeed } from '../ratings/rating-tables.ts';
 import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
 import { RATINGS_PER_PART, userRanges } from './user-ranges.ts';
 

@@ -1,8 +1,8 @@
-import type { Copies } from './copies.ts';
+import type { Copies } from '../copies/copies.ts';
 import { copiedDegrees, type DegreeSummary, summarizeDegrees } from './degree-summary.ts';
-import type { RatingPreset } from './preset.ts';
-import type { RatingStatistics } from './rating-statistics.ts';
-import { type RatingTables, userDegrees } from './rating-tables.ts';
+import type { RatingPreset } from '../preset.ts';
+import type { RatingStatistics } from '../ratings/rating-statistics.ts';
+import { type RatingTables, userDegrees } from '../ratings/rating-tables.ts';
 
 /**
  * Grows whenever the same preset and seed give other bytes than before. 2: part files end where a range of users ends, so that threads

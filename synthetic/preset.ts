@@ -1,4 +1,4 @@
-import { UsageError } from '../../engine/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import { presets } from './presets.ts';
 
 export const ratingParts = ['train', 'test'] as const;

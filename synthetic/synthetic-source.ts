@@ -1,13 +1,13 @@
 import { setImmediate as eventLoopTurn } from 'node:timers/promises';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext, Source, SourceStatistics } from '../engine/operator.ts';
+import { batchStream, type BatchStream } from '../engine/stream.ts';
 import type { RatingPart, RatingPreset } from './preset.ts';
-import { ratingSchema } from './rating-batch.ts';
-import { generateRatings } from './rating-generator.ts';
-import { buildRatingTables, checkSeed, ratingsOf, type RatingTables, type UserRange } from './rating-tables.ts';
+import { ratingSchema } from './ratings/rating-batch.ts';
+import { generateRatings } from './ratings/rating-generator.ts';
+import { buildRatingTables, checkSeed, ratingsOf, type RatingTables, type UserRange } from './ratings/rating-tables.ts';
 
 export interface SyntheticSourceOptions {
   readonly preset: RatingPreset;
