@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
-import { readTable } from '../connectors/text-testing.ts';
+import { readTable } from '../connectors/text/text-testing.ts';
 import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();

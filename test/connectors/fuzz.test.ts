@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/fuzz-targets.ts';
-import { temporaryFolder } from './parquet-testing.ts';
+import { temporaryFolder } from './parquet/parquet-testing.ts';
 
 // A sample of what scripts/fuzz.ts goes through.
 const cases = { parquet: 100, csv: 300, arrow: 300, model: 60 };

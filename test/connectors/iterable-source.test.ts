@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream.ts';
-import { arrowRows, collect, context } from './parquet-testing.ts';
+import { arrowRows, collect, context } from './parquet/parquet-testing.ts';
 
 const batch = (...items: number[]): RecordBatch => new Table({ item: makeVector(Int32Array.from(items)) }).batches[0];
 

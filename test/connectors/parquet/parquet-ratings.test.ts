@@ -1,14 +1,14 @@
 import { Field, Float16, Int32, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import type { ParquetBackendName } from '../../connectors/parquet/backend.ts';
-import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import type { Model } from '../../index.ts';
-import { ALS, DataError, Session } from '../../index.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
+import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
+import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
+import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
+import type { Model } from '../../../index.ts';
+import { ALS, DataError, Session } from '../../../index.ts';
+import { SelectRatings } from '../../../operators/select-ratings.ts';
 import { arrowRows, context, duckdb, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

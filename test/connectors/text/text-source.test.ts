@@ -2,9 +2,9 @@ import { writeFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { TextSource } from '../../connectors/text/text-source.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { duckdb, temporaryFolder } from './parquet-testing.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { duckdb, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable, readText } from './text-testing.ts';
 
 const folder = temporaryFolder();

@@ -1,9 +1,9 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { expect, test } from 'vitest';
-import { resolveDataset } from '../../connectors/files/dataset-path.ts';
-import { DataError } from '../../engine/errors.ts';
-import { temporaryFolder } from './parquet-testing.ts';
+import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const root = temporaryFolder();
 const options = { extensions: ['.parquet'] };

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { decodeFooter, FooterProblem } from '../../connectors/parquet/footer.ts';
+import { decodeFooter, FooterProblem } from '../../../connectors/parquet/footer.ts';
 import { goldenFiles, goldenFolder, random } from './parquet-testing.ts';
 
 /** The end of a file: the struct, its length, "PAR1". */

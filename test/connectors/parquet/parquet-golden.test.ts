@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parquetBackend } from '../../connectors/parquet/backends.ts';
-import type { ParquetBackendName } from '../../connectors/parquet/backend.ts';
-import { DataError } from '../../engine/errors.ts';
+import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
+import { DataError } from '../../../engine/errors.ts';
 import { arrowRows, duckRows, goldenFiles, goldenFolder, outcome, plain } from './parquet-testing.ts';
 
 async function readAll(name: ParquetBackendName, file: string, columns?: string[]) {

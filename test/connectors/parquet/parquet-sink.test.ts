@@ -2,11 +2,11 @@ import { Bool, Field, Float32, Int32, Int64, List, makeData, makeVector, RecordB
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { codecs } from '../../connectors/parquet/backend.ts';
-import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
-import { batchStream } from '../../engine/stream.ts';
+import { codecs } from '../../../connectors/parquet/backend.ts';
+import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { CancelledError, DataError, UsageError } from '../../../engine/errors.ts';
+import { batchStream } from '../../../engine/stream.ts';
 import { arrowRows, collect, context, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -198,7 +198,7 @@ describe('after a failure nothing is left', () => {
   });
 
   test.skipIf(!existsSync('/dev/full'))('and a full disk says that it is full', async () => {
-    const { fileProblem } = await import('../../connectors/files/file-problem.ts');
+    const { fileProblem } = await import('../../../connectors/files/file-problem.ts');
     const { open } = await import('node:fs/promises');
     const handle = await open('/dev/full', 'w');
     const error = await handle.write('x').catch((problem: unknown) => problem);

@@ -2,11 +2,11 @@ import { util } from 'apache-arrow';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { parquetBackend } from '../../connectors/parquet/backends.ts';
-import { readRowGroups } from '../../connectors/parquet/read-row-groups.ts';
-import { CancelledError, DataError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
+import { CancelledError, DataError } from '../../../engine/errors.ts';
+import { originOf } from '../../../engine/stream.ts';
 import { arrowRows, collect, context, duckdb, duckRows, goldenFolder, plain, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

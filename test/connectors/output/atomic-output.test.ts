@@ -3,10 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { atomicOutput, checkOutput } from '../../connectors/output/atomic-output.ts';
-import { recoverOutput, removeTemporaries } from '../../connectors/output/temporaries.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { temporaryFolder } from './parquet-testing.ts';
+import { atomicOutput, checkOutput } from '../../../connectors/output/atomic-output.ts';
+import { recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const root = temporaryFolder();
 const path = (name: string) => join(root, name);
@@ -89,7 +89,7 @@ test('removeTemporaries clears what is unfinished, at once', async () => {
 test('a process killed in the middle leaves the old output, and the next one clears up', async () => {
   await put('killed', 'old');
   const script = `
-    import { atomicOutput } from ${JSON.stringify(join(import.meta.dirname, '../../connectors/output/atomic-output.ts'))};
+    import { atomicOutput } from ${JSON.stringify(join(import.meta.dirname, '../../../connectors/output/atomic-output.ts'))};
     import { writeFileSync } from 'node:fs';
     const output = await atomicOutput(process.argv[1], { kind: 'folder', overwrite: true, recognizes: () => true });
     writeFileSync(output.temporary + '/a.data', 'half');

@@ -2,10 +2,10 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { describe, expect, test } from 'vitest';
-import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import type { ParquetBackendName, ParquetFileInfo } from '../../connectors/parquet/backend.ts';
-import { parquetBackend } from '../../connectors/parquet/backends.ts';
-import { DataError } from '../../engine/errors.ts';
+import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
+import type { ParquetBackendName, ParquetFileInfo } from '../../../connectors/parquet/backend.ts';
+import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import { DataError } from '../../../engine/errors.ts';
 import { goldenFolder, outcome, plain, random, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

@@ -1,13 +1,13 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Source } from '../../engine/operator.ts';
-import { batchStream } from '../../engine/stream.ts';
-import { TextSink } from '../../connectors/text/text-sink.ts';
-import type { TextSinkOptions } from '../../connectors/text/text-sink.ts';
-import { TextSource } from '../../connectors/text/text-source.ts';
-import type { TextSourceOptions } from '../../connectors/text/text-source.ts';
-import { arrowRows, collect, context } from './parquet-testing.ts';
+import type { Source } from '../../../engine/operator.ts';
+import { batchStream } from '../../../engine/stream.ts';
+import { TextSink } from '../../../connectors/text/text-sink.ts';
+import type { TextSinkOptions } from '../../../connectors/text/text-sink.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import type { TextSourceOptions } from '../../../connectors/text/text-source.ts';
+import { arrowRows, collect, context } from '../parquet/parquet-testing.ts';
 
 export interface ReadTable {
   /** "name:Type" of every column. */

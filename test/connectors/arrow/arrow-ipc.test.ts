@@ -5,15 +5,15 @@ import { mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } fro
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { ArrowSink } from '../../connectors/arrow/arrow-sink.ts';
-import type { ArrowSinkOptions } from '../../connectors/arrow/arrow-sink.ts';
-import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
-import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { batchStream } from '../../engine/stream.ts';
-import { arrowRows, context, goldenFiles, goldenFolder, temporaryFolder, plain } from './parquet-testing.ts';
-import { readTable } from './text-testing.ts';
+import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
+import type { ArrowSinkOptions } from '../../../connectors/arrow/arrow-sink.ts';
+import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
+import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { batchStream } from '../../../engine/stream.ts';
+import { arrowRows, context, goldenFiles, goldenFolder, temporaryFolder, plain } from '../parquet/parquet-testing.ts';
+import { readTable } from '../text/text-testing.ts';
 
 const folder = temporaryFolder();
 

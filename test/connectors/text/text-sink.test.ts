@@ -5,12 +5,12 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { TextSink } from '../../connectors/text/text-sink.ts';
-import { TextSource } from '../../connectors/text/text-source.ts';
-import type { TextType } from '../../connectors/text/text-type.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { batchStream } from '../../engine/stream.ts';
-import { context, duckRows, temporaryFolder } from './parquet-testing.ts';
+import { TextSink } from '../../../connectors/text/text-sink.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import type { TextType } from '../../../connectors/text/text-type.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
+import { batchStream } from '../../../engine/stream.ts';
+import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable, writeText } from './text-testing.ts';
 
 const folder = temporaryFolder();

@@ -3,11 +3,11 @@ import type { Vector } from 'apache-arrow';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { checkModelDirectory, loadModel, saveModel } from '../../connectors/model/model-store.ts';
-import type { StoredModel } from '../../connectors/model/model-store.ts';
-import { parquetBackend } from '../../connectors/parquet/backends.ts';
-import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
-import { duckdb, duckRows, plain, temporaryFolder } from './parquet-testing.ts';
+import { checkModelDirectory, loadModel, saveModel } from '../../../connectors/model/model-store.ts';
+import type { StoredModel } from '../../../connectors/model/model-store.ts';
+import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import { CancelledError, DataError, UsageError } from '../../../engine/errors.ts';
+import { duckdb, duckRows, plain, temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const root = temporaryFolder();
 const path = (name: string) => join(root, name);

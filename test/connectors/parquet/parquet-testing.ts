@@ -5,11 +5,11 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import type { ProgressEvent } from '../../engine/events.ts';
-import { batchStream } from '../../engine/stream.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { ProgressEvent } from '../../../engine/events.ts';
+import { batchStream } from '../../../engine/stream.ts';
+import type { BatchStream } from '../../../engine/stream.ts';
 
-export const goldenFolder = join(import.meta.dirname, '../golden/parquet');
+export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
 export const goldenFiles = readdirSync(goldenFolder).filter((name) => name.endsWith('.parquet')).sort();
 
 /** A folder that goes away with the test file. */
