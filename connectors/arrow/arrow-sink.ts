@@ -3,7 +3,7 @@ import type { RecordBatchWriter, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Sink } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
-import { KeptBytes } from './kept-bytes.ts';
+import { KeptBytes } from './ipc-bytes.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
 import { STANDARD_STREAM } from '../text/text-bytes.ts';

@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream.ts';
-import { IpcDecoder } from './decode-ipc.ts';
+import { IpcDecoder } from './ipc-decoder.ts';
 import { footerSchema } from './footer-schema.ts';
 import { ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';

@@ -2,7 +2,7 @@ import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import { KeptBytes } from './kept-bytes.ts';
+import { KeptBytes } from './ipc-bytes.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { verifyFooter, withoutDictionaries } from './verify-metadata.ts';
 

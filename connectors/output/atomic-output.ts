@@ -6,8 +6,6 @@ import { DataError, deserializeError, FactorFlowError, UsageError } from '../../
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
-export { recoverOutput, removeTemporaries } from './temporaries.ts';
-
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';
   /** Replace what is there already; otherwise existing output is an error. */

@@ -5,7 +5,7 @@ import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { STANDARD_STREAM } from './text-bytes.ts';
-import { SeparatedText } from './text-encoder.ts';
+import { SeparatedText } from './separated-text.ts';
 import { writeBatches } from '../output/write-batches.ts';
 
 export interface TextSinkOptions {

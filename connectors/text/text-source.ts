@@ -4,7 +4,7 @@ import type { FileFormat } from '../files/file-set-source.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import { textExtensions } from '../format-names.ts';
 import { checkDelimiter } from './dialect.ts';
-import { TextFile } from './read-text-file.ts';
+import { TextFile } from './text-file.ts';
 import { withTypes } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 import { arrowType } from './arrow-type.ts';

@@ -1,4 +1,4 @@
-import type { RandomStream } from './streams.ts';
+import type { RandomStream } from './random-stream.ts';
 
 /** 0..count-1 in random order (Fisher-Yates); id = permutation[rank] hides a rank in the id. */
 export function permutation(count: number, random: RandomStream): Int32Array {

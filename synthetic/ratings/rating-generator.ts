@@ -5,7 +5,7 @@ import { type RatingPart, ratingParts } from '../preset.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
 import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';
-import { purposes, RandomStream } from './streams.ts';
+import { purposes, RandomStream } from './random-stream.ts';
 
 export interface GenerateOptions {
   /** All users when left out. */

@@ -6,7 +6,7 @@ import type { ItemLaw } from './item-sampler.ts';
 import { permutation } from './permutation.ts';
 import { type PlantedItems, plantItems } from './planted-model.ts';
 import type { RatingPart, RatingPreset } from '../preset.ts';
-import { purposes, RandomStream } from './streams.ts';
+import { purposes, RandomStream } from './random-stream.ts';
 
 /**
  * What all users share, made once from preset and seed: O(users + items * rank) bytes, whatever the number of ratings, in shared

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { buildAliasTable } from '../../synthetic/ratings/alias-table.ts';
 import { ItemSampler } from '../../synthetic/ratings/item-sampler.ts';
-import { purposes, RandomStream } from '../../synthetic/ratings/streams.ts';
+import { purposes, RandomStream } from '../../synthetic/ratings/random-stream.ts';
 
 describe('the item sampler', () => {
   const weights = Float64Array.of(1, 2, 4, 8, 16, 32);
