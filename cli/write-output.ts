@@ -3,7 +3,7 @@ import type { RunOptions } from '../api/session.ts';
 import type { CheckedSink } from '../connectors/open-sink.ts';
 import type { Codec, ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { WriteSummary } from '../connectors/parquet/parquet-sink.ts';
-import { STANDARD_STREAM } from '../connectors/text/text-bytes.ts';
+import { STANDARD_STREAM } from '../connectors/files/path-kinds.ts';
 import { UsageError } from '../engine/errors.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { checkWritable } from './check-output.ts';

@@ -3,8 +3,7 @@ import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
 import { fileProblem } from './files/file-problem.ts';
 import { fileFormats, formatOfPath, knownExtensions } from './format-names.ts';
-import { isUrl } from './files/is-url.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names

@@ -8,7 +8,7 @@ import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink } from './parquet/parquet-sink.ts';
 import type { WriteSummary } from './parquet/parquet-sink.ts';
 import { TextSink } from './text/text-sink.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { STANDARD_STREAM } from './files/path-kinds.ts';
 
 export interface OpenSinkOptions {
   /** By the path's ending when it is not given; a path without an ending is a folder of Parquet. */

@@ -4,12 +4,11 @@ import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
 import { delimiterOf } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
-import { isUrl } from './files/is-url.ts';
+import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
 import { TextSource } from './text/text-source.ts';
 import type { TextSourceOptions } from './text/text-source.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
   /** Found out by the files' endings and first bytes when it is not given. */

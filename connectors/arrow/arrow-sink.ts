@@ -6,7 +6,7 @@ import type { BatchStream } from '../../engine/stream.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
-import { STANDARD_STREAM } from '../text/text-bytes.ts';
+import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { writeBatches } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 

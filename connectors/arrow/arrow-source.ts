@@ -9,7 +9,8 @@ import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat, OpenFile } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../format-names.ts';
 import { conformBatch } from '../files/common-schema.ts';
-import { STANDARD_STREAM, storedBytes, streamName } from '../text/text-bytes.ts';
+import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { storedBytes } from '../files/stored-bytes.ts';
 
 interface ArrowLayout {
   readonly schema: Schema;
@@ -42,7 +43,7 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   }
 
   static async open(path: string): Promise<OpenArrow> {
-    const file = streamName(path);
+    const file = inputName(path);
     const messages = ipcMessages(storedBytes(path), file, () => schemaOfFile(path));
     try {
       const first = await messages.next();

@@ -1,6 +1,6 @@
 import { Message, MessageHeader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { joinBytes } from '../files/join-bytes.ts';
+import { joinBytes } from '../files/stored-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
 /** A message as it stands in the stream, whole and checked for its own bounds. */

@@ -5,7 +5,7 @@ import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
-import { isUrl } from './is-url.ts';
+import { isUrl } from './path-kinds.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
 
 export interface DatasetFile {

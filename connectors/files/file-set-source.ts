@@ -9,7 +9,7 @@ import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
 import { constantColumn, partitionField } from './hive-partitions.ts';
 import { commonSchema, conformBatch, pruneSchema } from './common-schema.ts';
-import { STANDARD_STREAM } from '../text/text-bytes.ts';
+import { STANDARD_STREAM } from './path-kinds.ts';
 
 /** One file that is open and whose columns are known. It can be read once. */
 export interface OpenFile<Layout> {

@@ -1,4 +1,4 @@
-import { joinBytes } from '../files/join-bytes.ts';
+import { joinBytes } from '../files/stored-bytes.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError } from '../../engine/errors.ts';
 

@@ -7,7 +7,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
-import { STANDARD_STREAM } from '../text/text-bytes.ts';
+import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 
 export interface ByteOutputOptions {
   /** Replace a file that is there. */
@@ -104,7 +104,7 @@ export class ByteOutput {
   };
 
   private check(): void {
-    if (this.failure !== undefined) throw fileProblem(this.failure, 'write', this.path === STANDARD_STREAM ? 'stdout' : this.path);
+    if (this.failure !== undefined) throw fileProblem(this.failure, 'write', outputName(this.path));
   }
 }
 

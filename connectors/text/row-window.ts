@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../engine/errors.ts';
 import { LONGEST_ROW } from './dialect.ts';
 import { countLines } from './record-scanner.ts';
-import { streamName } from './text-bytes.ts';
+import { inputName } from '../files/path-kinds.ts';
 
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
@@ -110,7 +110,7 @@ export class RowWindow {
   /** An error that tells the line's number and text. */
   problem(summary: string, position: number, advice?: string, column?: string): DataError {
     const message = `line ${this.lineOf(position)}: ${summary}: ${this.lineText(position)}`;
-    return new DataError(message, { phase: 'read', file: streamName(this.file), column, advice });
+    return new DataError(message, { phase: 'read', file: inputName(this.file), column, advice });
   }
 
   async close(): Promise<void> {

@@ -5,7 +5,8 @@ import { setOrigin } from '../../engine/stream.ts';
 import { FieldProblem, readColumn } from './read-column.ts';
 import { FieldBlock } from './record-scanner.ts';
 import { RowWindow, shorten } from './row-window.ts';
-import { streamName, textBytes } from './text-bytes.ts';
+import { textBytes } from './text-bytes.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { blockRows, fieldText, inferLayout, scanWindow, skipMark } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
@@ -27,7 +28,7 @@ export class TextFile {
     try {
       await window.fill();
       skipMark(window);
-      return new TextFile(file, window, known ?? inferLayout(window, streamName(file), options, batchRows));
+      return new TextFile(file, window, known ?? inferLayout(window, inputName(file), options, batchRows));
     } catch (error) {
       await window.close();
       throw error;
@@ -52,7 +53,7 @@ export class TextFile {
       const next = scanWindow(window, block, window.from, dialect);
       const batch = block.rows > 0 ? this.toBatch(block, layout, schema, wanted) : undefined;
       window.advance(next, block.lines);
-      if (batch !== undefined) yield setOrigin(batch, { file: streamName(file), firstRow });
+      if (batch !== undefined) yield setOrigin(batch, { file: inputName(file), firstRow });
       else if (window.atEnd) return;
       else await window.fill();
     }
@@ -73,7 +74,7 @@ export class TextFile {
     const position = block.starts[row * block.columns + column];
     const guessed = given[column] ? '' : ` or give the column's type (utf8 takes anything): it was guessed from the first 4 MiB`;
     const summary = `line ${this.window.lineOf(position)}: ${shorten(fieldText(block, row, column))} ${message}`;
-    return new DataError(summary, { phase: 'read', file: streamName(this.file), column: name, advice: `Correct the line${guessed}` });
+    return new DataError(summary, { phase: 'read', file: inputName(this.file), column: name, advice: `Correct the line${guessed}` });
   }
 
   async close(): Promise<void> {

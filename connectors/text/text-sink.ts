@@ -4,7 +4,7 @@ import type { BatchStream } from '../../engine/stream.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { WriteSummary } from '../parquet/parquet-sink.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
-import { STANDARD_STREAM } from './text-bytes.ts';
+import { outputName } from '../files/path-kinds.ts';
 import { SeparatedText } from './separated-text.ts';
 import { writeBatches } from '../output/write-batches.ts';
 
@@ -55,8 +55,7 @@ export class TextSink implements Sink<WriteSummary> {
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
     const { delimiter, header, gzip } = this.options;
-    const name = this.path === STANDARD_STREAM ? 'stdout' : this.path;
-    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, name);
+    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.path));
     const output = await ByteOutput.open(this.path, { overwrite: this.overwrite, gzip });
     const rows = await writeBatches(input, output, encoder, ctx);
     return { path: this.path, rows, bytes: output.bytes, files: 1 };

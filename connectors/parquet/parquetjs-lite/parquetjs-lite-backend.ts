@@ -6,7 +6,7 @@ import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parq
 import { open } from 'node:fs/promises';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem } from '../../files/file-problem.ts';
-import { isUrl } from '../../files/is-url.ts';
+import { isUrl } from '../../files/path-kinds.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readExactly, readFooter } from '../footer-file.ts';
 import type { ColumnChunkInfo, Footer } from '../footer.ts';
