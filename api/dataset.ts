@@ -4,7 +4,8 @@ import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInt
 import type { Operator } from '../engine/operator.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
-import { ParquetSink, type ParquetSinkOptions, type WriteSummary } from '../connectors/parquet/parquet-sink.ts';
+import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
+import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { FindLastRatings } from '../operators/last-ratings.ts';
 import { LeaveLastOut } from '../operators/leave-last-out.ts';

@@ -1,12 +1,11 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
-import type { Sink } from '../engine/operator.ts';
 import { ArrowSink } from './arrow/arrow-sink.ts';
 import { delimiterOf, formatOfPath } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink } from './parquet/parquet-sink.ts';
-import type { WriteSummary } from './parquet/parquet-sink.ts';
+import type { CheckedSink } from './output/checked-sink.ts';
 import { TextSink } from './text/text-sink.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
 
@@ -20,11 +19,6 @@ export interface OpenSinkOptions {
   /** Of text. */
   readonly delimiter?: string;
   readonly header?: boolean;
-}
-
-export interface CheckedSink extends Sink<WriteSummary> {
-  /** Throws UsageError when the output may not be written, before any work is done. */
-  check(): Promise<void>;
 }
 
 /** A sink for a path, or "-" for stdout (with a format). Throws UsageError for an ending that tells no format and for options that cannot act. */

@@ -1,11 +1,11 @@
 import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatchWriter, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { WriteSummary } from '../parquet/parquet-sink.ts';
+import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { writeBatches } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
@@ -18,7 +18,7 @@ export interface ArrowSinkOptions {
 }
 
 /** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears when it is complete. */
-export class ArrowSink implements Sink<WriteSummary> {
+export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
   private readonly path: string;
   private readonly format: 'file' | 'stream';
@@ -39,7 +39,6 @@ export class ArrowSink implements Sink<WriteSummary> {
     return undefined;
   }
 
-  /** Throws UsageError when the output may not be written, before any work is done. */
   async check(): Promise<void> {
     await ByteOutput.check(this.path, this.overwrite);
   }

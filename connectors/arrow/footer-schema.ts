@@ -1,7 +1,7 @@
 import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
-import { fileProblem } from '../files/file-problem.ts';
+import { fileProblem, messageOf } from '../files/file-problem.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { verifyFooter, withoutDictionaries } from './verify-metadata.ts';
@@ -26,7 +26,7 @@ export async function footerSchema(file: string): Promise<IpcMessage> {
     new RecordBatchStreamWriter().reset(bytes, schema);
     return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0) };
   } catch (error) {
-    throw broken(`the Arrow file's footer is damaged: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw broken(`the Arrow file's footer is damaged: ${messageOf(error)}`, error);
   }
 }
 

@@ -2,6 +2,7 @@ import { CompressionType, compressionRegistry, RecordBatchReader } from 'apache-
 import type { RecordBatch, Schema } from 'apache-arrow';
 import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
+import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
@@ -27,7 +28,7 @@ export class IpcDecoder {
       this.reader.open();
       this.schema = plainSchema(this.reader.schema);
     } catch (error) {
-      throw new DataError(`the schema cannot be read: ${text(error)}`, { phase: 'read', file, cause: error });
+      throw new DataError(`the schema cannot be read: ${messageOf(error)}`, { phase: 'read', file, cause: error });
     }
   }
 
@@ -42,16 +43,16 @@ export class IpcDecoder {
       batch = (this.reader.next() as IteratorResult<RecordBatch>).value as RecordBatch | undefined;
       if (batch === undefined) throw new Error('it ends early');
     } catch (error) {
-      if (text(error).includes('codec not found')) {
+      if (messageOf(error).includes('codec not found')) {
         throw new DataError(`batch ${number}: it is compressed in a way that cannot be read here`, { ...details, advice: 'Write the data without compression, with zstd (read by Node 22.15 or newer), or as Parquet', cause: error });
       }
-      throw new DataError(`batch ${number}: the data are damaged: ${text(error)}`, { ...details, cause: error });
+      throw new DataError(`batch ${number}: the data are damaged: ${messageOf(error)}`, { ...details, cause: error });
     }
     for (const [index, child] of batch.data.children.entries()) {
       try {
         checkData(child, batch.numRows);
       } catch (error) {
-        throw new DataError(`batch ${number}: the column cannot be read: ${text(error)}`, { ...details, column: batch.schema.fields[index].name, cause: error });
+        throw new DataError(`batch ${number}: the column cannot be read: ${messageOf(error)}`, { ...details, column: batch.schema.fields[index].name, cause: error });
       }
     }
     return plainBatch(batch);
@@ -77,8 +78,4 @@ function registerZstd(): void {
     decode: (bytes) => zlib.zstdDecompressSync(bytes, { maxOutputLength: LARGEST_BUFFER }),
     encode: (bytes) => zlib.zstdCompressSync(bytes),
   });
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import { Message, MessageHeader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { messageOf } from '../files/file-problem.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
@@ -78,7 +79,7 @@ function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: str
     const kind = headerType === MessageHeader.Schema ? 'schema' : headerType === MessageHeader.DictionaryBatch ? 'dictionary' : 'batch';
     return { kind, bodyLength };
   } catch (error) {
-    throw broken(`the metadata are damaged: ${error instanceof Error ? error.message : String(error)}`);
+    throw broken(`the metadata are damaged: ${messageOf(error)}`);
   }
 }
 

@@ -6,6 +6,11 @@ export function errorCode(error: unknown): string | undefined {
   return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 
+/** The text of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Turns what the file system throws into an error that says what happened, to which file, and what to do. */
 export function fileProblem(error: unknown, phase: string, file: string): Error {
   if (error instanceof FactorFlowError) return error;
@@ -33,6 +38,6 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
       return error instanceof Error ? error : new Error(String(error));
     default:
       // "ENAMETOOLONG: name too long, open '<path>'": the path may be a temporary's, and the error names its own.
-      return new DataError(error instanceof Error ? error.message.split(', ')[0] : String(error), details);
+      return new DataError(messageOf(error).split(', ')[0], details);
   }
 }

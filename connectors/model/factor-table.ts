@@ -9,7 +9,7 @@ import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTyp
 import type { IdColumn } from './id-column.ts';
 import type { Codec } from '../parquet/backend.ts';
 import { parquetBackend } from '../parquet/backends.ts';
-import { isDatasetEntry } from '../parquet/parquet-sink.ts';
+import { isDatasetEntry, partName } from '../parquet/part-names.ts';
 import { ParquetSource } from '../parquet/parquet-source.ts';
 
 /** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
@@ -36,7 +36,7 @@ export async function writeFactors(folder: string, { ids, factors }: FactorTable
   await mkdir(folder);
   for (let part = 0, start = 0; part === 0 || start < rows; part++) {
     const end = Math.min(rows, start + rowsFor(partFloats, rank));
-    const writer = await backend.create(join(folder, `part-${String(part).padStart(5, '0')}.parquet`), schema, options);
+    const writer = await backend.create(join(folder, partName(part)), schema, options);
     try {
       for (; start < end; start += rowsFor(batchFloats, rank)) {
         const to = Math.min(end, start + rowsFor(batchFloats, rank));

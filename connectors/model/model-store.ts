@@ -11,7 +11,7 @@ import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
 import type { Codec } from '../parquet/backend.ts';
-import { isDatasetEntry } from '../parquet/parquet-sink.ts';
+import { isDatasetEntry } from '../parquet/part-names.ts';
 import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
 
 /** A model as it lies on disk: the layout of Spark's ALSModel. */

@@ -1,5 +1,6 @@
 import type { ColumnChunk, ConvertedType, FileMetaData, LogicalType, SchemaElement as StoredElement, Statistics } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
+import { messageOf } from '../files/file-problem.ts';
 import { checkThriftShape } from './thrift-shape.ts';
 
 /** Smallest and largest value that a footer tells for one column of one row group; only for signed integers and floats. */
@@ -84,7 +85,7 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
     // What the library makes of bytes that are well formed and mean nothing: all kinds of errors, or values of other types.
-    throw damaged(error instanceof Error ? error.message : String(error));
+    throw damaged(messageOf(error));
   }
 }
 

@@ -2,13 +2,15 @@ import type { RecordBatch } from 'apache-arrow';
 import { join } from 'node:path';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
+import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
 import { codecs } from './backend.ts';
 import type { Codec, ParquetBackendName, ParquetFileWriter } from './backend.ts';
 import { parquetBackend } from './backends.ts';
+import { isDatasetEntry, partName } from './part-names.ts';
 
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
@@ -23,13 +25,6 @@ export interface ParquetSinkOptions {
   readonly backend?: ParquetBackendName;
 }
 
-export interface WriteSummary {
-  readonly path: string;
-  readonly rows: number;
-  readonly bytes: number;
-  readonly files: number;
-}
-
 const progressMilliseconds = 100;
 
 /**
@@ -37,7 +32,7 @@ const progressMilliseconds = 100;
  * ".parquet". The output appears when it is complete; after a failure or a cancellation nothing is left. Memory holds
  * one row group. A stream without rows gives one part with the columns and no rows.
  */
-export class ParquetSink implements Sink<WriteSummary> {
+export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
   private readonly path: string;
   private readonly options: ParquetSinkOptions;
@@ -61,7 +56,6 @@ export class ParquetSink implements Sink<WriteSummary> {
     return undefined;
   }
 
-  /** Throws UsageError when the output may not be written, before any work is done. */
   async check(): Promise<void> {
     await checkOutput(this.path, this.outputOptions());
   }
@@ -87,7 +81,7 @@ export class ParquetSink implements Sink<WriteSummary> {
 
   private async writeParts(temporary: string, input: BatchStream, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
     const rowsPerPart = this.isFile ? Infinity : (this.options.rowsPerPart ?? 1 << 24);
-    const parts = new PartWriter((part) => (this.isFile ? temporary : join(temporary, `part-${String(part).padStart(5, '0')}.parquet`)), input, this.options, rowsPerPart);
+    const parts = new PartWriter((part) => (this.isFile ? temporary : join(temporary, partName(part))), input, this.options, rowsPerPart);
     const started = performance.now();
     let told = started;
     events({ type: 'phase-start', phase: 'write', unit: 'rows' });
@@ -168,13 +162,4 @@ class PartWriter {
     this.writer = undefined;
     this.rowsInPart = 0;
   }
-}
-
-/** What data sets of this and other engines consist of: Parquet files, name=value folders, _SUCCESS and checksums. */
-export function isDatasetEntry(path: string): boolean {
-  const segments = path.split('/').filter((segment) => segment !== '');
-  const name = segments.pop() ?? '';
-  if (!segments.every((folder) => folder.includes('='))) return false;
-  if (path.endsWith('/')) return name.includes('=');
-  return /\.(parquet|parq|pq)$/i.test(name) || /^\..*\.crc$/.test(name) || ['_SUCCESS', '_metadata', '_common_metadata'].includes(name);
 }

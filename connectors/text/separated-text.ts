@@ -1,6 +1,7 @@
 import { DataType, Vector } from 'apache-arrow';
 import type { Data, RecordBatch, Schema, Utf8 } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { LONGEST_ROW } from './dialect.ts';
@@ -78,7 +79,7 @@ export class SeparatedText implements BatchEncoder {
       try {
         return format(counts === undefined ? vector.get(row) : counts[row]);
       } catch (error) {
-        throw this.problem(`the value cannot be written as text: ${error instanceof Error ? error.message : String(error)}`, this.names[column]);
+        throw this.problem(`the value cannot be written as text: ${messageOf(error)}`, this.names[column]);
       }
     };
   }

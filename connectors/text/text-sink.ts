@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { WriteSummary } from '../parquet/parquet-sink.ts';
+import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { SeparatedText } from './separated-text.ts';
@@ -23,7 +23,7 @@ export interface TextSinkOptions {
  * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats always have a
  * point or an exponent and the fewest digits that give the same number back. The file appears when it is complete.
  */
-export class TextSink implements Sink<WriteSummary> {
+export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
   private readonly path: string;
   private readonly options: Required<Omit<TextSinkOptions, 'overwrite'>>;
@@ -48,7 +48,6 @@ export class TextSink implements Sink<WriteSummary> {
     return undefined;
   }
 
-  /** Throws UsageError when the output may not be written, before any work is done. */
   async check(): Promise<void> {
     await ByteOutput.check(this.path, this.overwrite);
   }

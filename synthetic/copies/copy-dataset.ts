@@ -5,7 +5,7 @@ import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../../connectors/parquet/parquet-sink.ts';
+import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';

@@ -1,7 +1,7 @@
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../../connectors/parquet/parquet-sink.ts';
+import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
 import { type DatasetDescription, describeDataset } from './dataset-description.ts';
 import { summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { ParquetFileWriter } from '../../connectors/parquet/backend.ts';
 import { parquetBackend } from '../../connectors/parquet/backends.ts';
+import { partName } from '../../connectors/parquet/part-names.ts';
 import type { PartSummary } from './part-summary.ts';
 
 /** A batch and the folder of the data set that it belongs to: "train", "test", or "" for the data set itself. */
@@ -30,7 +31,7 @@ const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 export async function writePartFiles(batches: AsyncIterable<FolderBatch>, options: PartFileOptions): Promise<Record<string, PartSummary> | undefined> {
   const { folder, parts, number, schema, stop } = options;
   const backend = await parquetBackend();
-  const name = `part-${String(number).padStart(5, '0')}.parquet`;
+  const name = partName(number);
   const open = new Map<string, ParquetFileWriter>();
   const written = new Map<string, PartSummary>();
   let rows = 0;

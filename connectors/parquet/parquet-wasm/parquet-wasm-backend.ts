@@ -2,7 +2,7 @@ import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
-import { errorCode, fileProblem } from '../../files/file-problem.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { openRandomAccess } from '../../files/random-access.ts';
 import type { RandomAccess } from '../../files/random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
@@ -133,6 +133,5 @@ function problem(error: unknown, file: string, rowGroup?: number): Error {
   const details = { phase: 'read', file, rowGroup, cause: error };
   if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
-  const message = error instanceof Error ? error.message : String(error);
-  return new DataError(`the Parquet data cannot be decoded: ${message}`, details);
+  return new DataError(`the Parquet data cannot be decoded: ${messageOf(error)}`, details);
 }

@@ -1,12 +1,12 @@
-import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { ipcBytes } from '../../arrow/ipc-bytes.ts';
-import { errorCode, fileProblem } from '../../files/file-problem.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
+import { appendBytes, createFile } from '../../output/new-file.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import type { ParquetWasm } from './wasm-instance.ts';
 
@@ -15,13 +15,7 @@ const compression = { uncompressed: 0, snappy: 1, gzip: 2, brotli: 3, zstd: 5, l
 
 /** Creates the file and starts an encoder; see ParquetBackend.create. */
 export async function createWasmWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
-  let handle: FileHandle;
-  try {
-    handle = await open(file, 'wx');
-  } catch (error) {
-    throw fileProblem(error, 'write', file);
-  }
-  return new WasmFileWriter(file, handle, schema, options);
+  return new WasmFileWriter(file, await createFile(file), schema, options);
 }
 
 /**
@@ -93,8 +87,7 @@ class WasmFileWriter implements ParquetFileWriter {
     for (;;) {
       const { done, value } = await instance.guard(() => reader.read());
       if (done) return;
-      let written = 0;
-      while (written < value.length) written += (await this.handle.write(value, written)).bytesWritten;
+      await appendBytes(this.handle, value);
       this.bytes += value.length;
     }
   }
@@ -115,8 +108,7 @@ class WasmFileWriter implements ParquetFileWriter {
   private problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
     if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
-    const message = error instanceof Error ? error.message : String(error);
-    return new DataError(`the Parquet encoder refused the data: ${message}`, { phase: 'write', file: this.file, cause: error });
+    return new DataError(`the Parquet encoder refused the data: ${messageOf(error)}`, { phase: 'write', file: this.file, cause: error });
   }
 }
 

@@ -5,7 +5,7 @@ import parquetjs from 'parquetjs-lite';
 import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
 import { open } from 'node:fs/promises';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
-import { errorCode, fileProblem } from '../../files/file-problem.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readExactly, readFooter } from '../footer-file.ts';
@@ -159,6 +159,5 @@ async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<num
 function problem(error: unknown, place: Place): Error {
   if (error instanceof FactorFlowError) return error;
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', place.file);
-  const message = error instanceof Error ? error.message : String(error);
-  return new DataError(`parquetjs-lite cannot read the data: ${message}`, { phase: 'read', ...place, cause: error, advice: 'Try the backend parquet-wasm' });
+  return new DataError(`parquetjs-lite cannot read the data: ${messageOf(error)}`, { phase: 'read', ...place, cause: error, advice: 'Try the backend parquet-wasm' });
 }

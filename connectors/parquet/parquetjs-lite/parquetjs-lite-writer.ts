@@ -1,11 +1,11 @@
 import { DataType, TimeUnit } from 'apache-arrow';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
-import { errorCode, fileProblem } from '../../files/file-problem.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
+import { appendBytes, createFile } from '../../output/new-file.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
@@ -15,13 +15,7 @@ const largestRowGroup = 1 << 16;
 /** See ParquetBackend.create. Flat columns only; rows go one by one, at about 0.2 million a second. */
 export async function createLiteWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
   const fields = Object.fromEntries(schema.fields.map(({ name, type, nullable }) => [name, definition(name, type, nullable, options)]));
-  let handle: FileHandle;
-  try {
-    handle = await open(file, 'wx');
-  } catch (error) {
-    throw fileProblem(error, 'write', file);
-  }
-  const sink = new HandleStream(handle);
+  const sink = new HandleStream(await createFile(file));
   const settings = { rowGroupSize: Math.min(options.rowGroupSize, largestRowGroup), useDataPageV2: false, pageIndex: false };
   return new LiteFileWriter(file, sink, await parquetjs.ParquetWriter.openStream(new parquetjs.ParquetSchema(fields), sink, settings));
 }
@@ -99,8 +93,7 @@ class LiteFileWriter implements ParquetFileWriter {
   private problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
     if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
-    const message = error instanceof Error ? error.message : String(error);
-    return new DataError(`parquetjs-lite cannot write the row: ${message}`, { phase: 'write', file: this.file, row: this.rows, advice: 'Use the backend parquet-wasm' });
+    return new DataError(`parquetjs-lite cannot write the row: ${messageOf(error)}`, { phase: 'write', file: this.file, row: this.rows, advice: 'Use the backend parquet-wasm' });
   }
 }
 
@@ -138,8 +131,7 @@ class HandleStream {
   private async append(bytes: Uint8Array): Promise<void> {
     if (this.failure !== undefined) return;
     try {
-      let written = 0;
-      while (written < bytes.length) written += (await this.handle.write(bytes, written)).bytesWritten;
+      await appendBytes(this.handle, bytes);
     } catch (error) {
       this.failure = error;
     }
