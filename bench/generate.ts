@@ -8,7 +8,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findPreset, scalePreset } from '../synthetic/preset.ts';
+import { scalePreset } from '../synthetic/preset.ts';
+import { findPreset } from '../synthetic/presets.ts';
 import { generateRatings } from '../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../synthetic/ratings/rating-statistics.ts';
 import { buildRatingTables } from '../synthetic/ratings/rating-tables.ts';

@@ -1,13 +1,13 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { ArrowSink } from './arrow/arrow-sink.ts';
+import { STANDARD_STREAM } from './files/path-kinds.ts';
 import { delimiterOf, formatOfPath } from './format-names.ts';
 import type { FileFormatName } from './format-names.ts';
+import type { CheckedSink } from './output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink } from './parquet/parquet-sink.ts';
-import type { CheckedSink } from './output/checked-sink.ts';
 import { TextSink } from './text/text-sink.ts';
-import { STANDARD_STREAM } from './files/path-kinds.ts';
 
 export interface OpenSinkOptions {
   /** By the path's ending when it is not given; a path without an ending is a folder of Parquet. */

@@ -1,5 +1,4 @@
 import { UsageError } from '../engine/errors.ts';
-import { presets } from './presets.ts';
 
 export const ratingParts = ['train', 'test'] as const;
 export type RatingPart = (typeof ratingParts)[number];
@@ -51,15 +50,6 @@ export interface PlantedModelShape {
   /** Of the product p_u·q_i. */
   readonly interaction: number;
   readonly noise: number;
-}
-
-export const presetNames: readonly string[] = presets.map(({ name }) => name);
-
-/** @throws UsageError naming the presets there are. */
-export function findPreset(name: string): RatingPreset {
-  const found = presets.find((preset) => preset.name === name);
-  if (found !== undefined) return found;
-  throw new UsageError(`unknown preset "${name}"`, { phase: 'generate', advice: `Known presets: ${presetNames.join(', ')}` });
 }
 
 /** The fewest items for each rating of the average user: below, the popular ones would be rated by everybody. */

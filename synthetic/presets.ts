@@ -1,3 +1,4 @@
+import { UsageError } from '../engine/errors.ts';
 import type { RatingPreset } from './preset.ts';
 
 /** Of the planted signal of every preset. */
@@ -124,4 +125,13 @@ const delicious: RatingPreset = {
   model: { mean: 3, userBias: 0.4, itemBias: 0.5, rank, interaction: 0.4, noise: 0.75 },
 };
 
-export const presets: readonly RatingPreset[] = [movielens20m, netflix, yahoomusic, hugewiki, movielens10m, yahoor1, yahoor4, delicious];
+const presets: readonly RatingPreset[] = [movielens20m, netflix, yahoomusic, hugewiki, movielens10m, yahoor1, yahoor4, delicious];
+
+export const presetNames: readonly string[] = presets.map(({ name }) => name);
+
+/** @throws UsageError naming the presets there are. */
+export function findPreset(name: string): RatingPreset {
+  const found = presets.find((preset) => preset.name === name);
+  if (found !== undefined) return found;
+  throw new UsageError(`unknown preset "${name}"`, { phase: 'generate', advice: `Known presets: ${presetNames.join(', ')}` });
+}

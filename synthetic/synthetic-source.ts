@@ -3,7 +3,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { ExecutionContext, Source, SourceStatistics } from '../engine/operator.ts';
-import { batchStream, type BatchStream } from '../engine/stream.ts';
+import { type BatchStream, batchStream } from '../engine/stream.ts';
 import type { RatingPart, RatingPreset } from './preset.ts';
 import { ratingSchema } from './ratings/rating-batch.ts';
 import { generateRatings } from './ratings/rating-generator.ts';

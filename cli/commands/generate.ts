@@ -1,4 +1,4 @@
-import { presetNames } from '../../synthetic/preset.ts';
+import { presetNames } from '../../synthetic/presets.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';

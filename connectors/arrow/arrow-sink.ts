@@ -3,12 +3,12 @@ import type { RecordBatchWriter, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
-import { KeptBytes } from './ipc-bytes.ts';
+import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { writeBatches } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
+import { KeptBytes } from './ipc-bytes.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or stream; default a stream for stdout and .arrows, else a file. */

@@ -1,16 +1,16 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream.ts';
-import { IpcDecoder } from './ipc-decoder.ts';
-import { footerSchema } from './footer-schema.ts';
-import { ipcMessages } from './ipc-messages.ts';
-import type { IpcMessage } from './ipc-messages.ts';
+import { conformBatch } from '../files/common-schema.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat, OpenFile } from '../files/file-set-source.ts';
-import { arrowExtensions } from '../format-names.ts';
-import { conformBatch } from '../files/common-schema.ts';
 import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { storedBytes } from '../files/stored-bytes.ts';
+import { arrowExtensions } from '../format-names.ts';
+import { footerSchema } from './footer-schema.ts';
+import { IpcDecoder } from './ipc-decoder.ts';
+import { ipcMessages } from './ipc-messages.ts';
+import type { IpcMessage } from './ipc-messages.ts';
 
 interface ArrowLayout {
   readonly schema: Schema;

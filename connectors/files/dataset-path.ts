@@ -5,8 +5,8 @@ import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
-import { isUrl } from './path-kinds.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
+import { isUrl } from './path-kinds.ts';
 
 export interface DatasetFile {
   /** As the user named it, joined with what was found below. */

@@ -5,10 +5,10 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Source } from '../../engine/operator.ts';
 import { batchStream, originOf, setOrigin } from '../../engine/stream.ts';
 import type { BatchStream } from '../../engine/stream.ts';
+import { commonSchema, conformBatch, pruneSchema } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
 import { constantColumn, partitionField } from './hive-partitions.ts';
-import { commonSchema, conformBatch, pruneSchema } from './common-schema.ts';
 import { STANDARD_STREAM } from './path-kinds.ts';
 
 /** One file that is open and whose columns are known. It can be read once. */

@@ -1,6 +1,6 @@
-import { joinBytes } from '../files/stored-bytes.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError } from '../../engine/errors.ts';
+import { joinBytes } from '../files/stored-bytes.ts';
 
 /** A part of a file on a web server. */
 export interface FetchedRange {

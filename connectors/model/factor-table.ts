@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
-import type { IdColumn } from './id-column.ts';
 import type { Codec } from '../parquet/backend.ts';
 import { parquetBackend } from '../parquet/backends.ts';
-import { isDatasetEntry, partName } from '../parquet/part-names.ts';
 import { ParquetSource } from '../parquet/parquet-source.ts';
+import { isDatasetEntry, partName } from '../parquet/part-names.ts';
+import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
+import type { IdColumn } from './id-column.ts';
 
 /** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {

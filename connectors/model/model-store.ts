@@ -2,17 +2,17 @@ import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
+import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
+import type { Codec } from '../parquet/backend.ts';
+import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors, writeFactors } from './factor-table.ts';
 import type { FactorTable } from './factor-table.ts';
-import { fileProblem } from '../files/file-problem.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
-import type { Codec } from '../parquet/backend.ts';
-import { isDatasetEntry } from '../parquet/part-names.ts';
-import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
 
 /** A model as it lies on disk: the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {

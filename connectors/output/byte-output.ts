@@ -4,10 +4,10 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
-import { atomicOutput, checkOutput } from './atomic-output.ts';
-import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { atomicOutput, checkOutput } from './atomic-output.ts';
+import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
 
 export interface ByteOutputOptions {
   /** Replace a file that is there. */

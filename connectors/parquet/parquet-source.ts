@@ -5,17 +5,17 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
 import { batchStream } from '../../engine/stream.ts';
 import type { BatchStream } from '../../engine/stream.ts';
+import { commonSchema, pruneSchema } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
-import { parquetExtensions } from '../format-names.ts';
 import { partitionField } from '../files/hive-partitions.ts';
+import { parquetExtensions } from '../format-names.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { commonSchema, pruneSchema } from '../files/common-schema.ts';
-import { mayMatch } from './row-group-filter.ts';
-import type { RowGroupFilter } from './row-group-filter.ts';
 import { readRowGroups } from './read-row-groups.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
+import { mayMatch } from './row-group-filter.ts';
+import type { RowGroupFilter } from './row-group-filter.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;

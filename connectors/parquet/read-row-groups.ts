@@ -1,11 +1,11 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import { setOrigin } from '../../engine/stream.ts';
+import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 import { constantColumn, partitionField } from '../files/hive-partitions.ts';
 import type { PartitionColumn } from '../files/hive-partitions.ts';
 import type { ParquetBackendName } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 
 /** Rows of a batch: enough that per-batch work vanishes, little enough for the caches. */
 export const defaultBatchSize = 1 << 17;

@@ -1,9 +1,9 @@
 import { makeData } from 'apache-arrow';
 import type { Data, Int32, Utf8 } from 'apache-arrow';
+import { arrowType } from './arrow-type.ts';
 import { latin1, NOT_A_NUMBER, NOT_WHOLE, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
 import { BARE, ESCAPED } from './record-scanner.ts';
 import type { FieldBlock } from './record-scanner.ts';
-import { arrowType } from './arrow-type.ts';
 import type { TextType } from './text-type.ts';
 
 const QUOTE = 0x22;

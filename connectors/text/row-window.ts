@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../engine/errors.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { LONGEST_ROW } from './dialect.ts';
 import { countLines } from './record-scanner.ts';
-import { inputName } from '../files/path-kinds.ts';
 
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;

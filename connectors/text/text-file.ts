@@ -2,11 +2,11 @@ import { makeData, RecordBatch, Struct } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { FieldProblem, readColumn } from './read-column.ts';
 import { FieldBlock } from './record-scanner.ts';
 import { RowWindow, shorten } from './row-window.ts';
 import { textBytes } from './text-bytes.ts';
-import { inputName } from '../files/path-kinds.ts';
 import { blockRows, fieldText, inferLayout, scanWindow, skipMark } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 

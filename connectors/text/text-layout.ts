@@ -1,11 +1,11 @@
 import { Field, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { arrowType } from './arrow-type.ts';
 import { checkDelimiter, defaultQuotes, guessDelimiter } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn, typeOfKinds } from './infer-types.ts';
 import { countFields, ESCAPED, FieldBlock, RecordProblem, scanRecords } from './record-scanner.ts';
 import type { RowWindow } from './row-window.ts';
-import { arrowType } from './arrow-type.ts';
 import type { TextType } from './text-type.ts';
 
 /** What the user says of a text file; the rest is found out from its first 4 MiB. */

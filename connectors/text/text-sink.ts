@@ -1,12 +1,12 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
+import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { checkDelimiter, defaultQuotes } from './dialect.ts';
-import { outputName } from '../files/path-kinds.ts';
-import { SeparatedText } from './separated-text.ts';
 import { writeBatches } from '../output/write-batches.ts';
+import { checkDelimiter, defaultQuotes } from './dialect.ts';
+import { SeparatedText } from './separated-text.ts';
 
 export interface TextSinkOptions {
   /** Between fields; by the ending: a tab for .tsv, "::" for .dat, else a comma. */

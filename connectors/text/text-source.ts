@@ -1,13 +1,13 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { FileFormat } from '../files/file-set-source.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
+import type { FileFormat } from '../files/file-set-source.ts';
 import { textExtensions } from '../format-names.ts';
+import { arrowType } from './arrow-type.ts';
 import { checkDelimiter } from './dialect.ts';
 import { TextFile } from './text-file.ts';
 import { withTypes } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
-import { arrowType } from './arrow-type.ts';
 
 export interface TextSourceOptions extends TextOptions {
   /** Rows of a batch at most; default 65,536. */

@@ -2,7 +2,8 @@ import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema, Struct } 
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream.ts';
-import type { CopyLayout } from './copies.ts';
+import type { FolderBatch } from '../parts/part-files.ts';
+import type { CopyGroup, CopyLayout } from './copies.ts';
 
 /** The columns of the copies: those of the source, with int64 ids where they need them. */
 export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
@@ -24,6 +25,16 @@ export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: Co
     return shift === undefined ? batch.data.children[index] : shiftIds(batch, index, type, shift);
   });
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+}
+
+/** Ratings that can be had again and again, the same ones in the same order. */
+export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
+
+/** One copy after the other, each in the order of the source. */
+export async function* copyStream(source: ReplayableBatches, schema: Schema, layout: CopyLayout, { first, end }: CopyGroup): AsyncGenerator<FolderBatch> {
+  for (let copy = first; copy < end; copy++) {
+    for await (const { part, batch } of source()) yield { part, batch: copyBatch(batch, schema, layout, copy) };
+  }
 }
 
 /** Ids, each with `shift` added, as int32 or int64. */

@@ -1,22 +1,20 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
+import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import { GENERATOR_VERSION, RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
+import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
+import { ratingParts } from '../preset.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';
 import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
-import { GENERATOR_VERSION } from '../dataset/dataset-description.ts';
-import { summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { idRange } from './id-range.ts';
-import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
-import { ratingParts } from '../preset.ts';
 import { rowGroupChunks } from './row-group-chunks.ts';
-import { RATINGS_PER_PART } from '../dataset/user-ranges.ts';
 
 export interface CopyDatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/ whose parts stay apart. */

@@ -1,12 +1,11 @@
 /** Entry of a worker thread that copies row groups of an existing data set. */
 import { type Schema, tableFromIPC } from 'apache-arrow';
-import type { TaskOutcome } from '../../engine/task.ts';
 import { readRowGroups, type RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
-import type { CopyGroup, CopyLayout } from './copies.ts';
-import { copiedSchema } from './copy-batch.ts';
-import { copyStream } from './copy-stream.ts';
+import type { TaskOutcome } from '../../engine/task.ts';
 import { writePartFiles } from '../parts/part-files.ts';
 import { ownWorkerData, partWorker } from '../parts/part-worker.ts';
+import type { CopyGroup, CopyLayout } from './copies.ts';
+import { copiedSchema, copyStream } from './copy-batch.ts';
 
 export interface CopyWorkerData {
   readonly folder: string;

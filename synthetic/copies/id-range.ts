@@ -1,6 +1,6 @@
-import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 import type { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import { DataError, throwIfAborted } from '../../engine/errors.ts';
 
 export interface IdRange {
   readonly smallest: number;

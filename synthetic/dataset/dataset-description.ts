@@ -1,14 +1,9 @@
 import type { Copies } from '../copies/copies.ts';
-import { copiedDegrees, type DegreeSummary, summarizeDegrees } from './degree-summary.ts';
+import { GENERATOR_VERSION } from '../parts/dataset-output.ts';
 import type { RatingPreset } from '../preset.ts';
 import type { RatingStatistics } from '../ratings/rating-statistics.ts';
 import { type RatingTables, userDegrees } from '../ratings/rating-tables.ts';
-
-/**
- * Grows whenever the same preset and seed give other bytes than before. 2: part files end where a range of users ends, so that threads
- * write them side by side; the ratings and their order are those of 1.
- */
-export const GENERATOR_VERSION = 2;
+import { copiedDegrees, type DegreeSummary, summarizeDegrees } from './degree-summary.ts';
 
 /** dataset.json: all of it follows from preset, scale, copies and seed. */
 export interface DatasetDescription {

@@ -1,16 +1,19 @@
+import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import { workerFile } from '../../engine/worker-file.ts';
-import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
-import { type DatasetDescription, describeDataset } from './dataset-description.ts';
-import { summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
+import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
-import { findPreset, ratingParts, type RatingPart, type RatingPreset, scalePreset } from '../preset.ts';
+import { type RatingPart, ratingParts, type RatingPreset, scalePreset } from '../preset.ts';
+import { findPreset } from '../presets.ts';
 import { RatingStatistics } from '../ratings/rating-statistics.ts';
-import { buildRatingTables, checkSeed } from '../ratings/rating-tables.ts';
+import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-tables.ts';
+import { type DatasetDescription, describeDataset } from './dataset-description.ts';
 import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
-import { RATINGS_PER_PART, userRanges } from './user-ranges.ts';
+
+/** Data sets of fewer than this many part files get smaller ones, so that threads share them evenly. */
+const WANTED_RANGES = 8;
 
 /** Requests a thread should get at least, where copies allow it. */
 const REQUESTS_PER_WORKER = 4;
@@ -98,4 +101,15 @@ function planRanges(shape: RatingPreset, copies: Copies, workers: number, rating
       return { users, groups: numbered.slice(share(k), share(k + 1)), counted: k === 0 };
     });
   });
+}
+
+/**
+ * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: what one thread makes at a time and what a part
+ * file holds. Medium-sized data sets are cut up to four times finer. Neither seed nor threads have a say.
+ */
+export function userRanges({ users, train, test }: RatingPreset, ratingsPerPart: number = RATINGS_PER_PART): UserRange[] {
+  const ratings = train + test;
+  const wanted = Math.max(Math.ceil(ratings / ratingsPerPart), Math.min(WANTED_RANGES, Math.ceil((4 * ratings) / ratingsPerPart)));
+  const ranges = Math.min(users, wanted);
+  return Array.from({ length: ranges }, (_, range) => ({ first: Math.floor((users * range) / ranges), end: Math.floor((users * (range + 1)) / ranges) }));
 }

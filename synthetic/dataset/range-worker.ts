@@ -1,10 +1,8 @@
 /** Entry of a worker thread that generates ranges of users and writes their part files. */
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { CopyGroup, CopyLayout } from '../copies/copies.ts';
-import { copiedSchema } from '../copies/copy-batch.ts';
-import { copyStream, type ReplayableBatches } from '../copies/copy-stream.ts';
-import { type FolderBatch, writePartFiles } from '../parts/part-files.ts';
-import { addFiles, type PartSummary } from '../parts/part-summary.ts';
+import { copiedSchema, copyStream, type ReplayableBatches } from '../copies/copy-batch.ts';
+import { addFiles, type FolderBatch, type PartSummary, writePartFiles } from '../parts/part-files.ts';
 import { ownWorkerData, partWorker } from '../parts/part-worker.ts';
 import { ratingParts } from '../preset.ts';
 import { ratingSchema } from '../ratings/rating-batch.ts';

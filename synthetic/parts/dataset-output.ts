@@ -1,13 +1,21 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { TaskOutcome } from '../../engine/task.ts';
-import { atomicOutput } from '../../connectors/output/atomic-output.ts';
 import { fileProblem } from '../../connectors/files/file-problem.ts';
-import { isDatasetEntry } from '../../connectors/parquet/part-names.ts';
+import { atomicOutput } from '../../connectors/output/atomic-output.ts';
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
-import { addFiles } from './part-summary.ts';
-import type { PartSummary } from './part-summary.ts';
+import { isDatasetEntry } from '../../connectors/parquet/part-names.ts';
+import type { TaskOutcome } from '../../engine/task.ts';
 import { ratingParts } from '../preset.ts';
+import { addFiles, type PartSummary } from './part-files.ts';
+
+/**
+ * Grows whenever the same preset and seed give other bytes than before. 2: part files end where a range of users ends, so that threads
+ * write them side by side; the ratings and their order are those of 1.
+ */
+export const GENERATOR_VERSION = 2;
+
+/** Ratings of a part file, about, when nobody says otherwise. */
+export const RATINGS_PER_PART = 1 << 22;
 
 export interface DatasetOutput {
   readonly output: string;

@@ -3,7 +3,6 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { ParquetFileWriter } from '../../connectors/parquet/backend.ts';
 import { parquetBackend } from '../../connectors/parquet/backends.ts';
 import { partName } from '../../connectors/parquet/part-names.ts';
-import type { PartSummary } from './part-summary.ts';
 
 /** A batch and the folder of the data set that it belongs to: "train", "test", or "" for the data set itself. */
 export interface FolderBatch {
@@ -21,6 +20,13 @@ export interface PartFileOptions {
   /** Called before every batch with the rows written since the last call; true ends the work. */
   readonly stop: (rows: number) => boolean;
 }
+
+/** Rows, bytes and files of one part of a data set, as plain data. */
+export type PartSummary = {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files: number;
+};
 
 const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 
@@ -53,4 +59,14 @@ export async function writePartFiles(batches: AsyncIterable<FolderBatch>, option
   } finally {
     for (const writer of open.values()) await writer.abort();
   }
+}
+
+/** The sums part by part. */
+export function addFiles(a: Readonly<Record<string, PartSummary>>, b: Readonly<Record<string, PartSummary>>): Record<string, PartSummary> {
+  const sums = { ...a };
+  for (const [part, { rows, bytes, files }] of Object.entries(b)) {
+    const before = sums[part] ?? { rows: 0, bytes: 0, files: 0 };
+    sums[part] = { rows: before.rows + rows, bytes: before.bytes + bytes, files: before.files + files };
+  }
+  return sums;
 }

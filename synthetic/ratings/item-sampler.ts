@@ -1,6 +1,6 @@
 import { type AliasTable, drawAlias } from './alias-table.ts';
-import { selectSmallest } from './select-smallest.ts';
 import type { RandomStream } from './random-stream.ts';
+import { selectSmallest } from './select-smallest.ts';
 
 /** How likely each item is to be the next one drawn. */
 export interface ItemLaw {

@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
-import { normalCdf, normalDensity } from './normal-cdf.ts';
 import type { PlantedModelShape, RatingPreset, RatingScale } from '../preset.ts';
+import { normalCdf, normalDensity } from './normal-cdf.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 
 /** The items' half of the planted model, made once: row-major factors of items x rank, and biases, by item id. */

@@ -1,11 +1,11 @@
 import type { RecordBatch } from 'apache-arrow';
+import { type RatingPart, ratingParts } from '../preset.ts';
 import { ItemSampler } from './item-sampler.ts';
 import { expectedLevel, PlantedUser } from './planted-model.ts';
-import { type RatingPart, ratingParts } from '../preset.ts';
+import { purposes, RandomStream } from './random-stream.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
 import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';
-import { purposes, RandomStream } from './random-stream.ts';
 
 export interface GenerateOptions {
   /** All users when left out. */

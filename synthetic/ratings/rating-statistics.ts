@@ -1,6 +1,6 @@
 import type { Partition } from '../../engine/partition.ts';
-import { levelCount } from './planted-model.ts';
 import type { RatingPart, RatingPreset } from '../preset.ts';
+import { levelCount } from './planted-model.ts';
 
 /** Squared errors, in squared steps of the scale, are summed as multiples of this. */
 const ERROR_UNIT = 2 ** -16;

@@ -1,11 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import type { RatingPart, RatingPreset } from '../preset.ts';
 import { buildAliasTable } from './alias-table.ts';
 import { degreeSequence } from './degree-sequence.ts';
 import type { ItemLaw } from './item-sampler.ts';
-import { permutation } from './permutation.ts';
 import { type PlantedItems, plantItems } from './planted-model.ts';
-import type { RatingPart, RatingPreset } from '../preset.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 
 /**
@@ -86,4 +85,15 @@ function itemLaw(preset: RatingPreset, seed: number): ItemLaw {
   const weights = sharedArray(Float64Array, preset.items);
   rankOf.forEach((rank, item) => (weights[item] = Math.pow(1 + rank / (head * preset.items), -exponent)));
   return { weights, table: buildAliasTable(weights) };
+}
+
+/** 0..count-1 in random order (Fisher-Yates); id = permutation[rank] hides a rank in the id. */
+function permutation(count: number, random: RandomStream): Int32Array {
+  const order = new Int32Array(count);
+  for (let i = 0; i < count; i++) {
+    const j = Math.floor(random.nextUniform() * (i + 1));
+    order[i] = order[j];
+    order[j] = i;
+  }
+  return order;
 }

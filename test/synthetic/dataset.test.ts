@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findPreset, scalePreset } from '../../synthetic/preset.ts';
+import { scalePreset } from '../../synthetic/preset.ts';
+import { findPreset } from '../../synthetic/presets.ts';
 import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 

@@ -3,11 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
 import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
 import { expectedLevel } from '../../synthetic/ratings/planted-model.ts';
-import { findPreset, presetNames, scalePreset } from '../../synthetic/preset.ts';
+import { scalePreset } from '../../synthetic/preset.ts';
+import { findPreset, presetNames } from '../../synthetic/presets.ts';
 import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
 import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
-import { userRanges } from '../../synthetic/dataset/user-ranges.ts';
+import { userRanges } from '../../synthetic/dataset/generate-dataset.ts';
 
 /** [mean, median, maximum] of both parts together, and bands of the best predictor's RMSE and of the ratings' deviation. */
 const promised: Readonly<Record<string, { users: readonly number[]; best: readonly number[]; deviation: readonly number[] }>> = {

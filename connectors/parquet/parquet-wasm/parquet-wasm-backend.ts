@@ -3,15 +3,15 @@ import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
+import { plainBatch, plainSchema } from '../../files/plain-columns.ts';
 import { openRandomAccess } from '../../files/random-access.ts';
 import type { RandomAccess } from '../../files/random-access.ts';
-import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import { readFooterOf } from '../footer-file.ts';
+import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
-import { readFooterOf } from '../footer-file.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
-import { plainBatch, plainSchema } from '../../files/plain-columns.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
 /** The default backend: the Rust implementation compiled to WebAssembly. Reads every codec and encoding. */

@@ -3,10 +3,10 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { ipcBytes } from '../../arrow/ipc-bytes.ts';
-import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
-import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { appendBytes, createFile } from '../../output/new-file.ts';
+import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import type { ParquetWasm } from './wasm-instance.ts';
 

@@ -10,9 +10,9 @@ import { isUrl } from '../../files/path-kinds.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readExactly, readFooter } from '../footer-file.ts';
 import type { ColumnChunkInfo, Footer } from '../footer.ts';
+import { checkThriftShape } from '../thrift-shape.ts';
 import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
-import { checkThriftShape } from '../thrift-shape.ts';
 
 /**
  * A second, pure-JavaScript backend. Reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
