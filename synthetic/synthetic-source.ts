@@ -17,7 +17,7 @@ export interface SyntheticSourceOptions {
   /** All users when left out; the streams of adjacent ranges add up to that of the whole. */
   readonly users?: UserRange;
   /** Rows of a full batch; 65,536 when left out. */
-  readonly batchRows?: number;
+  readonly batchSize?: number;
 }
 
 /**
@@ -33,11 +33,11 @@ export class SyntheticSource implements Source {
 
   /** @throws UsageError for a seed or users that there cannot be. */
   constructor(options: SyntheticSourceOptions) {
-    const { preset, users, batchRows = 1 } = options;
+    const { preset, users, batchSize = 1 } = options;
     if (users && !(users.first >= 0 && users.first <= users.end && users.end <= preset.users)) {
       throw new UsageError(`users ${users.first}..${users.end} are not within 0..${preset.users}`, { phase: 'generate' });
     }
-    if (!Number.isInteger(batchRows) || batchRows < 1) throw new UsageError(`batchRows is ${batchRows}, not a positive integer`, { phase: 'generate' });
+    if (!Number.isInteger(batchSize) || batchSize < 1) throw new UsageError(`batchSize is ${batchSize}, not a positive integer`, { phase: 'generate' });
     this.#options = options;
     this.#seed = checkSeed(options.seed ?? 0);
   }
@@ -62,8 +62,8 @@ export class SyntheticSource implements Source {
   }
 
   async *#batches(tables: RatingTables, signal: AbortSignal): AsyncGenerator<RecordBatch> {
-    const { users, part, batchRows } = this.#options;
-    for (const { batch } of generateRatings(tables, { users, batchRows, parts: [part] })) {
+    const { users, part, batchSize } = this.#options;
+    for (const { batch } of generateRatings(tables, { users, batchSize, parts: [part] })) {
       throwIfAborted(signal, 'generate');
       yield batch;
       // Generation never waits for anything: without this turn no signal could fire.

@@ -6,7 +6,7 @@ import type { BatchStream } from '../../engine/stream.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { writeBatches } from '../output/write-batches.ts';
+import { writeEncoded } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 
@@ -46,7 +46,7 @@ export class ArrowSink implements CheckedSink {
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
     const output = await ByteOutput.open(this.path, { overwrite: this.overwrite });
     const writer = this.format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
-    const rows = await writeBatches(input, output, new IpcEncoder(writer, input.schema), ctx);
+    const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
     return { path: this.path, rows, bytes: output.bytes, files: 1 };
   }
 }

@@ -57,13 +57,10 @@ class OpenArrow implements OpenFile<ArrowLayout> {
 
   async *read(_layout: ArrowLayout, schema: Schema): AsyncGenerator<RecordBatch> {
     let firstRow = 0;
-    const noConstants = (name: string): never => {
-      throw new Error(`no column "${name}"`);
-    };
     for await (const message of this.messages) {
       const batch = this.decoder.decode(message);
       if (batch === undefined || batch.numRows === 0) continue;
-      yield setOrigin(conformBatch(batch, schema, noConstants), { file: this.file, firstRow });
+      yield setOrigin(conformBatch(batch, schema), { file: this.file, firstRow });
       firstRow += batch.numRows;
     }
   }

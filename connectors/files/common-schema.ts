@@ -1,6 +1,8 @@
 import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { constantData, partitionField } from './hive-partitions.ts';
+import type { ConstantColumn, PartitionColumn } from './hive-partitions.ts';
 
 /** A file of any format and its columns. */
 interface FileColumns {
@@ -30,6 +32,21 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
   return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
 }
 
+/**
+ * The files' own columns and behind them those of their folders' names that the files lack (also alone, as `partitionColumns`).
+ * Throws DataError for two columns of one name.
+ */
+export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
+  requireDistinctNames(stored, file);
+  const partitionColumns = columns.filter(({ name }) => !stored.fields.some((field) => field.name === name));
+  return { schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]), partitionColumns };
+}
+
+export function requireDistinctNames({ fields }: Schema, file: string): void {
+  const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
+  if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
+}
+
 function differs(summary: string, { file }: FileColumns, column: string): DataError {
   return new DataError(`this file ${summary}`, { phase: 'read', file, column, advice: 'Read files of one schema together' });
 }
@@ -46,11 +63,14 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
 }
 
 /** The batch's columns by the schema's names and order, without copying; `constants` fill in for columns that it lacks. */
-export function conformBatch(batch: RecordBatch, schema: Schema, constants: (name: string, rows: number) => RecordBatch['data']): RecordBatch {
+export function conformBatch(batch: RecordBatch, schema: Schema, constants: readonly ConstantColumn[] = []): RecordBatch {
   const at = new Map(batch.schema.fields.map((field, index) => [field.name, index]));
   const children = schema.fields.map(({ name }) => {
     const index = at.get(name);
-    return index === undefined ? constants(name, batch.numRows) : batch.data.children[index];
+    if (index !== undefined) return batch.data.children[index];
+    const constant = constants.find((column) => column.name === name);
+    if (constant === undefined) throw new Error(`no column "${name}"`);
+    return constantData(constant, batch.numRows);
   });
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
 }

@@ -1,14 +1,14 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
-import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Source } from '../../engine/operator.ts';
 import { batchStream, originOf, setOrigin } from '../../engine/stream.ts';
 import type { BatchStream } from '../../engine/stream.ts';
-import { commonSchema, conformBatch, pruneSchema } from './common-schema.ts';
+import { commonSchema, conformBatch, pruneSchema, requireDistinctNames, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
-import { constantColumn, partitionField } from './hive-partitions.ts';
+import { constantsOf } from './hive-partitions.ts';
 import { STANDARD_STREAM } from './path-kinds.ts';
 
 /** One file that is open and whose columns are known. It can be read once. */
@@ -79,17 +79,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       this.standard = undefined;
       const wanted = schema.fields.map(({ name }) => name);
       const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
-      const constant = (name: string, rows: number) => {
-        const column = partitionColumns.find((candidate) => candidate.name === name);
-        if (column === undefined) throw new Error(`no column "${name}"`);
-        return constantColumn(column, file.partitions[name], rows).data[0];
-      };
+      const constants = constantsOf(partitionColumns, file.partitions);
       try {
         // Rows of a file whose own columns nobody wants are still counted: through its first column.
         for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal)) {
           throwIfAborted(signal, 'read');
           const origin = originOf(batch);
-          const conformed = conformBatch(batch, schema, constant);
+          const conformed = conformBatch(batch, schema, constants);
           yield origin ? setOrigin(conformed, origin) : conformed;
         }
       } finally {
@@ -124,14 +120,6 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     }
     const layouts = this.format.reconcile?.(found) ?? found;
     const stored = commonSchema(files.map(({ file }, index) => ({ file, schema: layouts[index].schema })));
-    const own = new Set(stored.fields.map(({ name }) => name));
-    const added = partitionColumns.filter(({ name }) => !own.has(name));
-    requireDistinctNames(stored, files[0].file);
-    return { files: files.map((file, index) => ({ file, layout: layouts[index] })), partitionColumns: added, schema: new Schema([...stored.fields, ...added.map(partitionField)]) };
+    return { files: files.map((file, index) => ({ file, layout: layouts[index] })), ...withPartitions(stored, partitionColumns, files[0].file) };
   }
-}
-
-function requireDistinctNames({ fields }: Schema, file: string): void {
-  const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
-  if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
 }

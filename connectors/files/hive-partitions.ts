@@ -1,5 +1,5 @@
 import { Field, Int32, Int64, Utf8, vectorFromArray } from 'apache-arrow';
-import type { Vector } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 
 /** Values by column name as the folders spell them, decoded; null where Hive says so. */
@@ -49,11 +49,19 @@ export function partitionField({ name, type }: PartitionColumn): Field {
   return new Field(name, type === 'int32' ? new Int32() : type === 'int64' ? new Int64() : new Utf8(), true);
 }
 
-/** A column that says the same in every row. */
-export function constantColumn(column: PartitionColumn, value: string | null, rows: number): Vector {
-  const { type } = partitionField(column);
+/** A column that says the same in every row of a file. */
+export interface ConstantColumn extends PartitionColumn {
+  readonly value: string | null;
+}
+
+/** The partition columns as one file's folders fill them. */
+export function constantsOf(columns: readonly PartitionColumn[], values: PartitionValues): ConstantColumn[] {
+  return columns.map((column) => ({ ...column, value: values[column.name] }));
+}
+
+export function constantData({ value, ...column }: ConstantColumn, rows: number): Data {
   const typed = value === null ? null : column.type === 'int32' ? Number(value) : column.type === 'int64' ? BigInt(value) : value;
-  return vectorFromArray(Array(rows).fill(typed), type);
+  return vectorFromArray(Array(rows).fill(typed), partitionField(column).type).data[0];
 }
 
 function decode(text: string): string {

@@ -1,12 +1,14 @@
 import type { RecordBatch } from 'apache-arrow';
 import { join } from 'node:path';
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import type { BatchStream } from '../../engine/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
+import { writeBatches } from '../output/write-batches.ts';
+import type { BatchOutput } from '../output/write-batches.ts';
 import { codecs } from './backend.ts';
 import type { Codec, ParquetBackendName, ParquetFileWriter } from './backend.ts';
 import { parquetBackend } from './backends.ts';
@@ -24,8 +26,6 @@ export interface ParquetSinkOptions {
   readonly dictionary?: boolean;
   readonly backend?: ParquetBackendName;
 }
-
-const progressMilliseconds = 100;
 
 /**
  * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the path ends in
@@ -79,25 +79,12 @@ export class ParquetSink implements CheckedSink {
     return this.path.endsWith('.parquet');
   }
 
-  private async writeParts(temporary: string, input: BatchStream, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+  private async writeParts(temporary: string, input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
     const rowsPerPart = this.isFile ? Infinity : (this.options.rowsPerPart ?? 1 << 24);
     const parts = new PartWriter((part) => (this.isFile ? temporary : join(temporary, partName(part))), input, this.options, rowsPerPart);
-    const started = performance.now();
-    let told = started;
-    events({ type: 'phase-start', phase: 'write', unit: 'rows' });
     try {
-      throwIfAborted(signal, 'write');
-      for await (const batch of input) {
-        throwIfAborted(signal, 'write');
-        await parts.write(batch);
-        if (performance.now() - told < progressMilliseconds) continue;
-        told = performance.now();
-        events({ type: 'phase-progress', phase: 'write', done: parts.rows, unit: 'rows' });
-      }
-      throwIfAborted(signal, 'write');
-      const { rows, bytes, files } = await parts.close();
-      events({ type: 'phase-end', phase: 'write', seconds: (performance.now() - started) / 1000, done: rows, unit: 'rows' });
-      return { path: this.path, rows, bytes, files };
+      const rows = await writeBatches(input, parts, ctx);
+      return { path: this.path, rows, bytes: parts.bytes, files: parts.files };
     } catch (error) {
       await parts.abort();
       throw error;
@@ -106,10 +93,9 @@ export class ParquetSink implements CheckedSink {
 }
 
 /** Cuts a stream of batches into files of `rowsPerPart` rows. */
-class PartWriter {
-  rows = 0;
-  private bytes = 0;
-  private files = 0;
+class PartWriter implements BatchOutput {
+  bytes = 0;
+  files = 0;
   private rowsInPart = 0;
   private writer: ParquetFileWriter | undefined;
   private readonly fileName: (part: number) => string;
@@ -130,16 +116,14 @@ class PartWriter {
       const writer = await this.open();
       await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
       this.rowsInPart += end - start;
-      this.rows += end - start;
       start = end;
       if (this.rowsInPart === this.rowsPerPart) await this.finishPart();
     }
   }
 
-  async close(): Promise<Omit<WriteSummary, 'path'>> {
+  async end(): Promise<void> {
     if (this.files === 0) await this.open();
     await this.finishPart();
-    return { rows: this.rows, bytes: this.bytes, files: this.files };
   }
 
   async abort(): Promise<void> {

@@ -1,14 +1,13 @@
-import { Schema } from 'apache-arrow';
-import type { RecordBatch } from 'apache-arrow';
-import { DataError, throwIfAborted } from '../../engine/errors.ts';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
 import { batchStream } from '../../engine/stream.ts';
 import type { BatchStream } from '../../engine/stream.ts';
-import { commonSchema, pruneSchema } from '../files/common-schema.ts';
+import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
-import { partitionField } from '../files/hive-partitions.ts';
+import { constantsOf } from '../files/hive-partitions.ts';
 import { parquetExtensions } from '../format-names.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
@@ -94,7 +93,7 @@ export class ParquetSource implements Source {
         columns: names,
         ...(batchSize !== undefined && { batchSize }),
         ...(backend !== undefined && { backend }),
-        ...(partitionColumns.length > 0 && { constants: partitionColumns.map((column) => ({ ...column, value: file.partitions[column.name] })) }),
+        ...(partitionColumns.length > 0 && { constants: constantsOf(partitionColumns, file.partitions) }),
       }))
       .filter(({ rowGroups }) => rowGroups.length > 0);
   }
@@ -132,12 +131,6 @@ export class ParquetSource implements Source {
       }
     };
     await Promise.all(Array.from({ length: Math.min(footersAtOnce, files.length) }, openSome));
-    const stored = commonSchema(infos);
-    const own = new Set(stored.fields.map((field) => field.name));
-    const added = partitionColumns.filter(({ name }) => !own.has(name));
-    const duplicate = stored.fields.find(({ name }, index) => stored.fields.findIndex((field) => field.name === name) !== index);
-    if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file: infos[0].file, column: duplicate.name });
-    const schema = new Schema([...stored.fields, ...added.map(partitionField)]);
-    return { files: files.map((file, index) => ({ file, info: infos[index] })), partitionColumns: added, schema };
+    return { files: files.map((file, index) => ({ file, info: infos[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
   }
 }

@@ -2,8 +2,8 @@ import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import { setOrigin } from '../../engine/stream.ts';
 import { conformBatch, pruneSchema } from '../files/common-schema.ts';
-import { constantColumn, partitionField } from '../files/hive-partitions.ts';
-import type { PartitionColumn } from '../files/hive-partitions.ts';
+import { partitionField } from '../files/hive-partitions.ts';
+import type { ConstantColumn } from '../files/hive-partitions.ts';
 import type { ParquetBackendName } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 
@@ -20,7 +20,7 @@ export interface RowGroupRequest {
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
   /** Columns that the file's folders add. */
-  readonly constants?: readonly (PartitionColumn & { readonly value: string | null })[];
+  readonly constants?: readonly ConstantColumn[];
 }
 
 /**
@@ -36,16 +36,11 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema):
     const all = new Schema([...reader.info.schema.fields, ...added.map(partitionField)]);
     const target = schema ?? pruneSchema(all, request.columns);
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
-    const constant = (name: string, rows: number) => {
-      const column = added.find((candidate) => candidate.name === name);
-      if (column === undefined) throw new Error(`no column "${name}"`);
-      return constantColumn(column, column.value, rows).data[0];
-    };
     // Rows of a file whose own columns nobody wants are still counted: through its first column.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
     const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? defaultBatchSize };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
-      yield setOrigin(conformBatch(batch, target, constant), { file: request.file, rowGroup, firstRow });
+      yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }
   } finally {
     await reader.close();

@@ -23,12 +23,12 @@ export class TextFile {
   }
 
   /** Opens the file (or stdin, "-") and finds out its layout, unless that is known. */
-  static async open(file: string, options: TextOptions, batchRows: number, known?: TextLayout): Promise<TextFile> {
+  static async open(file: string, options: TextOptions, batchSize: number, known?: TextLayout): Promise<TextFile> {
     const window = new RowWindow(file, textBytes(file));
     try {
       await window.fill();
       skipMark(window);
-      return new TextFile(file, window, known ?? inferLayout(window, inputName(file), options, batchRows));
+      return new TextFile(file, window, known ?? inferLayout(window, inputName(file), options, batchSize));
     } catch (error) {
       await window.close();
       throw error;
@@ -39,7 +39,7 @@ export class TextFile {
    * The rows from where the file stands (once), under `schema`: some of the layout's columns. `layout` may have wider
    * types than this file's own. Throws DataError that names the line, the column and the text.
    */
-  async *read(layout: TextLayout, schema: Schema, batchRows: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+  async *read(layout: TextLayout, schema: Schema, batchSize: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
     const { window, file } = this;
     const { dialect, names } = layout;
     const wanted = schema.fields.map(({ name }) => names.indexOf(name));
@@ -47,7 +47,7 @@ export class TextFile {
       const head = new FieldBlock(names.length, 1);
       window.advance(scanWindow(window, head, window.from, dialect), head.lines);
     }
-    const block = new FieldBlock(names.length, blockRows(window, names.length, batchRows));
+    const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
     for (let firstRow = 0; ; firstRow += block.rows) {
       throwIfAborted(signal, 'read');
       const next = scanWindow(window, block, window.from, dialect);

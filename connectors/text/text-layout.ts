@@ -46,13 +46,13 @@ export function blockRows(window: RowWindow, columns: number, wanted: number): n
 }
 
 /** Finds out how the file in the window is to be read. The window must just have been filled; it stays where it is. */
-export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchRows: number): TextLayout {
+export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchSize: number): TextLayout {
   skipMark(window);
   const delimiter = options.delimiter ?? guessDelimiter(firstLine(window, file), file);
   checkDelimiter(delimiter);
   const dialect = { delimiter, quotes: options.quotes ?? defaultQuotes(delimiter) };
   const columns = countFields(window.bytes, startOfText(window), window.to, dialect);
-  const block = new FieldBlock(columns, blockRows(window, columns, batchRows));
+  const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
   const all = Array.from({ length: columns }, (_, column) => column);
   let next = scanWindow(window, block, window.from, dialect);
   if (block.rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });

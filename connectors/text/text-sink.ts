@@ -4,7 +4,7 @@ import type { BatchStream } from '../../engine/stream.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { writeBatches } from '../output/write-batches.ts';
+import { writeEncoded } from '../output/write-batches.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { SeparatedText } from './separated-text.ts';
 
@@ -56,7 +56,7 @@ export class TextSink implements CheckedSink {
     const { delimiter, header, gzip } = this.options;
     const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.path));
     const output = await ByteOutput.open(this.path, { overwrite: this.overwrite, gzip });
-    const rows = await writeBatches(input, output, encoder, ctx);
+    const rows = await writeEncoded(input, output, encoder, ctx);
     return { path: this.path, rows, bytes: output.bytes, files: 1 };
   }
 }

@@ -47,12 +47,12 @@ export class TextSource extends FileSetSource<TextLayout> {
 }
 
 function textFormat(options: TextSourceOptions): FileFormat<TextLayout> {
-  const batchRows = options.batchSize ?? 1 << 16;
+  const batchSize = options.batchSize ?? 1 << 16;
   return {
     extensions: textExtensions,
     open: async (file, known) => {
-      const text = await TextFile.open(file, options, batchRows, known);
-      return { layout: text.layout, read: (layout, schema, signal) => text.read(layout, schema, batchRows, signal), close: () => text.close() };
+      const text = await TextFile.open(file, options, batchSize, known);
+      return { layout: text.layout, read: (layout, schema, signal) => text.read(layout, schema, batchSize, signal), close: () => text.close() };
     },
     reconcile: (layouts) => layouts.map((layout, index) => withCommonKinds(layout, layouts, options, index)),
   };

@@ -13,7 +13,7 @@ export interface GenerateOptions {
   /** Both when left out; ratings of the other part cost only the draw of their items. */
   readonly parts?: readonly RatingPart[];
   /** Rows of a full batch; 65,536 when left out. */
-  readonly batchRows?: number;
+  readonly batchSize?: number;
   /** Counts what is generated. */
   readonly statistics?: RatingStatistics;
 }
@@ -37,9 +37,9 @@ export interface PartBatch {
 export function* generateRatings(tables: RatingTables, options: GenerateOptions = {}): Generator<PartBatch, void, undefined> {
   const { preset, seed } = tables;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
-  const { statistics, parts = ratingParts, batchRows = 65_536 } = options;
+  const { statistics, parts = ratingParts, batchSize = 65_536 } = options;
   const { scale, model } = preset;
-  const builders = { train: new RatingBatchBuilder(batchRows), test: new RatingBatchBuilder(batchRows) };
+  const builders = { train: new RatingBatchBuilder(batchSize), test: new RatingBatchBuilder(batchSize) };
   const wanted = { train: parts.includes('train'), test: parts.includes('test') };
   const sampler = new ItemSampler(tables.items);
   const planted = new PlantedUser(preset, seed, tables.planted);
@@ -70,7 +70,7 @@ export function* generateRatings(tables: RatingTables, options: GenerateOptions 
       const builder = builders[part];
       builder.append(user, item, scale.minimum + level * scale.step);
       if (builder.full) {
-        rowsSoFar += batchRows;
+        rowsSoFar += batchSize;
         yield { part, batch: builder.take(), rowsSoFar };
       }
     }

@@ -71,7 +71,7 @@ describe('generated ratings', () => {
       const whole = collect(tables, part);
       const ranges = cuts.slice(1).map((end, i) => ({ first: cuts[i], end }));
       expect(concat(ranges.map((users) => collect(tables, part, { users })))).toEqual(whole);
-      expect(collect(tables, part, { batchRows: 97 })).toEqual(whole);
+      expect(collect(tables, part, { batchSize: 97 })).toEqual(whole);
       expect(collect(tables, part, { parts: [part] })).toEqual(whole);
       expect(ranges.reduce((rows, users) => rows + ratingsOf(tables, part, users), 0)).toBe(whole.users.length);
     }
@@ -119,7 +119,7 @@ describe('SyntheticSource', () => {
   const { signal } = new AbortController();
 
   it('streams one part, again and again', async () => {
-    const source = new SyntheticSource({ preset: small, seed: 7, part: 'test', batchRows: 300 });
+    const source = new SyntheticSource({ preset: small, seed: 7, part: 'test', batchSize: 300 });
     expect(await source.statistics()).toEqual({ rows: small.test, bytes: 0, files: 0 });
     const items = collect(buildRatingTables(small, 7), 'test').items;
     for (let time = 0; time < 2; time++) {
@@ -136,7 +136,7 @@ describe('SyntheticSource', () => {
 
   it('ends soon after it is cancelled, between two batches', async () => {
     const controller = new AbortController();
-    const stream = await new SyntheticSource({ preset: small, part: 'train', batchRows: 100 }).execute(controller);
+    const stream = await new SyntheticSource({ preset: small, part: 'train', batchSize: 100 }).execute(controller);
     let batches = 0;
     const pull = async () => {
       for await (const _ of stream) if (++batches === 3) controller.abort();
@@ -149,7 +149,7 @@ describe('SyntheticSource', () => {
     const part = 'train';
     expect(() => new SyntheticSource({ preset: small, part, users: { first: 5, end: small.users + 1 } })).toThrow(/users 5\.\.139/);
     expect(() => new SyntheticSource({ preset: small, part, seed: NaN })).toThrow(/seed is NaN/);
-    expect(() => new SyntheticSource({ preset: small, part, batchRows: 0 })).toThrow(/batchRows is 0/);
+    expect(() => new SyntheticSource({ preset: small, part, batchSize: 0 })).toThrow(/batchSize is 0/);
   });
 });
 

@@ -90,7 +90,7 @@ class LiteFileReader implements ParquetFileReader {
   private async readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
     const place = { file: this.info.file, rowGroup, column };
     const chunk = reader.metadata.row_groups[rowGroup].columns.find(({ meta_data }) => meta_data.path_in_schema.join('.') === column);
-    if (this.envelope === undefined || chunk === undefined) throw new DataError('the column is missing in this row group', { phase: 'read', ...place });
+    if (this.envelope === undefined || chunk === undefined) throw missing(place);
     try {
       const data = await this.envelope.readColumnChunk(reader.getSchema(), chunk);
       checkPages(data, this.chunk(column, rowGroup), place);
@@ -102,7 +102,7 @@ class LiteFileReader implements ParquetFileReader {
 
   private chunk(column: string, rowGroup: number): ColumnChunkInfo {
     const chunk = this.footer.rowGroups[rowGroup].columns.find((candidate) => candidate.column === column);
-    if (chunk === undefined) throw new DataError('the column is missing in this row group', { phase: 'read', file: this.info.file, rowGroup, column });
+    if (chunk === undefined) throw missing({ file: this.info.file, rowGroup, column });
     return chunk;
   }
 
@@ -123,6 +123,10 @@ interface Place {
   readonly file: string;
   readonly rowGroup?: number;
   readonly column?: string;
+}
+
+function missing(place: Place): DataError {
+  return new DataError('the column is missing in this row group', { phase: 'read', ...place });
 }
 
 function refusal(what: string, place: Place): DataError {
