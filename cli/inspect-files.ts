@@ -3,7 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import { noEvents } from '../engine/events.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/operator.ts';
-import { knownExtensions } from '../connectors/format-names.ts';
+import { knownExtensions } from '../connectors/files/format-names.ts';
 import { resolveDataset } from '../connectors/files/dataset-path.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';

@@ -2,8 +2,8 @@ import { open } from 'node:fs/promises';
 import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
 import { fileProblem } from './files/file-problem.ts';
+import { fileFormats, formatOfPath, knownExtensions } from './files/format-names.ts';
 import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
-import { fileFormats, formatOfPath, knownExtensions } from './format-names.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names

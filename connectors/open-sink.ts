@@ -1,9 +1,9 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { ArrowSink } from './arrow/arrow-sink.ts';
+import { delimiterOf, formatOfPath } from './files/format-names.ts';
+import type { FileFormatName } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
-import { delimiterOf, formatOfPath } from './format-names.ts';
-import type { FileFormatName } from './format-names.ts';
 import type { CheckedSink } from './output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink } from './parquet/parquet-sink.ts';

@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat } from '../files/file-set-source.ts';
-import { textExtensions } from '../format-names.ts';
+import { textExtensions } from '../files/format-names.ts';
 import { arrowType } from './arrow-type.ts';
 import { checkDelimiter } from './dialect.ts';
 import { TextFile } from './text-file.ts';

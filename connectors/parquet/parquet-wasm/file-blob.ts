@@ -1,6 +1,6 @@
 import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
-import type { RandomAccess } from '../../files/random-access.ts';
+import type { RandomAccess } from '../random-access.ts';
 
 /** Counts what a file's blob was asked for, so that tests and benches measure work and not only time. */
 export interface FetchCounter {

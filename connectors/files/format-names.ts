@@ -1,5 +1,5 @@
 import { extname } from 'node:path';
-import { isUrl } from './files/path-kinds.ts';
+import { isUrl } from './path-kinds.ts';
 
 /** Formats that ratings may have. "text" is separated text of any kind; csv, tsv and dat settle the delimiter too. */
 export const fileFormats = ['parquet', 'csv', 'tsv', 'dat', 'text', 'arrow'] as const;

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
+import { isUrl } from '../files/path-kinds.ts';
 import { HttpFile } from '../http/http-file.ts';
-import { isUrl } from './path-kinds.ts';
 
 /** What can be read at any place: an open file of the disk (Node's FileHandle is one) or of a web server. */
 export interface RandomAccess {
