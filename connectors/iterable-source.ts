@@ -8,21 +8,21 @@ import type { BatchStream } from '../engine/stream.ts';
 type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
 
 /**
- * Anybody's record batches as a Source. An array can be read again and again; any other iterable once, unless its
- * owner says `replayable` (each iteration then starts anew). Without a schema that of the first batch counts.
+ * Record batches of an iterable as a Source. An array can be read repeatedly; any other iterable once, unless `replayable` says
+ * that each iteration starts anew. Without a schema the first batch's is used.
  */
 export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): IterableSource {
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
-/** See `iterableSource`. */
+/** The source that `iterableSource` gives. */
 export class IterableSource implements Source {
   readonly name = 'iterable-source';
   readonly replayable: boolean;
   private readonly batches: Batches;
   private given: Schema | undefined;
   private used = false;
-  /** The iterator and its first batch, once the schema had to be looked at. */
+  /** The iterator and its first batch, where the batch was taken for its schema. */
   private begun: { readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>; readonly first: IteratorResult<RecordBatch> } | undefined;
 
   constructor(batches: Batches, schema: Schema | undefined, replayable: boolean) {
@@ -116,7 +116,7 @@ function requireBatch(batch: unknown, number: number): RecordBatch {
   throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
 }
 
-/** Dictionaries are each batch's own; what they hold must agree. */
+/** True for equal types. Each batch has its own dictionaries, so of these the types of keys and values count. */
 function sameType(a: DataType, b: DataType): boolean {
   if (DataType.isDictionary(a) && DataType.isDictionary(b)) return util.compareTypes(a.indices, b.indices) && util.compareTypes(a.dictionary, b.dictionary);
   return util.compareTypes(a, b);

@@ -11,18 +11,18 @@ import { TextSource } from './text/text-source.ts';
 import type { TextSourceOptions } from './text/text-source.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
-  /** Found out by the files' endings and first bytes when it is not given. */
+  /** Default: by the files' endings and first bytes. */
   readonly format?: FileFormatName;
   readonly parquetBackend?: ParquetBackendName;
 }
 
-/** A source for whatever the paths name: files, folders, globs, URLs, or "-" for stdin (with a format). */
+/** A source for files, folders, globs, URLs, or "-" for stdin (with a format). */
 export async function openSource(paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Source> {
   const { format, parquetBackend, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
   const kind = format ?? (await detectFormat(named));
   if (kind === 'parquet') {
-    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: its contents stand at its end', { phase: 'read', advice: 'Name a file' });
+    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: its table of contents is at the end of a file', { phase: 'read', advice: 'Name a file' });
     rejectTextOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }

@@ -4,14 +4,14 @@ export const ratingParts = ['train', 'test'] as const;
 export type RatingPart = (typeof ratingParts)[number];
 
 /**
- * What a synthetic data set looks like, as data: a new one needs no code. Counts are exact; shapes are those of the
- * data set it is named after, as far as they are public.
+ * The description of a synthetic data set, as data: a new one needs no code. Counts are exact; shapes are those of the
+ * data set of that name, as far as they are public.
  */
 export interface RatingPreset {
   readonly name: string;
   readonly users: number;
   readonly items: number;
-  /** Ratings in each part; every user's are split in this proportion. */
+  /** Ratings of the part; every user's are split in the proportion of the parts. */
   readonly train: number;
   readonly test: number;
   readonly degrees: UserDegrees;
@@ -20,7 +20,7 @@ export interface RatingPreset {
   readonly model: PlantedModelShape;
 }
 
-/** Ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to the maximum; s follows from the total. */
+/** The law of ratings a user, train and test together: P(degree > d) ~ (1 + (d - minimum) / s)^-exponent up to the maximum; s follows from the total. */
 export interface UserDegrees {
   readonly minimum: number;
   readonly maximum: number;
@@ -34,7 +34,7 @@ export interface ItemPopularity {
   readonly head: number;
 }
 
-/** Ratings are minimum, minimum + step, ..., maximum. */
+/** The possible ratings: minimum, minimum + step, ..., maximum. */
 export interface RatingScale {
   readonly minimum: number;
   readonly maximum: number;
@@ -47,18 +47,18 @@ export interface PlantedModelShape {
   readonly userBias: number;
   readonly itemBias: number;
   readonly rank: number;
-  /** Of the product p_u·q_i. */
+  /** Deviation of the product p_u·q_i. */
   readonly interaction: number;
   readonly noise: number;
 }
 
-/** The fewest items for each rating of the average user: below, the popular ones would be rated by everybody. */
+/** Fewest items for each rating of the average user: with fewer, all users would rate the popular ones. */
 const ITEMS_PER_MEAN_DEGREE = 4;
 
 /**
- * The same shape at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow with its
- * square root, so that neither density (which then changes with 1 / sqrt(scale)) nor ratings an item run away. Items stop
- * shrinking at four times the mean degree and no user rates more than half of them, so that any scale has a data set:
+ * The preset at another size. Users and ratings grow with `scale`, so that the mean degree stays; items grow with its
+ * square root, so density changes with 1 / sqrt(scale) and ratings an item with sqrt(scale). Items stop
+ * shrinking at four times the mean degree and no user rates more than half of them, so that every scale gives a data set:
  * movielens20m never has fewer than 1 user, 578 items and 144 ratings.
  *
  * @throws UsageError unless 0 < scale and ids stay below 2^31.

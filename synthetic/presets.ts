@@ -1,7 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import type { RatingPreset } from './preset.ts';
 
-/** Of the planted signal of every preset. */
+/** Rank of the planted signal in every preset. */
 const rank = 16;
 
 /**
@@ -129,7 +129,7 @@ const presets: readonly RatingPreset[] = [movielens20m, netflix, yahoomusic, hug
 
 export const presetNames: readonly string[] = presets.map(({ name }) => name);
 
-/** @throws UsageError naming the presets there are. */
+/** The preset of that name. @throws UsageError that lists the known names. */
 export function findPreset(name: string): RatingPreset {
   const found = presets.find((preset) => preset.name === name);
   if (found !== undefined) return found;

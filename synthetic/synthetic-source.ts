@@ -11,17 +11,17 @@ import { buildRatingTables, checkSeed, ratingsOf, type RatingTables, type UserRa
 
 export interface SyntheticSourceOptions {
   readonly preset: RatingPreset;
-  /** An integer from 0 below 2^53; 0 when left out. */
+  /** An integer from 0 below 2^53. Default 0. */
   readonly seed?: number;
   readonly part: RatingPart;
-  /** All users when left out; the streams of adjacent ranges add up to that of the whole. */
+  /** Default: all users. The streams of adjacent ranges add up to that of the whole. */
   readonly users?: UserRange;
-  /** Rows of a full batch; 65,536 when left out. */
+  /** Rows of a full batch. Default 65,536. */
   readonly batchSize?: number;
 }
 
 /**
- * One part of a synthetic data set, made while it is pulled: {user: int32, item: int32, rating: float32}, grouped by
+ * One part of a synthetic data set, generated while it is read: {user: int32, item: int32, rating: float32}, grouped by
  * user. Every execution gives the same batches.
  */
 export class SyntheticSource implements Source {
@@ -31,7 +31,7 @@ export class SyntheticSource implements Source {
   readonly #seed: number;
   #tables: RatingTables | undefined;
 
-  /** @throws UsageError for a seed or users that there cannot be. */
+  /** @throws UsageError for an impossible seed, range of users or size of batches. */
   constructor(options: SyntheticSourceOptions) {
     const { preset, users, batchSize = 1 } = options;
     if (users && !(users.first >= 0 && users.first <= users.end && users.end <= preset.users)) {
@@ -51,7 +51,7 @@ export class SyntheticSource implements Source {
     return ratingSchema;
   }
 
-  /** Rows are exact; nothing is stored. */
+  /** The exact number of rows; no bytes are stored. */
   async statistics(): Promise<SourceStatistics> {
     return { rows: ratingsOf(this.#prepare(), this.#options.part, this.#options.users), bytes: 0, files: 0 };
   }
@@ -66,7 +66,7 @@ export class SyntheticSource implements Source {
     for (const { batch } of generateRatings(tables, { users, batchSize, parts: [part] })) {
       throwIfAborted(signal, 'generate');
       yield batch;
-      // Generation never waits for anything: without this turn no signal could fire.
+      // Generation never waits, so no signal could fire without this turn of the event loop.
       await eventLoopTurn();
     }
   }

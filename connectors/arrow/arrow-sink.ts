@@ -11,13 +11,13 @@ import type { BatchEncoder } from '../output/write-batches.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 
 export interface ArrowSinkOptions {
-  /** IPC file or stream; default a stream for stdout and .arrows, else a file. */
+  /** IPC file or IPC stream. Default: a stream for stdout and .arrows, else a file. */
   readonly format?: 'file' | 'stream';
-  /** Replace a file that is there. */
+  /** Replaces an existing file. */
   readonly overwrite?: boolean;
 }
 
-/** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears when it is complete. */
+/** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears once it is complete. */
 export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
   private readonly path: string;
@@ -51,7 +51,7 @@ export class ArrowSink implements CheckedSink {
   }
 }
 
-/** apache-arrow's writer with a queue that keeps what is written until it is asked for. */
+/** apache-arrow's writer over a queue from which the bytes of each batch are taken. */
 class IpcEncoder implements BatchEncoder {
   private readonly writer: RecordBatchWriter;
   private readonly schema: Schema;
@@ -68,7 +68,7 @@ class IpcEncoder implements BatchEncoder {
   }
 
   batch(batch: RecordBatch): Uint8Array {
-    // Under the very schema that was written: another one would make the writer begin again.
+    // The batch gets the schema object that was written: another one would make the writer begin again.
     this.writer.write(new RecordBatch(this.schema, batch.data));
     return this.queue.take();
   }
@@ -79,7 +79,7 @@ class IpcEncoder implements BatchEncoder {
   }
 }
 
-/** With the schema in front as well, as the format has it, so that the file can be read from a pipe. */
+/** Writes the schema at the beginning too, as the format demands, so that the file can be read from a pipe. */
 class SequentialFileWriter extends RecordBatchFileWriter {
   protected override _writeSchema(schema: Schema): this {
     super._writeSchema(schema);

@@ -17,9 +17,9 @@ interface ArrowLayout {
 }
 
 /**
- * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob, several, or
- * "-" for stdin. Read from beginning to end, a batch at a time, so memory holds one or two of the writer's batches.
- * Buffers compressed by zstd are read where Node has it; lz4 is refused.
+ * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob, several of these, or
+ * "-" for stdin. Data are read from beginning to end, a batch at a time, so memory holds one or two of the writer's batches.
+ * Buffers compressed by zstd are read where Node supports it; lz4 is refused.
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';

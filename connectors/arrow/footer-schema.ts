@@ -10,7 +10,7 @@ const MAGIC = 'ARROW1';
 const END = 4 + MAGIC.length;
 
 /**
- * The schema of an IPC file by its footer, as the message that a stream begins with: apache-arrow's own writer leaves
+ * The schema of an IPC file from its footer, as the message that a stream begins with: apache-arrow's own writer leaves
  * that message out of files. Throws DataError.
  */
 export async function footerSchema(file: string): Promise<IpcMessage> {

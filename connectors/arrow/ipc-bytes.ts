@@ -2,8 +2,8 @@ import { AsyncByteQueue, RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 
 /**
- * A queue for apache-arrow's writers that keeps what is written until it is asked for. The library's own queue joins neighbours
- * in one ArrayBuffer by where they lie: of two columns over the same memory, as in { user: ids, item: ids }, it loses the second.
+ * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins neighbours in one
+ * ArrayBuffer by their addresses: of two columns over the same memory, as in { user: ids, item: ids }, it loses the second.
  */
 export class KeptBytes extends AsyncByteQueue {
   private kept: Uint8Array[] = [];
@@ -12,6 +12,7 @@ export class KeptBytes extends AsyncByteQueue {
     this.kept.push(bytes);
   }
 
+  /** The bytes since the last call. */
   take(): Uint8Array {
     const all = Buffer.concat(this.kept);
     this.kept = [];

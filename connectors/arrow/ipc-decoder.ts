@@ -7,10 +7,10 @@ import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 
-/** A buffer that unpacks to more than this is taken for damage. */
+/** Most bytes that a buffer may unpack to; more are taken for damage. */
 const LARGEST_BUFFER = 2 ** 29;
 
-/** Messages in, batches out. Dictionaries are replaced by what they stand for; every batch is checked. */
+/** Turns messages into batches. Dictionaries are replaced by their values; every batch is checked. */
 export class IpcDecoder {
   readonly schema: Schema;
   private readonly reader: RecordBatchReader;
@@ -18,7 +18,7 @@ export class IpcDecoder {
   private readonly file: string;
   private batches = 0;
 
-  /** Throws DataError for a schema that makes no sense. */
+  /** Throws DataError for a schema that cannot be read. */
   constructor(schema: IpcMessage, file: string) {
     this.file = file;
     registerZstd();
@@ -32,7 +32,7 @@ export class IpcDecoder {
     }
   }
 
-  /** Undefined for a dictionary, which later batches use. */
+  /** The next batch; undefined for a dictionary, which later batches use. */
   decode({ kind, head, body }: IpcMessage): RecordBatch | undefined {
     this.queue.push(head, body);
     if (kind === 'dictionary') return undefined;
@@ -59,8 +59,8 @@ export class IpcDecoder {
   }
 
   /**
-   * What was queued, a message at a time. The reader looks one chunk ahead, where nothing stands for "not yet"; when it
-   * really needs more than the batch that it is to give, the data are damaged and the stream ends.
+   * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet"; when it needs
+   * more than the bytes of its batch, the data are damaged and the stream ends.
    */
   private *pull(): Generator<Uint8Array> {
     for (let idle = 0; idle < 8; ) {

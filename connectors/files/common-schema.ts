@@ -12,7 +12,7 @@ interface FileColumns {
 
 /**
  * The schema that all files share, in the first file's order: the same names with the same types. A column is nullable
- * when it is in any file. Throws DataError that names the first file that differs and the column.
+ * when it is nullable in any file. Throws DataError that names the first file that differs and the column.
  */
 export function commonSchema(files: readonly FileColumns[]): Schema {
   const [first, ...others] = files;
@@ -33,7 +33,7 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
 }
 
 /**
- * The files' own columns and behind them those of their folders' names that the files lack (also alone, as `partitionColumns`).
+ * The schema of the files' own columns followed by `partitionColumns`: those of `columns` that the files lack.
  * Throws DataError for two columns of one name.
  */
 export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
@@ -42,6 +42,7 @@ export function withPartitions(stored: Schema, columns: readonly PartitionColumn
   return { schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]), partitionColumns };
 }
 
+/** Throws DataError for two columns of one name. */
 export function requireDistinctNames({ fields }: Schema, file: string): void {
   const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
   if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
@@ -62,7 +63,7 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
   return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
 }
 
-/** The batch's columns by the schema's names and order, without copying; `constants` fill in for columns that it lacks. */
+/** The batch's columns by the schema's names and in its order, without copying; `constants` stand in for columns that it lacks. */
 export function conformBatch(batch: RecordBatch, schema: Schema, constants: readonly ConstantColumn[] = []): RecordBatch {
   const at = new Map(batch.schema.fields.map((field, index) => [field.name, index]));
   const children = schema.fields.map(({ name }) => {
@@ -75,7 +76,7 @@ export function conformBatch(batch: RecordBatch, schema: Schema, constants: read
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
 }
 
-/** A batch of no rows. */
+/** A batch without rows. */
 export function emptyBatch(schema: Schema): RecordBatch {
   const children = schema.fields.map(({ type }) => emptyData(type));
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }));

@@ -9,7 +9,7 @@ import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
 import { isUrl } from './path-kinds.ts';
 
 export interface DatasetFile {
-  /** As the user named it, joined with what was found below. */
+  /** The path that the user named, joined with the path found below it. */
   readonly file: string;
   /** Raw values of the `name=value` folders between what the user named and the file. */
   readonly partitions: PartitionValues;
@@ -17,19 +17,19 @@ export interface DatasetFile {
 
 export interface DatasetFiles {
   readonly files: readonly DatasetFile[];
-  /** Constant columns that the folders' names add. */
+  /** Constant columns from the folders' names. */
   readonly partitionColumns: readonly PartitionColumn[];
 }
 
 export interface DatasetPathOptions {
-  /** Endings of the files that count inside folders, e.g. [".parquet"]; files called part-… without an ending count too. */
+  /** Endings of data files inside folders, e.g. [".parquet"]; files called part-… without an ending are data too. */
   readonly extensions: readonly string[];
 }
 
 /**
- * Turns what a user names into files: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of them.
- * Names that start with "_" or "." are no data (_SUCCESS, .crc). A file that is named twice is read once.
- * The order is that of the paths' segments, whatever the file system says.
+ * The files that paths name: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of these.
+ * Names that start with "_" or "." are not data (_SUCCESS, .crc). A file that is named twice is read once.
+ * Files are sorted by the segments of their paths.
  */
 export async function resolveDataset(paths: string | readonly string[], options: DatasetPathOptions): Promise<DatasetFiles> {
   const named = typeof paths === 'string' ? [paths] : paths;
@@ -66,7 +66,7 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
     else if (!isIgnored(basename(match))) files.push(match);
   }
-  if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern, and quote it so that the shell leaves it alone' });
+  if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
 }
 

@@ -1,17 +1,17 @@
 import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.ts';
 
-/** The `code` of a system error ("ENOENT", ...), if it is one; Node's own "ERR_…" are no system errors. */
+/** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
 export function errorCode(error: unknown): string | undefined {
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
   return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 
-/** The text of anything that was thrown. */
+/** The text of a thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Turns what the file system throws into an error that says what happened, to which file, and what to do. */
+/** Turns an error of the file system into one that names the problem, the file and a remedy. */
 export function fileProblem(error: unknown, phase: string, file: string): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase, file, cause: error };
@@ -37,7 +37,7 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case undefined:
       return error instanceof Error ? error : new Error(String(error));
     default:
-      // "ENAMETOOLONG: name too long, open '<path>'": the path may be a temporary's, and the error names its own.
+      // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the right one.
       return new DataError(messageOf(error).split(', ')[0], details);
   }
 }

@@ -11,10 +11,10 @@ import type { DatasetFiles } from './dataset-path.ts';
 import { constantsOf } from './hive-partitions.ts';
 import { STANDARD_STREAM } from './path-kinds.ts';
 
-/** One file that is open and whose columns are known. It can be read once. */
+/** One open file with known columns. It can be read once. */
 export interface OpenFile<Layout> {
   readonly layout: Layout;
-  /** The rows under `schema`, some of the file's columns in its order; batches know their origin. */
+  /** The rows under `schema`, which has some of the file's columns in their order; every batch has its origin. */
   read(layout: Layout, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch>;
   close(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface OpenFile<Layout> {
 export interface FileFormat<Layout extends { readonly schema: Schema }> {
   /** Endings of such files inside folders. */
   readonly extensions: readonly string[];
-  /** `known`: the layout that the file had when it was opened before. */
+  /** `known`: the layout from an earlier opening. */
   open(file: string, known?: Layout): Promise<OpenFile<Layout>>;
   /** Makes the layouts of several files agree where that is possible. */
   reconcile?(layouts: readonly Layout[]): readonly Layout[];
@@ -36,7 +36,7 @@ interface Opened<Layout> {
 }
 
 /**
- * Files of one format as rows: a file, a folder, a glob, several (see resolveDataset), or "-" for stdin, which can be read
+ * Files of one format as rows: a file, a folder, a glob, several of these (see resolveDataset), or "-" for stdin, which can be read
  * only once. Files are read one after the other in the order of their paths.
  */
 export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
@@ -45,7 +45,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   protected readonly paths: readonly string[];
   private readonly format: FileFormat<Layout>;
   private opened: Promise<Opened<Layout>> | undefined;
-  /** Stdin, once its columns had to be looked at. */
+  /** Stdin, open from the first look at its columns until its rows are read. */
   private standard: OpenFile<Layout> | undefined;
   private used = false;
 
@@ -81,7 +81,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
       const constants = constantsOf(partitionColumns, file.partitions);
       try {
-        // Rows of a file whose own columns nobody wants are still counted: through its first column.
+        // Where none of the file's own columns is wanted, its first one is read to count the rows.
         for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal)) {
           throwIfAborted(signal, 'read');
           const origin = originOf(batch);
@@ -97,7 +97,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   private open(): Promise<Opened<Layout>> {
     if (this.opened === undefined) {
       this.opened = this.replayable ? this.openFiles() : this.openStandard();
-      // A failure is told, not kept: the next attempt looks again.
+      // A failure is not kept: the next attempt opens the files again.
       this.opened.catch(() => (this.opened = undefined));
     }
     return this.opened;

@@ -2,7 +2,7 @@ import { Field, Int32, Int64, Utf8, vectorFromArray } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 
-/** Values by column name as the folders spell them, decoded; null where Hive says so. */
+/** Values by column name, decoded from the folders' names; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;
 
 export interface PartitionColumn {
@@ -25,7 +25,7 @@ export function partitionsOf(path: string): PartitionValues {
   return values;
 }
 
-/** The columns of all files, typed; throws DataError when one file lacks a folder that another has. */
+/** The typed columns of all files; throws DataError when one file lacks a folder that another has. */
 export function partitionColumns(files: readonly { readonly file: string; readonly partitions: PartitionValues }[]): PartitionColumn[] {
   const names = [...new Set(files.flatMap(({ partitions }) => Object.keys(partitions)))];
   for (const { file, partitions } of files) {
@@ -49,16 +49,17 @@ export function partitionField({ name, type }: PartitionColumn): Field {
   return new Field(name, type === 'int32' ? new Int32() : type === 'int64' ? new Int64() : new Utf8(), true);
 }
 
-/** A column that says the same in every row of a file. */
+/** A column with one value in all rows of a file. */
 export interface ConstantColumn extends PartitionColumn {
   readonly value: string | null;
 }
 
-/** The partition columns as one file's folders fill them. */
+/** The partition columns with the values of one file's folders. */
 export function constantsOf(columns: readonly PartitionColumn[], values: PartitionValues): ConstantColumn[] {
   return columns.map((column) => ({ ...column, value: values[column.name] }));
 }
 
+/** The column as `rows` times its value. */
 export function constantData({ value, ...column }: ConstantColumn, rows: number): Data {
   const typed = value === null ? null : column.type === 'int32' ? Number(value) : column.type === 'int64' ? BigInt(value) : value;
   return vectorFromArray(Array(rows).fill(typed), partitionField(column).type).data[0];

@@ -2,7 +2,7 @@ import { DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector, v
 import type { Data, LargeUtf8 } from 'apache-arrow';
 
 /**
- * Writers leave hints in a file that make the same strings arrive as dictionaries (pandas), with 64-bit offsets
+ * The schema with plain columns. Writers leave hints in a file that make strings arrive as dictionaries (pandas), with 64-bit offsets
  * (polars) or as views. The rest of the engine knows one kind, utf8; numbers behind a dictionary become plain too.
  */
 export function plainSchema(schema: Schema): Schema {
@@ -10,7 +10,7 @@ export function plainSchema(schema: Schema): Schema {
   return new Schema(schema.fields.map((field) => new Field(field.name, plainType(field.type), field.nullable)));
 }
 
-/** The batch with plain columns; the batch itself when it has nothing else. */
+/** The batch with plain columns; the batch itself when all are plain. */
 export function plainBatch(batch: RecordBatch): RecordBatch {
   const schema = plainSchema(batch.schema);
   if (schema === batch.schema) return batch;

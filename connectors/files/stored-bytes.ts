@@ -15,7 +15,7 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** The parts one after the other, in memory of their own (so that views of any width can start at their multiples). */
+/** The parts one after the other in new memory, so that views of any width are aligned. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

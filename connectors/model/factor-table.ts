@@ -18,7 +18,7 @@ export interface FactorTable {
   readonly factors: Float32Array;
 }
 
-/** Floats of a batch, a row group and a part: sizes follow from the number of rows and the rank alone. */
+/** Floats of a batch, a row group and a part: the sizes depend on the number of rows and the rank alone. */
 const batchFloats = 1 << 20;
 const rowGroupFloats = 1 << 23;
 const partFloats = 1 << 27;
@@ -60,9 +60,9 @@ function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: numbe
 }
 
 /**
- * Reads what `writeFactors` or Spark wrote (its parts come in any order of ids) into one matrix over shared memory.
- * Throws DataError that names the file: foreign files, other columns, nulls, vectors of another length, values that
- * are not finite, ids that occur twice.
+ * Reads the files of `writeFactors` or of Spark (whose parts come in any order of ids) into one matrix over shared memory.
+ * Throws DataError that names the file for foreign files, other columns, nulls, vectors of another length, values that
+ * are not finite, and ids that occur twice.
  */
 export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
   await refuseForeignFiles(folder);
@@ -71,7 +71,7 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
   const idField = schema.fields.find((field) => field.name === 'id');
   const type = idField && idTypeOf(idField.type);
   if (type === undefined || !schema.fields.some((field) => field.name === 'features')) {
-    throw new DataError(`these are no factors: id (int32, int64 or utf8) and features (list of float) are needed, there are ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`, { phase: 'load', file: folder });
+    throw new DataError(`the columns are not those of factors: need id (int32, int64 or utf8) and features (list of float), have ${schema.fields.map((field) => `${field.name}: ${String(field.type)}`).join(', ')}`, { phase: 'load', file: folder });
   }
   const { rows } = await source.statistics();
   const factors = new Float32Array(new SharedArrayBuffer(rows * rank * Float32Array.BYTES_PER_ELEMENT));
@@ -117,7 +117,7 @@ function firstNull(data: Data): number {
   return row;
 }
 
-/** The table by ascending ids; the table itself when it is so already. */
+/** The table by ascending ids; the table itself when they ascend already. */
 function inOrder(table: FactorTable, rank: number, folder: string): FactorTable {
   if (firstDescent(table.ids) === undefined) return table;
   const rows = ascendingRows(table.ids);

@@ -1,7 +1,7 @@
 import { DataType, Int32, Int64, makeData, Utf8, Vector } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 
-/** External ids in one piece, ready to be compared, sorted and cut. */
+/** External ids in one piece of memory. */
 export type IdColumn =
   | { readonly type: 'int32'; readonly values: Int32Array }
   | { readonly type: 'int64'; readonly values: BigInt64Array }
@@ -14,7 +14,7 @@ export function idTypeOf(type: DataType): IdColumn['type'] | undefined {
   return DataType.isInt(type) && type.isSigned && type.bitWidth >= 32 ? (type.bitWidth === 32 ? 'int32' : 'int64') : undefined;
 }
 
-/** The chunks of a column of ids joined; a single chunk of integers is not copied. The chunks hold no nulls. */
+/** The chunks of a column of ids, joined. The chunks hold no nulls; a single chunk of integers is not copied. */
 export function joinIds(type: IdColumn['type'], chunks: readonly Data[]): IdColumn {
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
   if (type === 'int32') return { type, values: joinNumbers(new Int32Array(chunks.length === 1 ? 0 : length), chunks) };
@@ -61,7 +61,7 @@ export function idVector(ids: IdColumn): Vector {
   return new Vector([idData(ids, 0, idCount(ids))]);
 }
 
-/** Below 0, 0 or above 0 as id `a` comes before, is, or comes after id `b`: numbers by value, text by bytes. */
+/** Less than 0 when id `a` comes before id `b`, 0 when they are equal, else more than 0: numbers by value, text by bytes. */
 export function compareIds(ids: IdColumn, a: number, b: number): number {
   if (ids.type === 'int32') return ids.values[a] - ids.values[b];
   if (ids.type === 'int64') return ids.values[a] < ids.values[b] ? -1 : Number(ids.values[a] > ids.values[b]);
@@ -74,7 +74,7 @@ export function compareIds(ids: IdColumn, a: number, b: number): number {
   return offsets[a + 1] - offsets[a] - (offsets[b + 1] - offsets[b]);
 }
 
-/** The first row whose id does not come after the one before it; undefined when all ascend. */
+/** The first row whose id is not above the one before it; undefined when all ascend. */
 export function firstDescent(ids: IdColumn): number | undefined {
   const count = idCount(ids);
   for (let row = 1; row < count; row++) if (compareIds(ids, row - 1, row) >= 0) return row;
@@ -99,7 +99,7 @@ export function takeIds(ids: IdColumn, rows: Uint32Array): IdColumn {
   return { type: 'utf8', offsets, bytes };
 }
 
-/** One id for people. */
+/** The text of one id in messages. */
 export function idText(ids: IdColumn, row: number): string {
   if (ids.type !== 'utf8') return String(ids.values[row]);
   return JSON.stringify(Buffer.from(ids.bytes.subarray(ids.offsets[row], ids.offsets[row + 1])).toString('utf8'));

@@ -8,7 +8,7 @@ import type { IdColumn } from './id-column.ts';
 
 export const modelClass = 'org.apache.spark.ml.recommendation.ALSModel';
 
-/** The names that the model's columns had in training, and that predictions carry. */
+/** The names of the model's columns in training and in predictions. */
 export interface ModelColumns {
   readonly user: string;
   readonly item: string;
@@ -18,16 +18,16 @@ export interface ModelColumns {
 
 export type ColdStartStrategy = 'nan' | 'drop';
 
-/** What the metadata say beside the factors. */
+/** A model without its factors. */
 export interface ModelMetadata {
   readonly rank: number;
   readonly columns: ModelColumns;
   readonly coldStartStrategy: ColdStartStrategy;
-  /** Ours: training configuration, plan, metrics, ... */
+  /** FactorFlow's own part: training configuration, plan, metrics, ... */
   readonly factorflow: JsonObject;
 }
 
-/** How the factors are stored; absent from models that Spark wrote. */
+/** Numbers and types of the stored ids; absent from models that Spark wrote. */
 export interface ModelStorage {
   readonly users: number;
   readonly items: number;
@@ -35,7 +35,7 @@ export interface ModelStorage {
   readonly itemIdType: IdColumn['type'];
 }
 
-/** Beyond any real model; guards against allocating what damaged metadata ask for. */
+/** Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory. */
 const largestRank = 1 << 16;
 const sparkVersion = '3.5.0';
 const defaults = { userCol: 'user', itemCol: 'item', predictionCol: 'prediction', coldStartStrategy: 'nan', blockSize: 4096 } as const;
@@ -51,7 +51,7 @@ export function encodeMetadata(model: ModelMetadata, storage: ModelStorage, time
   return JSON.stringify({ class: modelClass, timestamp, sparkVersion, uid: name, paramMap, defaultParamMap: defaults, rank: model.rank, factorflow });
 }
 
-/** Reads <folder>/part-*, whichever of them holds the line. */
+/** Reads the line from the first file of <folder>/part-* that has one. */
 export async function readMetadata(folder: string): Promise<{ readonly metadata: ModelMetadata; readonly storage: ModelStorage | undefined }> {
   try {
     const names = (await readdir(folder)).filter((name) => name.startsWith('part-')).sort();
@@ -74,7 +74,7 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
     throw problem('the metadata are not JSON');
   }
   if (!isObject(all)) throw problem('the metadata are not a JSON object');
-  if (all.class !== modelClass) throw problem(`this is a ${JSON.stringify(all.class ?? null)}, not a ${modelClass}`);
+  if (all.class !== modelClass) throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${modelClass}`);
   const { rank } = all;
   if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 1 || rank > largestRank) {
     throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${largestRank}`);

@@ -14,7 +14,7 @@ import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
 
-/** A model as it lies on disk: the layout of Spark's ALSModel. */
+/** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
   /** Int32, Int64 or Utf8, ascending (text by bytes), without nulls. */
   readonly userIds: Vector;
@@ -25,23 +25,23 @@ export interface StoredModel extends ModelMetadata {
 }
 
 export interface SaveModelOptions {
-  /** Replace a model that is there. Anything else than a model is never replaced. */
+  /** Replaces an existing model. Other files and folders are never replaced. */
   readonly overwrite?: boolean;
-  /** Milliseconds since 1970 for the metadata; 0 by default, so that the same model is the same bytes. */
+  /** Milliseconds since 1970 for the metadata; default 0, so that the same model gives the same bytes. */
   readonly timestamp?: number;
   readonly uid?: string;
   readonly codec?: Codec;
-  /** Fires when the user cancels: nothing is written then, and an existing model stays. */
+  /** Cancels the save: nothing is written, and an existing model stays. */
   readonly signal?: AbortSignal;
 }
 
-/** How often the model may be replaced while it is read. */
+/** Most times that the model may be replaced while it is read. */
 const mostAttempts = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling and renames it when it is complete
+ * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling, which is renamed when it is complete
  * and on the disk. The same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
@@ -71,8 +71,8 @@ export async function checkModelDirectory(directory: string, overwrite = false):
 }
 
 /**
- * Reads a model of ours or of Spark's; throws DataError that names the file that is missing or wrong. When another process
- * replaces the model meanwhile, it is read anew: never the users of one and the items of another.
+ * Reads a model that FactorFlow or Spark saved; throws DataError that names a missing or wrong file. When another process
+ * replaces the model meanwhile, it is read again, so that users and items are of the same model.
  */
 export async function loadModel(directory: string): Promise<StoredModel> {
   await recoverOutput(resolve(directory));
@@ -83,11 +83,11 @@ export async function loadModel(directory: string): Promise<StoredModel> {
       if ('model' in outcome) return outcome.model;
       throw outcome.error;
     }
-    if (attempt === mostAttempts) throw new DataError('the model is being replaced by others all the time', { phase: 'load', file: directory });
+    if (attempt === mostAttempts) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
   }
 }
 
-/** Tells one folder from another that takes its name later; undefined where there is none. */
+/** A text that differs from that of another folder that takes the name later; undefined where there is none. */
 async function identityOf(directory: string): Promise<string | undefined> {
   const found = await stat(directory, { bigint: true }).catch(() => undefined);
   return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
@@ -109,7 +109,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
   return { kind: 'folder', overwrite, recognizes: isModelEntry, durable: true };
 }
 
-/** What a model's folder consists of. */
+/** True for a path inside a model's folder that belongs to a model. */
 function isModelEntry(path: string): boolean {
   const [folder, ...rest] = path.split('/');
   if (!folders.some((name) => name === folder)) return false;
@@ -141,6 +141,6 @@ async function requireFolders(directory: string): Promise<void> {
       const problem = fileProblem(error, 'load', path);
       if (path === directory || !(problem instanceof DataError)) throw problem;
     }
-    throw new DataError(path === directory ? 'this is a file, not a model' : 'this is no model: the folder is missing', { phase: 'load', file: path });
+    throw new DataError(path === directory ? 'this is a file, not a model' : 'this is not a model: the folder is missing', { phase: 'load', file: path });
   }
 }

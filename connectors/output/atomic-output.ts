@@ -8,36 +8,36 @@ import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from '
 
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';
-  /** Replace what is there already; otherwise existing output is an error. */
+  /** Replaces existing output, which is an error otherwise. */
   readonly overwrite?: boolean;
   /**
-   * Whether an entry of an existing folder (its path inside it, with "/") is something that this kind of output has.
-   * A folder with anything else is never replaced.
+   * True for an entry of an existing folder (its path inside it, with "/") that this kind of output may have.
+   * A folder with other entries is never replaced.
    */
   readonly recognizes: (path: string) => boolean;
-  /** Wait until the bytes are on the disk before the new output takes the old one's place. */
+  /** Waits until the bytes are on the disk before the new output takes the old one's place. */
   readonly durable?: boolean;
 }
 
-/** How often another process may get in between. */
+/** Most times that another process may change the target between a check and the rename. */
 const mostAttempts = 100;
 
-/** Output that appears whole or not at all. `commit` ends it; where that or anything before fails, `discard` or `fail`. */
+/** Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it, `discard` or `fail`. */
 export interface AtomicOutput {
   /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
   readonly temporary: string;
-  /** Puts the temporary in the target's place; until then the old output stays as it was. */
+  /** Puts the temporary in the target's place; the old output stays until then. */
   commit(): Promise<void>;
   /** Removes the temporary and any parent folders made for it. */
   discard(): Promise<void>;
-  /** Discards, and gives the failure to be thrown: it names the target where it named the temporary. */
+  /** Discards, and gives the error to be thrown, with the target's name in place of the temporary's. */
   fail(error: unknown): Promise<unknown>;
 }
 
 /**
- * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is no output of this kind
- * (a folder with foreign files, the home folder, a parent of the working folder). An old output that a process which died
- * had moved aside counts: it comes back first.
+ * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an output of this kind
+ * (a folder with foreign files, the home folder, a parent of the working folder). An old output that a dead process had moved
+ * aside counts: it is moved back first.
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
   await recoverOutput(await realPath(target));
@@ -50,11 +50,11 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
   if (kind === undefined) return;
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
   const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
-  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass --force (overwrite: true) to replace it');
+  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or set overwrite to replace it');
   if (kind === 'file') return;
   if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
   const foreign = await foreignEntry(path, '', options.recognizes);
-  if (foreign !== undefined) throw fail(`the folder is not replaced: it holds "${foreign}", which is no output of this kind`, 'Choose another output');
+  if (foreign !== undefined) throw fail(`the folder is not replaced: it holds "${foreign}", which does not belong to this kind of output`, 'Choose another output');
 }
 
 function holdsWork(path: string): boolean {
@@ -71,7 +71,7 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
   }
 }
 
-/** The first entry below that `recognizes` does not know, as a path with "/"; folders end with "/". Those that vanish meanwhile have none. */
+/** The first entry below a folder that `recognizes` does not know, as a path with "/"; folders end with "/". A folder that vanishes has none. */
 async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
   for (const entry of await entriesOf(folder)) {
     const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
@@ -82,7 +82,7 @@ async function foreignEntry(folder: string, prefix: string, recognizes: (path: s
   return undefined;
 }
 
-/** Checks the target, clears what dead processes left beside it, and makes the temporary. */
+/** Checks the target, clears the leftovers of dead processes beside it, and makes the temporary. */
 export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
   const path = await realPath(target);
   const parent = dirname(path);
@@ -101,7 +101,7 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
   }
 }
 
-/** The place itself where links lead to it. */
+/** The target of links; the path itself where it does not exist yet. */
 async function realPath(target: string): Promise<string> {
   return realpath(target).catch(() => resolve(target));
 }
@@ -126,7 +126,7 @@ class PendingOutput implements AtomicOutput {
     try {
       if (this.options.durable) await syncAll(this.temporary);
       for (let attempt = 1; !(await this.place()); attempt++) {
-        if (attempt === mostAttempts) throw new DataError('the output is being replaced by others all the time', { phase: 'write', file: this.name, advice: 'Let one process at a time write there' });
+        if (attempt === mostAttempts) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.name, advice: 'Let one process at a time write there' });
       }
       forgetTemporary(this.temporary);
       if (this.options.durable) await sync(dirname(this.target));
@@ -142,7 +142,7 @@ class PendingOutput implements AtomicOutput {
   }
 
   async fail(error: unknown): Promise<unknown> {
-    // What is left now goes with the next output to this place; the first failure is the one to tell.
+    // The next output to this place clears leftovers, so the first failure is reported and not this one.
     await this.discard().catch(() => undefined);
     const problem = fileProblem(error, 'write', this.name);
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
@@ -152,8 +152,8 @@ class PendingOutput implements AtomicOutput {
   }
 
   /**
-   * Old aside, new in, old away. A process that dies in between leaves the old one aside, and recoverOutput brings it back.
-   * False when another process changed the target meanwhile: what it put there is looked at anew.
+   * Moves the old output aside and the new one into its place, and removes the old one. A process that dies in between leaves the
+   * old one aside, and recoverOutput brings it back. False when another process changed the target meanwhile: it is checked again.
    */
   private async place(): Promise<boolean> {
     await check(this.target, this.name, this.options);
@@ -178,7 +178,7 @@ class PendingOutput implements AtomicOutput {
   }
 }
 
-/** False for the failures that another process at work explains. */
+/** False for the `explained` failures, which come of another process at work. */
 async function renamed(from: string, to: string, explained: readonly string[]): Promise<boolean> {
   try {
     await rename(from, to);
@@ -213,7 +213,7 @@ async function syncAll(path: string): Promise<void> {
 }
 
 async function sync(path: string): Promise<void> {
-  // Folders cannot be opened everywhere; the files' own bytes are what matters.
+  // Some systems cannot open folders; the files' own bytes matter more.
   const handle = await open(path, 'r').catch(() => undefined);
   if (handle === undefined) return;
   try {

@@ -10,16 +10,16 @@ import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
 
 export interface ByteOutputOptions {
-  /** Replace a file that is there. */
+  /** Replaces an existing file. */
   readonly overwrite?: boolean;
   readonly gzip?: boolean;
 }
 
-/** One file (or stdout, "-") that is written from its beginning to its end. Exactly one of `commit` and `discard` ends it. */
+/** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `discard` ends it. */
 export class ByteOutput {
-  /** As written to the disk, known after `commit`. */
+  /** Bytes on the disk, known after `commit`. */
   bytes = 0;
-  /** Whoever read our stdout has gone away: nothing more needs to be written. */
+  /** The reader of stdout has gone away: no more needs to be written. */
   unread = false;
   private readonly path: string;
   private readonly output: AtomicOutput | undefined;
@@ -86,7 +86,7 @@ export class ByteOutput {
     await this.output.discard();
   }
 
-  /** Stdout stays open; what was written must have left it. */
+  /** Waits until stdout has passed on all bytes; it stays open. */
   private async endStandard(): Promise<void> {
     if (this.sink !== this.target) {
       this.sink.end();
@@ -112,7 +112,7 @@ function fileOutput(overwrite: boolean | undefined): AtomicOutputOptions {
   return { kind: 'file', overwrite, recognizes: () => false };
 }
 
-/** Throws UsageError for an output that only a folder's name can be. */
+/** Throws UsageError for the name of a folder. */
 export function requireFileName(path: string): void {
   if (path.endsWith('/')) throw new UsageError('the output is one file, and this names a folder', { phase: 'write', file: path, advice: 'Name a file; only Parquet is written as a folder' });
 }

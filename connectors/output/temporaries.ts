@@ -5,16 +5,16 @@ import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { errorCode } from '../files/file-problem.ts';
 
-/** Something beside a target that must not outlive the process. */
+/** A file or folder beside a target that must not outlive the process. */
 interface Temporary {
   readonly temporary: string;
-  /** An old output that was moved aside: it goes back to this place when nothing stands there. */
+  /** Set for an old output that was moved aside: the place that it returns to when that is empty. */
   readonly restoreTo?: string;
 }
 
 const registered = new Map<string, Temporary>();
 
-/** Numbers the names of this process, from the time: what a process of the same id left behind long ago has lower ones. */
+/** The number of this process's next name. It starts from the time, so that leftovers of an earlier process of the same id have lower numbers. */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
@@ -25,7 +25,7 @@ export function forgetTemporary(path: string): void {
   registered.delete(path);
 }
 
-/** Removes every unfinished output of this process; synchronous, so that a signal handler can call it before it exits. May be called again. */
+/** Removes every unfinished output of this process; synchronous, so that a signal handler can call it. May be called again. */
 export function removeTemporaries(): void {
   for (const { temporary, restoreTo } of registered.values()) {
     try {
@@ -38,23 +38,22 @@ export function removeTemporaries(): void {
 }
 
 /**
- * A name beside the target that data readers ignore and that tells whose it is:
+ * A name beside the target that data readers ignore and that tells its process:
  * "model" -> ".model.tmp-<process>-<number>@<host>".
  */
 export function siblingName(target: string, role: 'tmp' | 'old'): string {
   return join(dirname(target), `.${stemOf(target)}.${role}-${process.pid}-${made++}@${hostname()}`);
 }
 
-/** The target's name; for one that leaves no room beside it (names have 255 bytes at most), a digest. */
+/** The target's name; its digest where a longer name would not fit into the 255 bytes of file systems. */
 function stemOf(target: string): string {
   const name = basename(target);
   return Buffer.byteLength(name) <= 150 ? name : createHash('sha256').update(name).digest('hex').slice(0, 40);
 }
 
 /**
- * Clears what processes of this host that are no longer alive left beside `target`. An old output that had been moved
- * aside goes back when its replacement never arrived. Does nothing when there is nothing, or where it may not: whoever
- * only reads need not be allowed to write.
+ * Clears the leftovers of dead processes of this host beside `target`. An old output that had been moved aside goes back when
+ * its replacement never arrived. Without permission to write it does nothing, since readers need none.
  */
 export async function recoverOutput(target: string): Promise<void> {
   const parent = dirname(target);
@@ -63,19 +62,19 @@ export async function recoverOutput(target: string): Promise<void> {
   const old = left.find(({ role }) => role === 'old');
   if (old !== undefined && !names.includes(basename(target))) {
     const back = await rename(old.path, target).then(() => true, () => false);
-    // It may be the only one there is.
+    // It may be the only copy.
     if (!back) left.splice(left.indexOf(old), 1);
   }
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
 
-/** Whether a living process has moved the target aside, to put its own there at once, or just did. */
+/** True while a living process replaces the target (it has moved the old one aside), or when the target exists. */
 export async function isBeingReplaced(target: string): Promise<boolean> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
   return names.flatMap((name) => parse(join(dirname(target), name), target)).some((found) => found.role === 'old' && isInUse(found)) || existsSync(target);
 }
 
-/** What a name beside a target tells. */
+/** The parts of a name beside a target. */
 interface Found {
   readonly path: string;
   readonly role: string;

@@ -14,7 +14,7 @@ export interface BatchOutput {
   end(): Promise<void>;
 }
 
-/** Writes a stream to an output and ends it, telling of the progress. Gives the rows. */
+/** Writes a stream to an output, ends it, and reports the progress. Gives the number of rows. */
 export async function writeBatches(input: BatchStream, output: BatchOutput, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>): Promise<number> {
   const started = performance.now();
   let told = started;
@@ -36,14 +36,14 @@ export async function writeBatches(input: BatchStream, output: BatchOutput, { si
   return rows;
 }
 
-/** Batches as bytes; `begin` comes before all rows, `end` after them. */
+/** Encodes batches as bytes; `begin` gives those before all rows, `end` those after them. */
 export interface BatchEncoder {
   begin(): Uint8Array;
   batch(batch: RecordBatch): Uint8Array;
   end(): Uint8Array;
 }
 
-/** Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the rows. */
+/** Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the number of rows. */
 export async function writeEncoded(input: BatchStream, output: ByteOutput, encoder: BatchEncoder, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<number> {
   try {
     throwIfAborted(ctx.signal, 'write');

@@ -16,20 +16,20 @@ import { isDatasetEntry, partName } from './part-names.ts';
 
 export interface ParquetSinkOptions {
   readonly codec?: Codec;
-  /** Rows of a row group; default 1,048,576. */
+  /** Rows of a row group. Default 1,048,576. */
   readonly rowGroupSize?: number;
-  /** Rows of a part file in a folder; default 16,777,216. */
+  /** Rows of a part file in a folder. Default 16,777,216. */
   readonly rowsPerPart?: number;
-  /** Replace an existing output of this kind. */
+  /** Replaces an existing output of this kind. */
   readonly overwrite?: boolean;
-  /** False for columns whose values seldom repeat. */
+  /** False for columns whose values seldom repeat. Default true. */
   readonly dictionary?: boolean;
   readonly backend?: ParquetBackendName;
 }
 
 /**
  * Writes a stream as Parquet: a folder of part-00000.parquet, part-00001.parquet, …, or one file when the path ends in
- * ".parquet". The output appears when it is complete; after a failure or a cancellation nothing is left. Memory holds
+ * ".parquet". The output appears once it is complete; a failure or a cancellation leaves nothing. Memory holds
  * one row group. A stream without rows gives one part with the columns and no rows.
  */
 export class ParquetSink implements CheckedSink {

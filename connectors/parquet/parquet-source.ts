@@ -18,16 +18,16 @@ import type { RowGroupFilter } from './row-group-filter.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
-  /** Rows of a batch at most. */
+  /** Most rows of a batch. Default 131,072. */
   readonly batchSize?: number;
   /**
-   * Skips row groups whose statistics say that no row of theirs is wanted. This is pruning, not filtering: rows outside
-   * the range still come from the row groups that remain.
+   * Skips row groups whose statistics rule out all of their rows. This is pruning, not filtering: the remaining row groups
+   * still give rows outside the range.
    */
   readonly filter?: RowGroupFilter;
 }
 
-/** A data set as resolved: its files with their footers, and the schema they share. */
+/** A resolved data set: its files with their footers, and the schema they share. */
 interface Opened {
   readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
@@ -37,7 +37,7 @@ interface Opened {
 const footersAtOnce = 4;
 
 /**
- * Parquet files as a Source: a file, a folder, a glob, or several (see resolveDataset). Files are read one after the
+ * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are read one after the
  * other in the order of their paths, row groups in order, a batch at a time; footers are read once.
  */
 export class ParquetSource implements Source {
@@ -67,7 +67,7 @@ export class ParquetSource implements Source {
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
   }
 
-  /** What the footers tell, file by file in reading order. */
+  /** The files as their footers describe them, in reading order. */
   async files(): Promise<readonly ParquetFileInfo[]> {
     return (await this.open()).files.map(({ info }) => info);
   }
@@ -78,8 +78,8 @@ export class ParquetSource implements Source {
   }
 
   /**
-   * What `execute` reads, file by file, as plain JSON, so that threads can take some of it (or some row groups of it) and
-   * call `readRowGroups`. Files whose row groups are all pruned are left out.
+   * The work of `execute` as plain JSON, a request a file, so that threads can take some of them (or some of their row groups)
+   * and call `readRowGroups`. Files whose row groups are all pruned are left out.
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
     const { files, partitionColumns, schema } = await this.open();
@@ -112,7 +112,7 @@ export class ParquetSource implements Source {
   private open(): Promise<Opened> {
     if (this.opened === undefined) {
       this.opened = this.openFooters();
-      // A failure is told, not kept: the next attempt looks again.
+      // A failure is not kept: the next attempt opens the files again.
       this.opened.catch(() => (this.opened = undefined));
     }
     return this.opened;

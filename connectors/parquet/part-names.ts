@@ -1,9 +1,9 @@
-/** "part-00000.parquet", ... */
+/** The name of a part file: "part-00000.parquet", ... */
 export function partName(part: number): string {
   return `part-${String(part).padStart(5, '0')}.parquet`;
 }
 
-/** What data sets of this and other engines consist of: Parquet files, name=value folders, _SUCCESS and checksums. */
+/** True for a path inside a data set of this or another engine: Parquet files, name=value folders, _SUCCESS and checksums. */
 export function isDatasetEntry(path: string): boolean {
   const segments = path.split('/').filter((segment) => segment !== '');
   const name = segments.pop() ?? '';

@@ -9,14 +9,14 @@ import type { TextDialect } from './dialect.ts';
 import { valueFormat } from './format-value.ts';
 import type { ValueFormat } from './format-value.ts';
 
-/** Lines that TextSource reads back as the same values. Null is an empty field, "" an empty text. */
+/** Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty text. */
 export class SeparatedText implements BatchEncoder {
   private readonly names: readonly string[];
   private readonly formats: readonly ValueFormat[];
   private readonly dialect: TextDialect;
   private readonly header: boolean;
   private readonly file: string;
-  /** What a field cannot hold without quotes. */
+  /** Characters that need quotes. */
   private readonly special: RegExp;
   private rows = 0;
 
@@ -47,7 +47,7 @@ export class SeparatedText implements BatchEncoder {
         if (column > 0) line += delimiter;
         line += cells[column](row);
       }
-      if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.problem(`the row is longer than ${LONGEST_ROW} bytes, which no text file of ours may have`);
+      if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`);
       lines.push(line);
     }
     return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
@@ -57,7 +57,7 @@ export class SeparatedText implements BatchEncoder {
     return new Uint8Array(0);
   }
 
-  /** The fields of a column as they are written, by row. */
+  /** The text of a column's field by row. */
   private cellsOf(data: Data, column: number): (row: number) => string {
     const hasNulls = data.nullCount > 0;
     const isNull = (row: number) => hasNulls && !data.getValid(row);

@@ -30,7 +30,7 @@ export async function* textBytes(file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Looks at the first bytes of a stream (fewer when it is shorter) and gives the whole of it back. */
+/** The first bytes of a stream (fewer when it is shorter), and the whole stream. */
 async function withHead(chunks: AsyncGenerator<Uint8Array>, bytes: number): Promise<{ head: Uint8Array; all: AsyncGenerator<Uint8Array> }> {
   const first: Uint8Array[] = [];
   let length = 0;

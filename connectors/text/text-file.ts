@@ -10,7 +10,7 @@ import { textBytes } from './text-bytes.ts';
 import { blockRows, fieldText, inferLayout, scanWindow, skipMark } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
-/** A text file whose first part is in memory. `close` it. */
+/** A text file whose first part is in memory. Its owner closes it. */
 export class TextFile {
   readonly layout: TextLayout;
   private readonly file: string;
@@ -22,7 +22,7 @@ export class TextFile {
     this.layout = layout;
   }
 
-  /** Opens the file (or stdin, "-") and finds out its layout, unless that is known. */
+  /** Opens the file (or stdin, "-") and infers its layout, unless that is known. */
   static async open(file: string, options: TextOptions, batchSize: number, known?: TextLayout): Promise<TextFile> {
     const window = new RowWindow(file, textBytes(file));
     try {
@@ -36,8 +36,8 @@ export class TextFile {
   }
 
   /**
-   * The rows from where the file stands (once), under `schema`: some of the layout's columns. `layout` may have wider
-   * types than this file's own. Throws DataError that names the line, the column and the text.
+   * The rows of the file, once, under `schema`, which has some of the layout's columns. `layout` may have wider types than
+   * the file's own. Throws DataError that names the line, the column and the text.
    */
   async *read(layout: TextLayout, schema: Schema, batchSize: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
     const { window, file } = this;
@@ -72,9 +72,9 @@ export class TextFile {
   private fieldProblem(block: FieldBlock, { message, row, column }: FieldProblem, schema: Schema, wanted: readonly number[], given: TextLayout['given']): DataError {
     const name = schema.fields[wanted.indexOf(column)].name;
     const position = block.starts[row * block.columns + column];
-    const guessed = given[column] ? '' : ` or give the column's type (utf8 takes anything): it was guessed from the first 4 MiB`;
+    const inferred = given[column] ? '' : ', or set the column\'s type in the option types (utf8 takes any text): it was inferred from the first 4 MiB';
     const summary = `line ${this.window.lineOf(position)}: ${shorten(fieldText(block, row, column))} ${message}`;
-    return new DataError(summary, { phase: 'read', file: inputName(this.file), column: name, advice: `Correct the line${guessed}` });
+    return new DataError(summary, { phase: 'read', file: inputName(this.file), column: name, advice: `Correct the line${inferred}` });
   }
 
   async close(): Promise<void> {

@@ -9,19 +9,19 @@ import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { SeparatedText } from './separated-text.ts';
 
 export interface TextSinkOptions {
-  /** Between fields; by the ending: a tab for .tsv, "::" for .dat, else a comma. */
+  /** Characters between fields. Default by the ending: a tab for .tsv, "::" for .dat, else a comma. */
   readonly delimiter?: string;
-  /** Whether the first row names the columns; default true, false for .dat. */
+  /** True when the first row names the columns. Default: true, but false for .dat. */
   readonly header?: boolean;
-  /** Default: when the path ends in .gz. */
+  /** Default: true when the path ends in .gz. */
   readonly gzip?: boolean;
-  /** Replace a file that is there. */
+  /** Replaces an existing file. */
   readonly overwrite?: boolean;
 }
 
 /**
  * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats always have a
- * point or an exponent and the fewest digits that give the same number back. The file appears when it is complete.
+ * point or an exponent and the fewest digits that give the same number back. The file appears once it is complete.
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
@@ -29,7 +29,7 @@ export class TextSink implements CheckedSink {
   private readonly options: Required<Omit<TextSinkOptions, 'overwrite'>>;
   private readonly overwrite: boolean | undefined;
 
-  /** Throws UsageError for a delimiter that cannot be. */
+  /** Throws UsageError for a delimiter that cannot be used. */
   constructor(path: string, options: TextSinkOptions = {}) {
     const isDat = /\.dat(\.gz)?$/i.test(path);
     const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv(\.gz)?$/i.test(path) ? '\t' : ',');

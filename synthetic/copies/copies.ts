@@ -16,17 +16,17 @@ export interface Copies {
 
 export const oneCopy: Copies = { users: 1, items: 1 };
 
-/** Ids that come from JavaScript numbers stay exact below this. */
+/** Limit below which ids as JavaScript numbers are exact. */
 const ID_LIMIT = 2 ** 53;
 
-/** How the ids of one column grow from copy to copy. */
+/** The ids of one column and their growth from copy to copy. */
 export interface CopiedIds {
   readonly column: string;
   /** Copies along this column. */
   readonly copies: number;
-  /** What one copy adds: largest id - smallest id + 1, so that no two copies meet. */
+  /** Distance between copies: largest id - smallest id + 1, so that no two copies meet. */
   readonly span: number;
-  /** Ids of the last copy, or of the source, need 64 bits. */
+  /** True when ids of the last copy, or of the source, need 64 bits. */
   readonly wide: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface CopyLayout {
   readonly item: CopiedIds;
 }
 
-/** @throws UsageError when the copies' ids leave the integers that doubles hold. */
+/** The ids of a column in its copies. @throws UsageError when they leave the integers that doubles hold. */
 export function copiedIds(column: string, ids: { readonly smallest: number; readonly largest: number }, copies: number): CopiedIds {
   const span = ids.largest - ids.smallest + 1;
   const largest = ids.largest + (copies - 1) * span;
@@ -46,11 +46,11 @@ export function copiedIds(column: string, ids: { readonly smallest: number; read
   });
 }
 
-/** @throws UsageError unless both are whole numbers from 1. */
+/** Gives the copies back. @throws UsageError unless both are whole numbers from 1, with a product of 2^31 at most. */
 export function checkCopies(copies: Copies): Copies {
   const { users, items } = copies;
   if ([users, items].every((count) => Number.isSafeInteger(count) && count >= 1) && users * items <= 2 ** 31) return copies;
-  throw new UsageError(`copies are ${users},${items}`, { phase: 'generate', advice: 'Give two whole numbers from 1, along users and items, for instance 100,1' });
+  throw new UsageError(`${users} x ${items} copies cannot be made`, { phase: 'generate', advice: 'Give whole numbers from 1 with a product of 2^31 at most' });
 }
 
 /** Copies first .. end - 1 of users * items; copy c stands in row floor(c / items) and column c % items of the grid. */
@@ -59,7 +59,7 @@ export interface CopyGroup {
   readonly end: number;
 }
 
-/** Groups of as many whole copies as a part file of about `rowsPerPart` rows holds. */
+/** Groups of as many whole copies as fit a part file of about `rowsPerPart` rows. */
 export function copyGroups({ users, items }: Copies, rowsOfOne: number, rowsPerPart: number): CopyGroup[] {
   if (rowsOfOne === 0) return [{ first: 0, end: 1 }];
   const size = Math.max(1, Math.floor(rowsPerPart / rowsOfOne));

@@ -5,14 +5,14 @@ import { originOf } from '../../engine/stream.ts';
 import type { FolderBatch } from '../parts/part-files.ts';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 
-/** The columns of the copies: those of the source, with int64 ids where they need them. */
+/** The columns of the copies: those of the source, with int64 ids where int32 is too narrow. */
 export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
   const wider = (field: Field) => [user, item].some(({ column, wide }) => wide && column === field.name) && !isInteger(field.type, 64);
   if (!schema.fields.some(wider)) return schema;
   return new Schema(schema.fields.map((field) => (wider(field) ? new Field(field.name, new Int64(), field.nullable) : field)));
 }
 
-/** The batch as copy `copy` has it; other columns stay as they are. `schema` is that of `copiedSchema`. */
+/** The batch with the ids of copy `copy` and the other columns as they are. `schema` is that of `copiedSchema`. */
 export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: CopyLayout, copy: number): RecordBatch {
   const shifts = new Map([
     [user.column, Math.floor(copy / item.copies) * user.span],
@@ -27,10 +27,10 @@ export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: Co
   return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
 }
 
-/** Ratings that can be had again and again, the same ones in the same order. */
+/** Ratings that can be read repeatedly, in the same order each time. */
 export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
 
-/** One copy after the other, each in the order of the source. */
+/** The copies of a group one after the other, each in the order of the source. */
 export async function* copyStream(source: ReplayableBatches, schema: Schema, layout: CopyLayout, { first, end }: CopyGroup): AsyncGenerator<FolderBatch> {
   for (let copy = first; copy < end; copy++) {
     for await (const { part, batch } of source()) yield { part, batch: copyBatch(batch, schema, layout, copy) };
@@ -51,12 +51,12 @@ function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: numb
   return makeData({ type: new Int64(), length, nullCount: 0, data: wide });
 }
 
-/** By what it says: types that come from files are not of Int32's class. */
+/** True for signed integers of that width. Types from files are not of Int32's class, so the type's fields count. */
 function isInteger(type: DataType, bits: 32 | 64): boolean {
   return DataType.isInt(type) && type.isSigned && type.bitWidth === bits;
 }
 
-/** 64-bit numbers as (low, high) halves: no BigInt a row. */
+/** Adds to ids and stores 64-bit numbers as (low, high) halves, without a BigInt for each row. */
 function widen(ids: Int32Array, shift: number, halves: Int32Array): void {
   for (let row = 0; 2 * row < halves.length; row++) {
     const id = ids[row] + shift;
@@ -80,15 +80,15 @@ function nullId(batch: RecordBatch, index: number): DataError {
   let row = 0;
   while (ids?.get(row) !== null) row++;
   const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
-  return new DataError('an id is missing', { phase: 'generate', file, rowGroup, row: firstRow + row, column: batch.schema.fields[index].name });
+  return new DataError('an id is null', { phase: 'generate', file, rowGroup, row: firstRow + row, column: batch.schema.fields[index].name });
 }
 
-/** @throws DataError unless the column is there and its ids can be offset. */
+/** @throws DataError unless the column exists and has int32 or int64 ids. */
 export function checkIdColumn(schema: Schema, column: string): void {
   const field = schema.fields.find(({ name }) => name === column);
   if (field === undefined) {
-    throw new DataError(`no column "${column}"; there are ${schema.fields.map(({ name }) => name).join(', ')}`, { phase: 'generate', column });
+    throw new DataError(`no column "${column}"; the columns are ${schema.fields.map(({ name }) => name).join(', ')}`, { phase: 'generate', column });
   }
   if (isInteger(field.type, 32) || isInteger(field.type, 64)) return;
-  throw new DataError(`ids of type ${field.type} cannot be copied`, { phase: 'generate', column, advice: 'Copies offset their ids: these must be int32 or int64' });
+  throw new DataError(`ids of type ${field.type} cannot be copied`, { phase: 'generate', column, advice: 'Copies add to the ids, which must be int32 or int64' });
 }

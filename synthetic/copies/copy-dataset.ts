@@ -17,31 +17,31 @@ import { idRange } from './id-range.ts';
 import { rowGroupChunks } from './row-group-chunks.ts';
 
 export interface CopyDatasetOptions {
-  /** A Parquet file, a folder of part files, or a folder with train/ and test/ whose parts stay apart. */
+  /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay apart. */
   readonly from: string;
   readonly copies: Copies;
   readonly output: string;
-  /** Columns of int32 or int64 ids; "user" and "item" when left out. */
+  /** Column of int32 or int64 ids. Default "user"; "item" for `itemColumn`. */
   readonly userColumn?: string;
   readonly itemColumn?: string;
   readonly overwrite?: boolean;
-  /** Threads; one a core when left out. The files do not depend on it. */
+  /** Number of threads, on which the files do not depend. Default: one a core. */
   readonly workers?: number;
-  /** Rows of a part file, about: the source's row groups and their copies stay whole. */
+  /** Approximate rows of a part file: the source's row groups and their copies stay whole. */
   readonly ratingsPerPart?: number;
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
 }
 
-/** dataset.json of copies. */
+/** The contents of dataset.json for copies. */
 export interface CopiesDescription {
   readonly generator: number;
   readonly copies: readonly [number, number];
-  /** What one copy adds to the ids. */
+  /** Distance between the ids of one copy and the next, as is `itemSpan`. */
   readonly userSpan: number;
   readonly itemSpan: number;
   readonly ratings: number;
-  /** The same as the source's, if its dataset.json tells. */
+  /** That of the source, if its dataset.json has it. */
   readonly bestTestRmse?: number;
   /** The source's dataset.json. */
   readonly of?: JsonObject;
@@ -49,17 +49,16 @@ export interface CopiesDescription {
 
 export interface CopiedDataset {
   readonly description: CopiesDescription;
-  /** "train" and "test", or "" alone. */
+  /** Files by part: "train" and "test", or "" alone. */
   readonly files: Readonly<Record<string, WriteSummary>>;
   readonly seconds: number;
 }
 
 /**
- * Writes the copies of an existing data set: all its columns, only the ids changed. Streaming: memory holds what a row group takes to read
- * and to write, a thread each. The same source and copies give the same bytes for any number of workers. The folder appears whole or
- * not at all.
+ * Writes the copies of an existing data set with all its columns; only the ids change. In memory each thread holds one row group to read
+ * and one to write. The same source and copies give the same bytes for any number of workers. The folder appears whole or not at all.
  *
- * @throws DataError for ids that are neither int32 nor int64, or missing; UsageError for impossible copies or output; CancelledError.
+ * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or output; CancelledError.
  */
 export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDataset> {
   const { from, output, overwrite, userColumn = 'user', itemColumn = 'item', onEvent = noEvents, ratingsPerPart = RATINGS_PER_PART } = options;
@@ -90,7 +89,7 @@ export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDa
   return { description, files, seconds };
 }
 
-/** As bytes, which can go to other threads. */
+/** The schema as bytes for other threads. @throws DataError for columns of ids that cannot be copied. */
 function checked(schema: Schema, ids: readonly string[]): Uint8Array {
   for (const column of ids) checkIdColumn(schema, column);
   return tableToIPC(new Table(schema), 'stream');
@@ -102,7 +101,7 @@ async function partsOf(from: string): Promise<readonly string[]> {
   return both ? ratingParts : [''];
 }
 
-/** Part by part, chunk by chunk of row groups, group by group of copies, numbered in this order. */
+/** The requests by part, chunk of row groups and group of copies, numbered in this order. */
 async function planCopies(sources: ReadonlyMap<string, ParquetSource>, copies: Copies, ratingsPerPart: number): Promise<(CopyRequest & { readonly sourceRows: number })[]> {
   const requests: (CopyRequest & { readonly sourceRows: number })[] = [];
   for (const [part, source] of sources) {

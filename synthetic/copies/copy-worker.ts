@@ -1,4 +1,4 @@
-/** Entry of a worker thread that copies row groups of an existing data set. */
+/** The entry of a worker thread that copies row groups of an existing data set. */
 import { type Schema, tableFromIPC } from 'apache-arrow';
 import { readRowGroups, type RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
@@ -10,11 +10,11 @@ import { copiedSchema, copyStream } from './copy-batch.ts';
 export interface CopyWorkerData {
   readonly folder: string;
   readonly layout: CopyLayout;
-  /** By part: an Arrow IPC stream without rows. */
+  /** Schemas by part, each as an Arrow IPC stream without rows. */
   readonly schemas: Readonly<Record<string, Uint8Array>>;
 }
 
-/** Some row groups of one file with some of their copies, which make one file. */
+/** Some row groups of one file and some of their copies, which make one file. */
 export interface CopyRequest {
   readonly part: string;
   readonly rows: RowGroupRequest;
@@ -28,7 +28,7 @@ export default partWorker<CopyRequest>(async ({ part, rows, group, number }, sto
   const stored: Schema = tableFromIPC(schemas[part]).schema;
   const schema = copiedSchema(stored, layout);
   const source = async function* () {
-    // Again for every copy: reading costs little beside writing, and a row group may be too large to keep.
+    // The rows are read again for every copy: that costs little beside writing, and a row group may be too large to keep.
     for await (const batch of readRowGroups(rows, stored)) yield { part, batch };
   };
   const files = await writePartFiles(copyStream(source, schema, layout, group), { folder, parts: [part], number, schema, stop });

@@ -10,8 +10,8 @@ export interface IdRange {
 const nothing: IdRange = { smallest: Infinity, largest: -Infinity };
 
 /**
- * Smallest and largest id of an int32 or int64 column over all the sources: from their footers, and by reading the column of those
- * whose footers do not tell. Beyond 2^53 they are rounded.
+ * Smallest and largest id of an int32 or int64 column over all the sources: from their footers, or from the column itself where
+ * footers lack statistics. Beyond 2^53 they are rounded.
  *
  * @throws DataError when there is no row.
  */

@@ -7,7 +7,7 @@ export interface RowGroupChunk {
   readonly rows: number;
 }
 
-/** All row groups of the source in order, in chunks of at most `rowsPerChunk` rows or one row group; one chunk of none when there are no rows. */
+/** All row groups of the source in order, in chunks of one row group or of at most `rowsPerChunk` rows; one empty chunk when there are no rows. */
 export async function rowGroupChunks(source: ParquetSource, rowsPerChunk: number): Promise<RowGroupChunk[]> {
   const infos = new Map((await source.files()).map((info) => [info.file, info]));
   const chunks = (await source.requests()).flatMap((request) => {

@@ -5,25 +5,25 @@ import type { RatingStatistics } from '../ratings/rating-statistics.ts';
 import { type RatingTables, userDegrees } from '../ratings/rating-tables.ts';
 import { copiedDegrees, type DegreeSummary, summarizeDegrees } from './degree-summary.ts';
 
-/** dataset.json: all of it follows from preset, scale, copies and seed. */
+/** The contents of dataset.json, which follow from preset, scale, copies and seed. */
 export interface DatasetDescription {
   readonly generator: number;
   readonly preset: string;
   readonly scale: number;
   readonly seed: number;
-  /** Along users and items; left out for one copy. Everything below but the shape counts all copies. */
+  /** Copies along users and items; left out for one. The counts below are those of all copies, but `shape` is that of one. */
   readonly copies?: readonly [number, number];
   readonly users: number;
   readonly items: number;
   /** Rows of each part. */
   readonly train: number;
   readonly test: number;
-  /** RMSE over the test part of E[rating | planted signal]: the floor for any model, in units of the rating. */
+  /** RMSE of E[rating | planted signal] over the test part, in units of the rating: the floor for any model. */
   readonly bestTestRmse: number;
   readonly ratings: { readonly mean: number; readonly deviation: number };
-  /** Ratings in both parts of the users and the items that have any. */
+  /** Ratings, in both parts together, of each user and item that has any. */
   readonly degrees: { readonly users: DegreeSummary; readonly items: DegreeSummary };
-  /** What was asked of the generator, after scaling. */
+  /** The preset after scaling. */
   readonly shape: RatingPreset;
 }
 

@@ -1,4 +1,4 @@
-/** Least, middle, mean and most ratings of the users or items that have any; `rated` is how many do. */
+/** Ratings of a user or an item among those that have any; `rated` is their number. */
 export interface DegreeSummary {
   readonly rated: number;
   readonly minimum: number;
@@ -17,7 +17,7 @@ export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
   return { rated, minimum: sorted[0], median, mean: sum / rated, maximum: sorted[rated - 1] };
 }
 
-/** Of `along` copies of the users (items), each of whom rates (is rated in) `across` copies of the others. */
+/** The summary for `along` copies of the users (or items), each with ratings in `across` copies of the other side. */
 export function copiedDegrees({ rated, minimum, median, mean, maximum }: DegreeSummary, along: number, across: number): DegreeSummary {
   return { rated: rated * along, minimum: minimum * across, median: median * across, mean: mean * across, maximum: maximum * across };
 }

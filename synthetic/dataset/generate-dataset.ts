@@ -12,27 +12,27 @@ import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-
 import { type DatasetDescription, describeDataset } from './dataset-description.ts';
 import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
 
-/** Data sets of fewer than this many part files get smaller ones, so that threads share them evenly. */
+/** Fewest part files to aim at: smaller data sets get smaller files, so that threads share them evenly. */
 const WANTED_RANGES = 8;
 
-/** Requests a thread should get at least, where copies allow it. */
+/** Fewest requests for each thread, where copies allow it. */
 const REQUESTS_PER_WORKER = 4;
 
 export interface GenerateDatasetOptions {
-  /** A name from `presetNames`, or a preset of one's own. */
+  /** A name from `presetNames`, or another preset. */
   readonly preset: string | RatingPreset;
-  /** See `scalePreset`; 1 when left out. */
+  /** Size relative to the preset (see `scalePreset`). Default 1. */
   readonly scale?: number;
-  /** See `Copies`; one when left out. */
+  /** Default: one. */
   readonly copies?: Copies;
-  /** An integer from 0 below 2^53; 0 when left out. */
+  /** An integer from 0 below 2^53. Default 0. */
   readonly seed?: number;
   readonly output: string;
-  /** Replace a data set that is there already. */
+  /** Replaces an existing data set. */
   readonly overwrite?: boolean;
-  /** Threads; one a core when left out. The files do not depend on it. */
+  /** Number of threads, on which the files do not depend. Default: one a core. */
   readonly workers?: number;
-  /** Rows of a part file, about; see `userRanges`. The files' cut depends on it. */
+  /** Approximate rows of a part file, which decide the cut into files (see `userRanges`). */
   readonly ratingsPerPart?: number;
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
@@ -46,9 +46,9 @@ export interface GeneratedDataset {
 
 /**
  * Writes output/train/part-*.parquet, output/test/part-*.parquet {user: int32, item: int32, rating: float32} and output/dataset.json in
- * one pass over the ratings, a range of users a task; int64 for ids that copies push beyond int32. Memory holds one row group a part and
- * thread (with copies, a range's ratings) and arrays of users and items, whatever the number of ratings. The same options give the
- * same bytes for any number of workers. The folder appears whole or not at all.
+ * one pass over the ratings, a range of users a task. Ids that copies push beyond int32 are int64. Memory holds one row group for each
+ * part and thread (with copies, the ratings of a range) and arrays of users and items, for any number of ratings. The same options give
+ * the same bytes for any number of workers. The folder appears whole or not at all.
  *
  * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be replaced; CancelledError.
  */
@@ -87,8 +87,8 @@ function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
 }
 
 /**
- * One request a range, and several for a range with many copies when there are too few ranges for the threads: each makes the ratings
- * anew. Files are numbered by group of copies and range, however the groups are dealt out.
+ * One request for each range of users, or several, each of which generates the ratings again, where ranges are few and copies many. A
+ * file's number depends on its group of copies and its range, not on the requests.
  */
 function planRanges(shape: RatingPreset, copies: Copies, workers: number, ratingsPerPart: number): RangeRequest[] {
   const ranges = userRanges(shape, ratingsPerPart);
@@ -104,8 +104,8 @@ function planRanges(shape: RatingPreset, copies: Copies, workers: number, rating
 }
 
 /**
- * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: what one thread makes at a time and what a part
- * file holds. Medium-sized data sets are cut up to four times finer. Neither seed nor threads have a say.
+ * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task, and the contents of a part
+ * file. Medium-sized data sets are cut up to four times finer. The cut depends neither on the seed nor on the threads.
  */
 export function userRanges({ users, train, test }: RatingPreset, ratingsPerPart: number = RATINGS_PER_PART): UserRange[] {
   const ratings = train + test;

@@ -1,4 +1,4 @@
-/** Entry of a worker thread that generates ranges of users and writes their part files. */
+/** The entry of a worker thread that generates ranges of users and writes their part files. */
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { CopyGroup, CopyLayout } from '../copies/copies.ts';
 import { copiedSchema, copyStream, type ReplayableBatches } from '../copies/copy-batch.ts';
@@ -19,9 +19,9 @@ export interface RangeWorkerData {
 /** One range of users with some of its copies. */
 export interface RangeRequest {
   readonly users: UserRange;
-  /** Each makes one file a part. */
+  /** Groups of copies, each with one file in each part. */
   readonly groups: readonly (CopyGroup & { readonly number: number })[];
-  /** Count the range: exactly one of its requests does. */
+  /** True for the one request of a range that counts its ratings. */
   readonly counted: boolean;
 }
 
@@ -46,7 +46,7 @@ async function* generated(users: UserRange, statistics: RatingStatistics | undef
   yield* generateRatings(tables, { users, statistics });
 }
 
-/** Ratings that are copied are made once: a range of them is small enough to keep. */
+/** The batches, kept for the next copy: those of a range are few enough. */
 function remembered(batches: AsyncIterable<FolderBatch>): ReplayableBatches {
   const kept: FolderBatch[] = [];
   let complete = false;

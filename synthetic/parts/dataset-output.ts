@@ -9,12 +9,12 @@ import { ratingParts } from '../preset.ts';
 import { addFiles, type PartSummary } from './part-files.ts';
 
 /**
- * Grows whenever the same preset and seed give other bytes than before. 2: part files end where a range of users ends, so that threads
- * write them side by side; the ratings and their order are those of 1.
+ * The version of the generator, which grows when the same preset and seed give other bytes than before. 2: part files end with a range
+ * of users, so that threads write them side by side; the ratings and their order are those of 1.
  */
 export const GENERATOR_VERSION = 2;
 
-/** Ratings of a part file, about, when nobody says otherwise. */
+/** Default of the approximate ratings in a part file. */
 export const RATINGS_PER_PART = 1 << 22;
 
 export interface DatasetOutput {
@@ -25,8 +25,8 @@ export interface DatasetOutput {
 }
 
 /**
- * Makes a folder with the parts' folders, has them filled, and adds dataset.json with the description that `fill` gives. The
- * folder appears whole or not at all; it belongs to this thread, so that a process that is told to end can remove it.
+ * Makes a folder with the parts' folders, calls `fill`, and adds dataset.json with the description that it gives. The folder
+ * appears whole or not at all; it belongs to this thread, so that the process can remove it when it is told to end.
  *
  * @throws UsageError for output that may not be replaced.
  */
@@ -44,7 +44,7 @@ export async function writeDatasetFolder<Filled extends { readonly description: 
   }
 }
 
-/** What all tasks wrote, part by part, under the names that the folders get. */
+/** The files of all tasks by part, with the folders' final names. */
 export function summarizeFiles(outcomes: readonly TaskOutcome[], output: string, parts: readonly string[]): Record<string, WriteSummary> {
   let sums: Readonly<Record<string, PartSummary>> = {};
   for (const { values } of outcomes) sums = addFiles(sums, (values?.parts ?? {}) as unknown as Record<string, PartSummary>);

@@ -4,24 +4,24 @@ import type { ParquetFileWriter } from '../../connectors/parquet/backend.ts';
 import { parquetBackend } from '../../connectors/parquet/backends.ts';
 import { partName } from '../../connectors/parquet/part-names.ts';
 
-/** A batch and the folder of the data set that it belongs to: "train", "test", or "" for the data set itself. */
+/** A batch and its folder in the data set: "train", "test", or "" for the data set itself. */
 export interface FolderBatch {
   readonly part: string;
   readonly batch: RecordBatch;
 }
 
 export interface PartFileOptions {
-  /** Of the data set; it has a folder for each part already. */
+  /** The folder of the data set, with a folder for each part in it. */
   readonly folder: string;
   readonly parts: readonly string[];
-  /** Every part gets a file of this number, if only without rows. */
+  /** The number of the file that every part gets, with or without rows. */
   readonly number: number;
   readonly schema: Schema;
-  /** Called before every batch with the rows written since the last call; true ends the work. */
+  /** Called before every batch with the number of rows written since the last call; true ends the work. */
   readonly stop: (rows: number) => boolean;
 }
 
-/** Rows, bytes and files of one part of a data set, as plain data. */
+/** Totals of one part of a data set, as plain data. */
 export type PartSummary = {
   readonly rows: number;
   readonly bytes: number;
@@ -31,8 +31,8 @@ export type PartSummary = {
 const writeOptions = { codec: 'zstd', rowGroupSize: 1 << 20 } as const;
 
 /**
- * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped, as after an error: then the
- * files are incomplete, and removing them is up to whoever owns the folder.
+ * Writes one part file into each part's folder from one stream of batches. Undefined when it was stopped. Then, as after an error, the
+ * files are incomplete, and the owner of the folder removes them.
  */
 export async function writePartFiles(batches: AsyncIterable<FolderBatch>, options: PartFileOptions): Promise<Record<string, PartSummary> | undefined> {
   const { folder, parts, number, schema, stop } = options;

@@ -5,19 +5,19 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { ThreadPool } from '../../engine/thread-pool.ts';
 
-/** What every thread that writes part files has beside the data of its own kind of work. */
+/** Data of every thread that writes part files, beside those of its kind of work. */
 export interface PartWorkerData {
-  /** One number: rows written by all threads so far. */
+  /** A single number: rows written by all threads so far. */
   readonly written: BigInt64Array;
 }
 
 export interface PartTasks<Request> {
   readonly worker: URL;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** Independent of each other; any thread takes any of them. */
+  /** Independent of each other: any thread may take any of them. */
   readonly requests: readonly Request[];
   readonly workers: number;
-  /** Of all requests together. */
+  /** Rows of all requests together. */
   readonly rows: number;
   readonly signal: AbortSignal | undefined;
   readonly onEvent: EventSink;
@@ -25,15 +25,15 @@ export interface PartTasks<Request> {
 
 const PROGRESS_MILLISECONDS = 100;
 
-/** One thread a core unless somebody says otherwise. @throws UsageError */
+/** The number of threads; default one a core. @throws UsageError unless it is a whole number from 1 to 256. */
 export function checkWorkers(workers: number = availableParallelism()): number {
   if (Number.isInteger(workers) && workers >= 1 && workers <= 256) return workers;
   throw new UsageError(`workers must be a whole number from 1 to 256, got ${workers}`, { phase: 'generate' });
 }
 
 /**
- * Runs the requests on worker threads and tells the rows written so far. The outcomes come in the order of the requests. The first failure
- * stops the others, and is thrown when all have ended; so is CancelledError: nobody writes any more by then.
+ * Runs the requests on worker threads and reports the rows written so far. The outcomes come in the order of the requests. The first failure
+ * stops the others. It is thrown, as is CancelledError, when all have ended and no thread writes any more.
  */
 export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<TaskOutcome[]> {
   const { worker, workerData, requests, rows, signal, onEvent } = tasks;
@@ -51,7 +51,7 @@ export async function runPartTasks<Request>(tasks: PartTasks<Request>): Promise<
     try {
       return (await pool.run(() => request, stop)).outcome;
     } catch (error) {
-      // What a request that was stopped says is not the reason.
+      // The error of a stopped request is not the reason of the stop.
       if (!stop.aborted) failure = error;
       failed.abort();
       return undefined;

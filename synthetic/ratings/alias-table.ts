@@ -1,12 +1,12 @@
 import { sharedArray } from '../../engine/partition.ts';
 
 /**
- * Draws from a fixed discrete law with one table look-up (A. J. Walker 1977; the construction is M. D. Vose's, 1991).
+ * A table that draws from a fixed discrete law with one look-up (A. J. Walker 1977; the construction is M. D. Vose's, 1991).
  * A 32-bit number picks slot i by its high part; another is compared with the slot's threshold: below gives i, else its alias.
  */
 export interface AliasTable {
   readonly size: number;
-  /** P(stay in slot) * 2^32, rounded; a full slot is its own alias. */
+  /** P(stay in slot) * 2^32, rounded. A full slot is its own alias. */
   readonly threshold: Uint32Array;
   readonly alias: Uint32Array;
 }

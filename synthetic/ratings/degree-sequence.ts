@@ -1,14 +1,14 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { UserDegrees } from '../preset.ts';
 
-/** Enough halvings to pin a positive float64 down to its last bits. */
+/** Most halvings, enough to find a positive float64 to its last bits. */
 const BISECTION_STEPS = 200;
 
-/** Terms at the steep end of a sum that are added one by one. */
+/** Number of terms at the steep end of a sum that are added one by one. */
 const ADDED = 4096;
 
 /**
- * Ratings of each of `count` users, ascending, that sum to `total` exactly.
+ * The numbers of ratings of `count` users, ascending, with the exact sum `total`.
  *
  * The r-th is the quantile at (r + 1/2) / count of the truncated Lomax law described at `UserDegrees`; its scale s is
  * found by bisection so that the quantiles sum to the total, and they are rounded so that no error accumulates.
@@ -37,7 +37,7 @@ export function degreeSequence(count: number, total: number, shape: UserDegrees)
   return degrees;
 }
 
-/** Sums grow with the scale, from `minimum` each towards the uniform law's mean. */
+/** The scale of the total. Sums grow with the scale, from `minimum` each towards the mean of the uniform law. */
 function solveScale(count: number, total: number, shape: UserDegrees): number {
   let low = 0;
   let high = 1;

@@ -2,20 +2,20 @@ import { type AliasTable, drawAlias } from './alias-table.ts';
 import type { RandomStream } from './random-stream.ts';
 import { selectSmallest } from './select-smallest.ts';
 
-/** How likely each item is to be the next one drawn. */
+/** The probabilities of the items in a draw. */
 export interface ItemLaw {
-  /** By item id, all above 0. */
+  /** Weights by item id, all above 0. */
   readonly weights: Float64Array;
   readonly table: AliasTable;
 }
 
 /**
- * Draws different items, each draw by weight among those not yet taken.
+ * A sampler of different items. Each draw goes by weight among those not yet taken.
  *
- * Draws from all items are repeated while they hit a taken one. A user who wants a large share of the catalogue would
- * repeat for ever, so after as many draws as there are items the rest comes from exponential keys: item i rings after
- * -ln(u) / weight, and the first to ring are the draws. Both ways have the same law, since successive sampling is such a
- * race and a race has no memory. State: one stamp an item.
+ * Draws from all items are repeated while they hit a taken one. For a large share of the catalogue that could take for ever,
+ * so after as many draws as there are items the rest comes from exponential keys: item i gets the key -ln(u) / weight, and the
+ * smallest keys are the draws. Both ways have the same law, since successive sampling is such a race of exponential times,
+ * and these have no memory. The state is one stamp an item.
  */
 export class ItemSampler {
   readonly #law: ItemLaw;

@@ -3,7 +3,7 @@ import type { PlantedModelShape, RatingPreset, RatingScale } from '../preset.ts'
 import { normalCdf, normalDensity } from './normal-cdf.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 
-/** The items' half of the planted model, made once: row-major factors of items x rank, and biases, by item id. */
+/** The items' half of the planted model by item id: biases, and row-major factors of items x rank. */
 export interface PlantedItems {
   readonly biases: Float32Array;
   readonly factors: Float32Array;
@@ -24,8 +24,8 @@ export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
 }
 
 /**
- * The planted model as one user meets it: signal = mean + b_u + c_i + p_u·q_i, and a rating is signal plus Gaussian noise,
- * rounded to the scale. `aim` chooses the user.
+ * The planted model for one user, which `aim` chooses: signal = mean + b_u + c_i + p_u·q_i, and a rating is signal plus Gaussian
+ * noise, rounded to the scale.
  */
 export class PlantedUser {
   readonly #preset: RatingPreset;
@@ -54,7 +54,7 @@ export class PlantedUser {
     for (let k = 0; k < model.rank; k++) this.#factors[k] = deviation * this.#random.gaussianAt(k);
   }
 
-  /** What the user would give the item but for noise and the scale, in units of the rating. */
+  /** The user's rating of the item before noise and rounding, in units of the rating. */
   signal(item: number): number {
     const factors = this.#factors;
     const theirs = this.#items.factors;
@@ -64,7 +64,7 @@ export class PlantedUser {
     return sum;
   }
 
-  /** The level (from 0) of the user's n-th rating, whose signal is given. */
+  /** The level (from 0) of the user's n-th rating, from its signal. */
   level(n: number, signal: number): number {
     const { scale, model } = this.#preset;
     const value = signal + model.noise * this.#noise.gaussianAt(n);
@@ -72,7 +72,7 @@ export class PlantedUser {
   }
 }
 
-/** p_u·q_i of `rank` products of two such Gaussians has the deviation `interaction`. */
+/** The deviation of a factor: p_u·q_i, a sum of `rank` products of two such Gaussians, has the deviation `interaction`. */
 function factorDeviation({ rank, interaction }: PlantedModelShape): number {
   return rank === 0 ? 0 : Math.sqrt(interaction / Math.sqrt(rank));
 }
@@ -96,11 +96,11 @@ export function expectedLevel(signal: number, noise: number, scale: RatingScale)
   return expected;
 }
 
-/** Steps of the scale, in deviations of the noise, below which the sum over levels is taken as an integral. */
+/** Largest step of the scale, in deviations of the noise, for which an integral replaces the sum over levels. */
 const FINE_STEP = 0.25;
 
 /**
- * The same sum for many levels that lie close: with z_k = (signal - t_k) / noise and h = step / noise, the z_k are the middles of cells
+ * The mean level for a fine scale: with z_k = (signal - t_k) / noise and h = step / noise, the z_k are the middles of cells
  * of width h between low = (signal - maximum) / noise and high = (signal - minimum) / noise, so that by Euler and Maclaurin's formula
  *
  *     Σ Φ(z_k) = 1/h ∫ Φ dz - h/24 [φ] + 7 h³/5760 [φ''],   ∫ Φ dz = z Φ + φ,   φ'' = (z² - 1) φ,   each from low to high

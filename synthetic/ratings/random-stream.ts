@@ -1,6 +1,6 @@
 import { gaussian, randomU32, uniform } from '../../engine/random.ts';
 
-/** What random numbers are for; each purpose has a stream of its own, so that none depends on how many another drew. */
+/** Purposes of random numbers. Each has a stream of its own, which does not depend on the draws of the others. */
 export const purposes = {
   userOrder: 1,
   itemOrder: 2,
@@ -13,7 +13,7 @@ export const purposes = {
 
 export type Purpose = (typeof purposes)[keyof typeof purposes];
 
-/** 2^32 divided by the golden ratio: spreads the small purposes over the key. */
+/** 2^32 divided by the golden ratio, which spreads the small purposes over the key. */
 const SPREAD = 0x9e37_79b9;
 
 /**
@@ -51,7 +51,7 @@ export class RandomStream {
     return uniform(this.nextU32());
   }
 
-  /** The stream's n-th standard Gaussian number, n below 2^31, whatever was drawn before. Not to be mixed with the other draws. */
+  /** The stream's n-th standard Gaussian number, n below 2^31, for any draws before. Not to be mixed with the other kinds of draws. */
   gaussianAt(n: number): number {
     return gaussian(randomU32(this.#low, this.#high, 2 * n), randomU32(this.#low, this.#high, 2 * n + 1));
   }

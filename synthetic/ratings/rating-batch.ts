@@ -1,6 +1,6 @@
 import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 
-/** The columns of generated ratings; no nulls. */
+/** The columns of generated ratings, without nulls. */
 export const ratingSchema = new Schema([
   new Field('user', new Int32(), false),
   new Field('item', new Int32(), false),
@@ -9,7 +9,7 @@ export const ratingSchema = new Schema([
 
 const rowType = new Struct(ratingSchema.fields);
 
-/** Fills one batch of at most `capacity` rows after the other. A batch given out keeps its arrays; the next gets fresh ones. */
+/** A builder of batches of at most `capacity` rows, one after the other. Each batch has arrays of its own. */
 export class RatingBatchBuilder {
   readonly capacity: number;
   rows = 0;
@@ -35,7 +35,7 @@ export class RatingBatchBuilder {
     this.#ratings[row] = rating;
   }
 
-  /** The rows so far as a batch; the builder is empty after. */
+  /** The rows so far as a batch; the builder is empty afterwards. */
   take(): RecordBatch {
     const length = this.rows;
     const children = [

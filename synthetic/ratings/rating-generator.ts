@@ -8,13 +8,13 @@ import type { RatingStatistics } from './rating-statistics.ts';
 import { degreeOf, type RatingTables, testDegreeOf, type UserRange } from './rating-tables.ts';
 
 export interface GenerateOptions {
-  /** All users when left out. */
+  /** Default: all users. */
   readonly users?: UserRange;
-  /** Both when left out; ratings of the other part cost only the draw of their items. */
+  /** Default: both. Ratings of the other part cost only the draw of their items. */
   readonly parts?: readonly RatingPart[];
-  /** Rows of a full batch; 65,536 when left out. */
+  /** Rows of a full batch. Default 65,536. */
   readonly batchSize?: number;
-  /** Counts what is generated. */
+  /** Counters of the generated ratings. */
   readonly statistics?: RatingStatistics;
 }
 
@@ -22,17 +22,17 @@ export interface PartBatch {
   readonly part: RatingPart;
   /** {user: int32, item: int32, rating: float32} */
   readonly batch: RecordBatch;
-  /** Ratings given out so far, this batch included. */
+  /** Ratings so far, with this batch. */
   readonly rowsSoFar: number;
 }
 
 /**
  * The ratings of a range of users as batches of both parts, in one pass.
  *
- * Contract: a rating is a function of (preset, seed, user, its position among the user's) and of nothing else, so the
- * batches of adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id order, a
+ * Contract: a rating depends on preset, seed, user and its position among the user's ratings alone, so the batches of
+ * adjacent ranges, one after the other, hold the same rows as those of the whole. Users come in id order, a
  * user's ratings in the order drawn; a user's items are all different. Memory is that of one batch a part
- * and some arrays of users or items, whatever the number of ratings.
+ * and some arrays of users or items, for any number of ratings.
  */
 export function* generateRatings(tables: RatingTables, options: GenerateOptions = {}): Generator<PartBatch, void, undefined> {
   const { preset, seed } = tables;
@@ -56,7 +56,7 @@ export function* generateRatings(tables: RatingTables, options: GenerateOptions 
     planted.aim(user);
     split.aim(user);
     for (let n = 0; n < degree; n++) {
-      // Selection sampling: each of the remaining ratings is as likely as the others to be among the test ones left.
+      // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
       const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
       if (part === 'test') testLeft--;
       if (!wanted[part]) continue;

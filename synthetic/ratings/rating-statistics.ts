@@ -2,19 +2,19 @@ import type { Partition } from '../../engine/partition.ts';
 import type { RatingPart, RatingPreset } from '../preset.ts';
 import { levelCount } from './planted-model.ts';
 
-/** Squared errors, in squared steps of the scale, are summed as multiples of this. */
+/** Unit in which squared errors, in squared steps of the scale, are summed. */
 const ERROR_UNIT = 2 ** -16;
 
 /**
- * What was generated, in counters only: all are integers, so that the sums of any cut into ranges, added in any
- * order, are the same.
+ * Statistics of generated ratings as counters. All are integers, so that they do not depend on the cut into ranges or the
+ * order of sums.
  */
 export class RatingStatistics {
   readonly #preset: RatingPreset;
   readonly #levels: Float64Array;
   train = 0;
   test = 0;
-  /** By id, both parts together. */
+  /** Ratings by item id, both parts together. */
   readonly itemDegrees: Int32Array;
   #squaredErrors = 0;
 
@@ -30,18 +30,18 @@ export class RatingStatistics {
     this.#levels[level]++;
   }
 
-  /** Error of the best predictor for one test rating, in steps of the scale. */
+  /** Adds the best predictor's error for one test rating, in steps of the scale. */
   addTestError(steps: number): void {
     this.#squaredErrors += Math.round((steps * steps) / ERROR_UNIT);
   }
 
-  /** The counters as data for another thread; see `add`. */
+  /** The counters as data for another thread, which `add` takes. */
   toPartition(): Partition {
     const totals = Float64Array.of(this.train, this.test, this.#squaredErrors);
     return { layout: 'rating-statistics', rows: this.train + this.test, columns: { totals, levels: this.#levels, items: this.itemDegrees } };
   }
 
-  /** Adds what another range of the same data set counted. */
+  /** Adds the counters of another range of the same data set. */
   add({ columns }: Partition): void {
     const { totals, levels, items } = columns as { totals: Float64Array; levels: Float64Array; items: Int32Array };
     this.train += totals[0];
@@ -51,7 +51,7 @@ export class RatingStatistics {
     for (let i = 0; i < items.length; i++) this.itemDegrees[i] += items[i];
   }
 
-  /** RMSE over the test ratings of E[rating | planted signal], in units of the rating: what no model can beat but by luck. */
+  /** RMSE of E[rating | planted signal] over the test ratings, in units of the rating: a model can be below it only by luck. */
   get bestTestRmse(): number {
     return this.test === 0 ? 0 : Math.sqrt((this.#squaredErrors * ERROR_UNIT) / this.test) * this.#preset.scale.step;
   }

@@ -121,7 +121,7 @@ describe('generateDataset', () => {
     await expect(generateDataset({ preset: 'nothing', output })).rejects.toThrow(/unknown preset "nothing"/);
     await expect(generateDataset({ ...small, seed: -1, output })).rejects.toThrow(/seed is -1/);
     await expect(generateDataset({ ...small, workers: 0, output })).rejects.toThrow(/workers must be .* got 0/);
-    await expect(generateDataset({ ...small, copies: { users: 0, items: 1 }, output })).rejects.toThrow(/copies are 0,1/);
+    await expect(generateDataset({ ...small, copies: { users: 0, items: 1 }, output })).rejects.toThrow(/0 x 1 copies cannot be made/);
     await expect(generateDataset({ ...small, output, signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
     expect(await readdir(folder)).toEqual([]);
   });

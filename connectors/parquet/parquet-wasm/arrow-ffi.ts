@@ -13,12 +13,12 @@ import type { RecordBatch as WasmBatch } from 'parquet-wasm/node';
  */
 const at = { length: 0, nullCount: 8, offset: 16, buffers: 24, children: 32, bufferList: 40, childList: 44 } as const;
 
-/** Whether batches of this schema may be taken by `takeNumbers`. */
+/** True for a schema whose batches `takeNumbers` may copy. */
 export function hasOnlyNumbers(schema: Schema): boolean {
   return schema.fields.every(({ type }) => (DataType.isInt(type) && type.bitWidth >= 32) || (DataType.isFloat(type) && type.precision > 0));
 }
 
-/** The batch with its values copied out; undefined (and the batch is as it was) when it has nulls or is otherwise not plain. */
+/** The batch with its values copied out; undefined, with the batch unchanged, when it has nulls or other layouts. */
 export function takeNumbers(batch: WasmBatch, schema: Schema, memory: () => ArrayBuffer): RecordBatch | undefined {
   const exported = batch.toFFI();
   try {

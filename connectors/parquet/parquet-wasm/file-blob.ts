@@ -2,17 +2,17 @@ import { DataError } from '../../../engine/errors.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import type { RandomAccess } from '../random-access.ts';
 
-/** Counts what a file's blob was asked for, so that tests and benches measure work and not only time. */
+/** Counts the reads of a file's blob, so that tests and benches measure work and not only time. */
 export interface FetchCounter {
   fetches: number;
   bytes: number;
-  /** What a read failed with: the decoder itself breaks down on it without saying why. */
+  /** The error of a failed read: the decoder breaks down on it without naming the reason. */
   failure?: unknown;
 }
 
 /**
- * A Blob over an open file, of the disk or of a web server: the decoder asks for slices, and only those are read. Its owner closes the handle.
- * Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
+ * A Blob over an open file of the disk or of a web server: only the slices that the decoder asks for are read. The owner of the handle
+ * closes it. Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
  */
 export class FileBlob extends Blob {
   private readonly handle: RandomAccess;

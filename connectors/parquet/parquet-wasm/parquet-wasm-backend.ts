@@ -14,7 +14,7 @@ import type { FetchCounter } from './file-blob.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
-/** The default backend: the Rust implementation compiled to WebAssembly. Reads every codec and encoding. */
+/** The default backend: the Rust implementation, compiled to WebAssembly. It reads every codec and encoding. */
 export const parquetWasmBackend: ParquetBackend = {
   name: 'parquet-wasm',
   open: openFile,
@@ -45,7 +45,7 @@ async function openFile(file: string): Promise<WasmFileReader> {
 class WasmFileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly counter: FetchCounter;
-  /** The columns as they come from the decoder, before strings are made plain. */
+  /** The decoder's columns, before strings are made plain. */
   private readonly stored: Schema;
   private readonly handle: RandomAccess;
   private readonly instance: WasmInstance;
@@ -84,7 +84,7 @@ class WasmFileReader implements ParquetFileReader {
   private async *readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
     const { instance, parquet } = this;
     const { batchSize, columns } = options;
-    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" perhaps nothing.
+    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = { batchSize, rowGroups: [rowGroup], ...exact };
     const schema = new Schema(this.stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
@@ -127,7 +127,7 @@ function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined)
   return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
 }
 
-/** Names the place; what the decoder throws are plain strings, errors of its own, or traps. */
+/** An error that names the place. The decoder throws plain strings, errors of its own, or traps. */
 function problem(error: unknown, file: string, rowGroup?: number): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase: 'read', file, rowGroup, cause: error };

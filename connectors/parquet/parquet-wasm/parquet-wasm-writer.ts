@@ -13,7 +13,7 @@ import type { ParquetWasm } from './wasm-instance.ts';
 /** Parquet's numbers for the codecs; 'lz4' is the form every reader understands (LZ4_RAW). */
 const compression = { uncompressed: 0, snappy: 1, gzip: 2, brotli: 3, zstd: 5, lz4: 6 } as const satisfies Record<Codec, Compression>;
 
-/** Creates the file and starts an encoder; see ParquetBackend.create. */
+/** Creates the file and starts an encoder (see ParquetBackend.create). */
 export async function createWasmWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
   return new WasmFileWriter(file, await createFile(file), schema, options);
 }

@@ -6,19 +6,19 @@ import { compileFunction } from 'node:vm';
 export type ParquetWasm = typeof import('parquet-wasm/node');
 
 const require = createRequire(import.meta.url);
-/** Instances that nobody uses, ready for the next file. */
+/** Unused instances, ready for the next file. */
 const idle: WasmInstance[] = [];
 const idleInstances = 4;
-/** An instance whose memory grew past this is dropped instead of kept: WebAssembly memory never shrinks. */
+/** Largest memory of an instance that is kept: WebAssembly memory never shrinks. */
 const idleBytes = 96 * 2 ** 20;
 
 /**
  * One instance of the Parquet decoder with a memory of its own.
  *
  * A damaged file may trap inside it (a Rust panic). In code that runs off the microtask queue such a trap would end
- * the process and leave the awaited promise open for ever. So every instance is loaded with a `queueMicrotask` that
- * catches: `guard` then rejects whatever waits, and the instance is never used again. An instance serves one file
- * at a time, hence nobody else's reading is disturbed.
+ * the process and leave the awaited promise pending. So every instance is loaded with a `queueMicrotask` that
+ * catches: `guard` then rejects the waiting call, and the instance is never used again. An instance serves one file
+ * at a time, so other files are not disturbed.
  */
 export class WasmInstance implements Disposable {
   readonly wasm: ParquetWasm;
@@ -39,7 +39,7 @@ export class WasmInstance implements Disposable {
     return idle.pop() ?? new WasmInstance();
   }
 
-  /** Awaits what the decoder promises, or throws what it trapped with. One call at a time. */
+  /** Awaits a promise of the decoder, or throws its trap. One call at a time. */
   async guard<T>(start: () => Promise<T>): Promise<T> {
     if (this.trapped) throw this.trap;
     const trap = new Promise<never>((_, reject) => {
@@ -55,7 +55,7 @@ export class WasmInstance implements Disposable {
     }
   }
 
-  /** The same for a synchronous call. */
+  /** Guards a synchronous call. */
   guardSync<T>(call: () => T): T {
     if (this.trapped) throw this.trap;
     try {
@@ -66,7 +66,7 @@ export class WasmInstance implements Disposable {
     }
   }
 
-  /** Never used again: for when something may still be running inside. */
+  /** Gives the instance up, since a call may still be running inside. */
   discard(): void {
     this.trapped = true;
     this.trap ??= new Error('this decoder was discarded');
@@ -84,7 +84,7 @@ export class WasmInstance implements Disposable {
   }
 }
 
-/** Whether the decoder crashed (and is unusable now) rather than refused. */
+/** True when the decoder crashed, and so is unusable, rather than refused the data. */
 export function isTrap(error: unknown): boolean {
   return error instanceof Error && (error.name === 'RuntimeError' || error instanceof RangeError);
 }

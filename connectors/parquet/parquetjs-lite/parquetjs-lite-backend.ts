@@ -15,9 +15,9 @@ import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
 import { createLiteWriter } from './parquetjs-lite-writer.ts';
 
 /**
- * A second, pure-JavaScript backend. Reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
- * or gzip. What the library would get wrong (see `refusal` and `checkPages`) is refused, and what it gives is converted
- * to the column's type, value by value.
+ * A second, pure-JavaScript backend. It reads flat columns in plain or old-style dictionary pages, uncompressed, snappy
+ * or gzip. Data that the library would read wrongly (see `refusal` and `checkPages`) are refused, and its values are converted
+ * to the column's type one by one.
  */
 export const parquetjsLiteBackend: ParquetBackend = {
   name: 'parquetjs-lite',
@@ -31,9 +31,9 @@ export const parquetjsLiteBackend: ParquetBackend = {
 };
 
 const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
-/** "rle" and "bit_packed" are the levels'; the library throws when it cannot read those. */
+/** Encodings of pages. "rle" and "bit_packed" are those of levels; the library throws when it cannot read them. */
 const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
-/** Above, the library adds up the bytes of a repeated dictionary index instead of shifting them. */
+/** Most values of a dictionary. Above, the library adds up the bytes of a repeated dictionary index instead of shifting them. */
 const largestDictionary = 256;
 const [plain, plainDictionary] = [0, 2];
 
@@ -79,7 +79,7 @@ class LiteFileReader implements ParquetFileReader {
     try {
       this.envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
       const metadata = await this.envelope.readFooter();
-      // The library insists on 1; the number tells nothing about the pages, which are checked one by one.
+      // The library insists on 1, although the pages may be of either version; they are checked one by one.
       metadata.version = 1;
       return new parquetjs.ParquetReader(metadata, this.envelope, { rawStatistics: true });
     } catch (error) {
@@ -133,7 +133,7 @@ function refusal(what: string, place: Place): DataError {
   return new DataError(`the backend parquetjs-lite cannot read ${what}`, { phase: 'read', ...place, advice: 'Use the backend parquet-wasm' });
 }
 
-/** The library believes the footer's codec, and looks every value up in the dictionary as soon as a chunk has one, plain pages too. */
+/** Refuses pages that the library misreads: it trusts the footer's codec, and looks the values of plain pages up in a chunk's dictionary too. */
 function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place): void {
   const isPacked = data.pageHeaders.some((page) => page.compressed_page_size !== page.uncompressed_page_size);
   if (chunk.codec === 'uncompressed' && isPacked) throw new DataError('the data are damaged: pages are compressed, and the footer says that they are not', { phase: 'read', ...place });
@@ -144,7 +144,7 @@ function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place)
   if (unknown !== undefined) throw refusal(`pages of encoding number ${unknown}`, place);
 }
 
-/** Entries of a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values } }. */
+/** Number of values in a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values } }. */
 async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<number> {
   const handle = await open(file, 'r');
   try {
@@ -159,7 +159,7 @@ async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<num
   }
 }
 
-/** The library throws strings and errors of many kinds. */
+/** An error that names the place. The library throws strings and errors of many kinds. */
 function problem(error: unknown, place: Place): Error {
   if (error instanceof FactorFlowError) return error;
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', place.file);

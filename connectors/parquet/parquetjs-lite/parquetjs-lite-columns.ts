@@ -5,7 +5,7 @@ import { DataError } from '../../../engine/errors.ts';
 import type { SchemaElement } from '../footer.ts';
 
 const timeUnits = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
-/** The narrower and the unsigned integers. */
+/** Types of integers by their converted type. */
 const integerTypes: Partial<Record<string, DataType>> = {
   UINT_8: new Uint8(),
   UINT_16: new Uint16(),
@@ -18,7 +18,7 @@ const integerTypes: Partial<Record<string, DataType>> = {
 };
 const textTypes = ['UTF8', 'ENUM', 'JSON'];
 
-/** The Arrow schema of a file of flat columns; throws DataError for the first column that is of another kind. */
+/** The Arrow schema of a file of flat columns; throws DataError for the first column of another kind. */
 export function flatSchema(elements: readonly SchemaElement[], file: string): Schema {
   return new Schema(
     elements.map((element) => {
@@ -48,8 +48,8 @@ function flatType({ physicalType, convertedType, logicalType, timestamp }: Schem
 }
 
 /**
- * One column of one row group as Arrow data. Dictionary pages give numbers as strings: each becomes its number again,
- * exactly; a value that is of no fitting kind ends in DataError.
+ * One column of one row group as Arrow data. The library gives numbers of dictionary pages as strings: each becomes its exact
+ * number again. Throws DataError for a value of another kind.
  */
 export function columnData(field: Field, chunk: ColumnChunkData, rows: number, place: { readonly file: string; readonly rowGroup: number }): Data {
   const highest = field.nullable ? 1 : 0;
@@ -81,12 +81,12 @@ function numberData(type: DataType, chunk: ColumnChunkData, highest: number, val
   return makeData({ type: type as Int32, length, nullCount, nullBitmap: nullCount > 0 ? nullBitmap : undefined, data });
 }
 
-/** Checks one stored value and gives it in the type's own form. */
+/** A function that checks one stored value and gives it in the type's own form. */
 function decoder(type: DataType, broken: (summary: string) => DataError): (stored: unknown) => unknown {
   const wrong = (stored: unknown) => broken(`${typeof stored} ${String(stored)} where the schema has ${String(type)}`);
   if (DataType.isUtf8(type)) return (stored) => text(stored, wrong);
   if (DataType.isBinary(type)) {
-    // From a dictionary page bytes come back as text, which may have lost some of them.
+    // The library gives bytes of a dictionary page as text, which may have lost some of them.
     return (stored) => (stored instanceof Uint8Array ? stored : fail(wrong(stored)));
   }
   if (DataType.isBool(type)) return (stored) => (typeof stored === 'boolean' ? stored : fail(wrong(stored)));
@@ -120,7 +120,7 @@ function text(stored: unknown, wrong: (stored: unknown) => DataError): string {
   try {
     return utf8.decode(stored);
   } catch {
-    return fail(wrong('bytes that are no UTF-8'));
+    return fail(wrong('bytes that are not UTF-8'));
   }
 }
 

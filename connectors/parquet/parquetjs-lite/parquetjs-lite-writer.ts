@@ -12,7 +12,7 @@ const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: '
 /** The library keeps a row group as JavaScript values. */
 const largestRowGroup = 1 << 16;
 
-/** See ParquetBackend.create. Flat columns only; rows go one by one, at about 0.2 million a second. */
+/** Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, at about 0.2 million a second. */
 export async function createLiteWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
   const fields = Object.fromEntries(schema.fields.map(({ name, type, nullable }) => [name, definition(name, type, nullable, options)]));
   const sink = new HandleStream(await createFile(file));
@@ -80,7 +80,7 @@ class LiteFileWriter implements ParquetFileWriter {
     await this.sink.close();
   }
 
-  /** The library would round 64-bit integers past 2^53 without a word. */
+  /** The value as the library wants it, which rounds 64-bit integers beyond 2^53 without an error: they are refused. */
   private value(column: string, type: DataType, value: unknown): unknown {
     if (typeof value !== 'bigint') return value;
     const wide = DataType.isInt(type) && type.bitWidth === 64;
@@ -98,8 +98,8 @@ class LiteFileWriter implements ParquetFileWriter {
 }
 
 /**
- * The little of a Node stream that the library uses, over a file handle. The library leaves some writes unawaited, so
- * none of them fails: the first failure is kept, and the writer above asks for it.
+ * The part of a Node stream that the library uses, over a file handle. The library does not await all writes, so
+ * none of them rejects: the first failure is kept, and LiteFileWriter looks for it.
  */
 class HandleStream {
   bytes = 0;

@@ -174,7 +174,7 @@ describe('loading refuses', () => {
   });
 
   test('metadata that say something else', async () => {
-    expect(await damaged('class', (at) => rewrite(at, (all) => ({ ...all, class: 'KMeansModel' })))).toMatch(/this is a "KMeansModel".*metadata\/part-00000/);
+    expect(await damaged('class', (at) => rewrite(at, (all) => ({ ...all, class: 'KMeansModel' })))).toMatch(/the class is "KMeansModel".*metadata\/part-00000/);
     expect(await damaged('rank', (at) => rewrite(at, (all) => ({ ...all, rank: 5 })))).toMatch(/has 4 values, and the model's rank is 5 .*part-00000.parquet, row group 0, row 0/);
     expect(await damaged('rank-text', (at) => rewrite(at, (all) => ({ ...all, rank: 'ten' })))).toMatch(/the rank is "ten"/);
     expect(await damaged('rank-huge', (at) => rewrite(at, (all) => ({ ...all, rank: 1e15 })))).toMatch(/the rank is/);
@@ -190,7 +190,7 @@ describe('loading refuses', () => {
     expect(await damaged('null-value', (at) => factorsFrom(at, features('[1, NULL, 2, 3]::FLOAT[]')))).toMatch(/a feature is null/);
     expect(await damaged('null-vector', (at) => factorsFrom(at, features('CASE WHEN i = 1 THEN NULL ELSE [1, 2, 3, 4]::FLOAT[] END')))).toMatch(/vector is null/);
     expect(await damaged('doubles', (at) => factorsFrom(at, features('[1, 2, 3, 4]::DOUBLE[]')))).toMatch(/need a list of float/);
-    expect(await damaged('columns', (at) => factorsFrom(at, 'SELECT 1 AS a'))).toMatch(/these are no factors.*a: Int32/);
+    expect(await damaged('columns', (at) => factorsFrom(at, 'SELECT 1 AS a'))).toMatch(/not those of factors.*a: Int32/);
     expect(await damaged('cut', (at) => writeFileSync(join(at, 'userFactors/part-00000.parquet'), 'PAR1 and no more'))).toMatch(/cut off.*userFactors/);
   });
 });
@@ -209,7 +209,7 @@ describe('saving', () => {
   test('replaces a model only when asked, and never anything else', async () => {
     await saveModel(path('again'), model(users, items));
     await expect(saveModel(path('again'), model(users, items))).rejects.toThrow(UsageError);
-    await expect(checkModelDirectory(path('again'))).rejects.toThrow(/--force/);
+    await expect(checkModelDirectory(path('again'))).rejects.toThrow(/set overwrite/);
     await saveModel(path('again'), model(words, items), { overwrite: true });
     expect((await loadModel(path('again'))).userIds.length).toBe(6);
     writeFileSync(path('again/userFactors/notes.txt'), 'mine');

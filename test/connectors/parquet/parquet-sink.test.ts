@@ -118,7 +118,7 @@ describe('existing output', () => {
       pulled++;
       yield ratings(20);
     })());
-    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*--force/);
+    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*set overwrite/);
     await expect(new ParquetSink(path('twice')).check()).rejects.toThrow(UsageError);
     expect(pulled).toBe(0);
     await write('twice', [ratings(20)], { overwrite: true, rowsPerPart: 15 });
@@ -140,7 +140,7 @@ describe('existing output', () => {
     mkdirSync(path('foreign'));
     writeFileSync(path('foreign/part-00000.parquet'), '');
     writeFileSync(path('foreign/thesis.docx'), 'words');
-    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(/holds "thesis.docx", which is no output of this kind/);
+    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(/holds "thesis.docx", which does not belong to this kind of output/);
     await expect(new ParquetSink(process.cwd(), { overwrite: true }).check()).rejects.toThrow(UsageError);
     await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(UsageError);
     expect(readdirSync(path('foreign')).sort()).toEqual(['part-00000.parquet', 'thesis.docx']);

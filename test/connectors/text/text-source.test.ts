@@ -159,7 +159,7 @@ describe('bad input', () => {
 
   test('values that do not fit the type that the beginning showed', async () => {
     const rows = Array.from({ length: 700_000 }, (_, i) => `${i},${i}\n`).join('');
-    await fails(`a,b\n${rows}x,1\n`, /line 700002: "x" is not a whole number \(.*column "a"\)\. Correct the line or give the column's type/);
+    await fails(`a,b\n${rows}x,1\n`, /line 700002: "x" is not a whole number \(.*column "a"\)\. Correct the line, or set the column's type in the option types/);
     await fails(`a,b\n${rows}1,9999999999\n`, /line 700002: "9999999999" is beyond int32/);
     await fails(`a,b\n${rows}1,007\n`, /line 700002: "007" begins with a zero/);
   });
