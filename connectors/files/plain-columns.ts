@@ -30,7 +30,7 @@ function plainData(data: Data, type: DataType): Data {
   return vectorFromArray([...new Vector([data])], type).data[0];
 }
 
-/** The same bytes under 32-bit offsets; a batch of strings is far below 2 GiB. */
+/** The text under 32-bit offsets, over the same bytes: a batch of strings is far below 2 GiB. */
 function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
   const { valueOffsets, values, length, nullCount, nullBitmap } = data;
   const first = Number(valueOffsets[0]);

@@ -86,7 +86,7 @@ function refuse(url: string, range: ByteRange, { status, statusText, headers }: 
   if (status === 200) throw httpProblem(url, range, 'the server ignores ranges: it answers 200 and the whole file, not 206', 'Download the file first');
   if (status === 404 || status === 410) throw httpProblem(url, range, `there is no such file on the server (${status})`, 'Check the URL');
   if (status === 401 || status === 403) throw httpProblem(url, range, `the server denies access (${status})`, 'Use a URL that needs no login, such as a signed one');
-  // Servers answer so to any range of an empty file.
+  // This is the answer to any range of an empty file.
   if (status === 416 && headers.get('content-range') === 'bytes */0') return { bytes: new Uint8Array(0), start: 0, size: 0, etag: headers.get('etag') };
   if (status === 429 || status >= 500) throw new Passing(`the server answers ${status} ${statusText}`.trim());
   throw httpProblem(url, range, `the server answers ${status} ${statusText}`.trim());

@@ -32,7 +32,7 @@ export function removeTemporaries(): void {
       if (restoreTo !== undefined && !existsSync(restoreTo)) renameSync(temporary, restoreTo);
       else rmSync(temporary, { recursive: true, force: true });
     } catch {
-      // The process is ending: the next one that writes to the same target clears what is left.
+      // The process is ending: the next one that writes to the same target clears the leftovers.
     }
   }
 }

@@ -13,7 +13,7 @@ const SMALLEST = 1 << 16;
  * used. For errors it knows the line of every byte.
  */
 export class RowWindow {
-  // One byte more than is ever filled, for the scanner's line end.
+  // One spare byte holds the scanner's line end.
   bytes = new Uint8Array(SMALLEST + 1);
   from = 0;
   /** The end of the bytes. */

@@ -14,7 +14,7 @@ export interface CopyWorkerData {
   readonly schemas: Readonly<Record<string, Uint8Array>>;
 }
 
-/** Some row groups of one file and some of their copies, which make one file. */
+/** Row groups of one file and some of their copies, which make one file. */
 export interface CopyRequest {
   readonly part: string;
   readonly rows: RowGroupRequest;

@@ -20,7 +20,7 @@ export function selectSmallest(keys: Float64Array, values: Int32Array, count: nu
       values[i++] = values[j];
       values[j--] = value;
     }
-    // Now keys[..j] <= pivot <= keys[i..], and what lies between equals the pivot.
+    // Now keys[..j] <= pivot <= keys[i..], and the keys between equal the pivot.
     if (wanted - 1 <= j) right = j;
     else if (wanted - 1 >= i) left = i;
     else return;

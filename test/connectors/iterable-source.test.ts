@@ -7,7 +7,7 @@ import { arrowRows, collect, context } from './parquet/parquet-testing.ts';
 
 const batch = (...items: number[]): RecordBatch => new Table({ item: makeVector(Int32Array.from(items)) }).batches[0];
 
-/** Gives batches one by one and notes what is asked of it. */
+/** Gives batches one by one and notes the calls. */
 function recorded(batches: readonly RecordBatch[]) {
   const seen = { pulled: 0, returned: 0 };
   async function* run() {
@@ -93,7 +93,7 @@ test("an iterator's own error comes through", async () => {
   await expect(iterableSource(failing()).execute(context()).then(collect)).rejects.toThrow('the socket closed');
 });
 
-test('what is no source of batches is refused by name', async () => {
+test('a value that is not a source of batches is refused by name', async () => {
   for (const nothing of [5, null, undefined, {}]) {
     await expect(iterableSource(nothing as never).schema()).rejects.toThrow(`the source is no iterable of record batches: ${String(nothing)}`);
   }

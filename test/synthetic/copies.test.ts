@@ -26,7 +26,7 @@ async function bytesOf(output: string): Promise<Record<string, Buffer>> {
   return Object.fromEntries(await Promise.all(paths.map(async (path) => [path.slice(output.length + 1), await readFile(path)])));
 }
 
-/** The grid that DuckDB makes of the source, and the rows that are there: each minus the other. */
+/** The differences, both ways, between the grid that DuckDB makes of the source and the written rows. */
 async function difference(source: string, copies: string, [users, items]: readonly number[], [userSpan, itemSpan]: readonly number[]) {
   const grid = `select "user" + a * ${userSpan} as u, item + b * ${itemSpan} as i, rating from '${source}', range(${users}) as x(a), range(${items}) as y(b)`;
   const rows = `select "user" as u, item as i, rating from '${copies}'`;

@@ -1,4 +1,4 @@
-/** What each preset promises, on part of its users: small enough for a test, large enough for its statistics. */
+/** The promises of each preset on part of its users: few enough for a test, many enough for its statistics. */
 import { describe, expect, it } from 'vitest';
 import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
 import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
@@ -50,7 +50,7 @@ describe('every preset', () => {
     const tables = buildRatingTables(preset, 1);
     const statistics = new RatingStatistics(preset);
     for (const _ of generateRatings(tables, { statistics })) continue;
-    // The fewest test ratings, of yahoomusic, are 900.
+    // The preset with the fewest test ratings here, yahoomusic, has 900.
     const [low, high] = promised[name].best;
     within(statistics.bestTestRmse, [low * 0.95, high * 1.05]);
     within(statistics.ratings.deviation, [promised[name].deviation[0] * 0.95, promised[name].deviation[1] * 1.05]);
@@ -61,7 +61,7 @@ describe('every preset', () => {
 });
 
 describe('netflix', () => {
-  it('has the items of the Netflix Prize: some with everybody, most with few', () => {
+  it('has the items of the Netflix Prize: some rated by all users, most by few', () => {
     const preset = findPreset('netflix');
     const tables = buildRatingTables(preset, 1);
     const users = { first: 0, end: 4000 };
@@ -70,7 +70,7 @@ describe('netflix', () => {
     const share = preset.users / users.end;
     const { mean, maximum } = summarizeDegrees(statistics.itemDegrees);
     within(maximum * share, [195_000, 225_000]);
-    // Of a sample, the mean tells more than the median of items with a handful of ratings.
+    // In a sample, where items have a handful of ratings, the mean tells more than the median.
     within(mean * share, [4_800, 6_500]);
     within(statistics.bestTestRmse, [0.75, 0.79]);
   });
@@ -96,7 +96,7 @@ describe('the best predictor of fine scales', () => {
 });
 
 describe('ranges of users', () => {
-  it('follow from the size alone, and cover everybody once', () => {
+  it('follow from the size alone, and cover each user once', () => {
     for (const name of presetNames) {
       const preset = findPreset(name);
       const ranges = userRanges(preset);

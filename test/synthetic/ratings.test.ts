@@ -103,7 +103,7 @@ describe('generated ratings', () => {
     expect([...new Set(ratings)].sort()).toEqual([0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5]);
   });
 
-  it('split every user in proportion, whatever the popularity of the items', () => {
+  it('split every user in proportion, for items of any popularity', () => {
     for (let user = 0; user < small.users; user++) {
       expect(Math.abs(testDegreeOf(tables, user) - degreeOf(tables, user) / 10)).toBeLessThan(1.001);
     }
@@ -210,7 +210,7 @@ describe('the shape of movielens20m', () => {
 });
 
 describe('the best predictor', () => {
-  /** A generator that shares nothing with ours: Lehmer's minimal standard and a sum of twelve. */
+  /** A generator of other origin than ours: Lehmer's minimal standard and a sum of twelve. */
   function lehmer(seed: number): () => number {
     let state = seed;
     return () => {

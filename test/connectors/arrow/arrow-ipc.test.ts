@@ -37,7 +37,7 @@ function write(file: string, batches: readonly RecordBatch[], options: ArrowSink
   return new ArrowSink(file, { overwrite: true, ...options }).consume(batchStream(batches[0].schema, all), context());
 }
 
-/** As another program would write it, with whatever apache-arrow's own writer can. */
+/** Batches in the encoding of another program, by apache-arrow's own writer. */
 function encode(batches: readonly RecordBatch[], format: 'file' | 'stream' = 'stream', options: ConstructorParameters<typeof RecordBatchStreamWriter>[0] = undefined): Uint8Array {
   const writer = format === 'file' ? new RecordBatchFileWriter(options) : new RecordBatchStreamWriter(options);
   for (const batch of batches) writer.write(batch);
@@ -126,7 +126,7 @@ describe('other writers', () => {
     writeFileSync(file, encode([batch, batch]));
     const once = [['x', '1'], ['y', null], [null, ''], ['x', '4']];
     expect(await readTable(new ArrowSource(file))).toEqual({ columns: ['a:Utf8', 'b:Utf8'], rows: [...once, ...once] });
-    // A file whose schema and dictionaries only its footer tells of.
+    // This file has its schema and dictionaries in the footer alone.
     writeFileSync(file, encode([batch, batch], 'file'));
     expect(await readTable(new ArrowSource(file))).toEqual({ columns: ['a:Utf8', 'b:Utf8'], rows: [...once, ...once] });
   });
@@ -147,7 +147,7 @@ describe('other writers', () => {
     }
     const known = compressionRegistry.get(CompressionType.LZ4_FRAME);
     expect(known).toBeNull();
-    // Only the codec's name differs: what the buffers hold is never looked at.
+    // Only the codec's name differs: the buffers are never read.
     const bytes = Buffer.from(encode([ratings(10)]));
     await readFails('lz4.arrow', asLz4(bytes), /batch 0: it is compressed in a way that cannot be read here.*Write the data without compression/);
   });
@@ -167,7 +167,7 @@ describe('other writers', () => {
 });
 
 describe('bad input', () => {
-  test('what is no Arrow data', async () => {
+  test('data that are not Arrow', async () => {
     await readFails('empty.arrow', new Uint8Array(0), /there are no Arrow data: 0 bytes/);
     await readFails('text.arrow', Buffer.from('user,item,rating\n1,2,3\n'), /not Arrow IPC data of version 0\.15 or newer/);
     await readFails('mark.arrow', Buffer.from('ARROW1\0\0'), /cut off after 0 batches/);

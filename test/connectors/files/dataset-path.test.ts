@@ -41,7 +41,7 @@ test('a folder gives its data files at any depth, sorted; hidden and underscored
   expect(await find('data/')).toEqual(all);
 });
 
-test('a file is taken whatever it is called', async () => {
+test('a named file may have any name', async () => {
   expect(await find('data/readme.txt')).toEqual(['data/readme.txt']);
   expect(await find('odd/[1].parquet')).toEqual(['odd/[1].parquet']);
 });
@@ -77,7 +77,7 @@ test('name=value folders are decoded and typed', async () => {
   expect((await resolveDataset(join(root, 'hive/year=2020'), options)).partitionColumns.map(({ name }) => name)).toEqual(['month']);
 });
 
-test('what cannot be read is said', async () => {
+test('paths that cannot be read are refused with the reason', async () => {
   await expect(find('nowhere')).rejects.toThrow(/no such file or folder \(.*nowhere\)/);
   await expect(find('nowhere')).rejects.toBeInstanceOf(DataError);
   await expect(find('data/part-0.parquet/x')).rejects.toThrow(/no such file or folder/);

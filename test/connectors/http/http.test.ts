@@ -39,7 +39,7 @@ await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve)
 const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 afterAll(() => server.close());
 
-/** What a good server does. */
+/** The answer of a good server. */
 function serve(path: string, headers: Record<string, string> = {}): Handler {
   const content = readFileSync(path);
   return (request, response) => {

@@ -19,7 +19,7 @@ async function put(name: string, content: string): Promise<void> {
   await output.commit();
 }
 
-/** A process id that no process has any more. */
+/** The id of a process that has ended. */
 function deadProcess(): number {
   return spawnSync(process.execPath, ['-e', '']).pid;
 }
@@ -128,7 +128,7 @@ test('what an earlier process of the same id left is cleared as well, and what t
   expect(hidden()).toEqual([]);
 });
 
-test('whoever may not clear up may still read', async () => {
+test('readers need no permission to clear up', async () => {
   writeFileSync(path('plain'), '');
   await recoverOutput(path('plain/model'));
   await recoverOutput(path('missing/model'));

@@ -38,7 +38,7 @@ async function readContent(file: string, backend: ParquetBackendName): Promise<C
   }
 }
 
-/** A timestamp from a damaged page may be beyond what arrow can show. */
+/** The value, or a text in its place: arrow cannot show some timestamps of damaged pages. */
 function valueAt(get: () => unknown): unknown {
   try {
     return get();
@@ -48,7 +48,7 @@ function valueAt(get: () => unknown): unknown {
 }
 
 /**
- * Where the values of a damaged file differ although nothing can explain it. Two flips cannot be noticed without
+ * The places where values of a damaged file differ without an explanation. Two flips cannot be noticed without
  * checksums: one inside a column's pages, which changes that column in that row group, and one in the footer that makes
  * a column another type, or drops or adds its nulls, which changes the field as well.
  */
@@ -98,7 +98,7 @@ describe.each(parquetBackendNames)('%s', (backend) => {
       const next = random(20 + name.length);
       for (let flip = 0; flip < 60; flip++) {
         const damaged = Buffer.from(bytes);
-        // Every third in the footer, which is small.
+        // Every third flip is in the footer, which is small.
         const at = flip % 3 === 0 ? footerAt + next(damaged.length - footerAt) : next(damaged.length);
         damaged[at] ^= 1 << next(8);
         writeFileSync(file, damaged);
@@ -117,7 +117,7 @@ describe.each(parquetBackendNames)('%s', (backend) => {
     expect(errors.size).toBeGreaterThan(4);
   });
 
-  test('what is no Parquet file is told apart', async () => {
+  test('files that are not Parquet are refused, each with its reason', async () => {
     const say = async (name: string, content: string | Buffer) => {
       const file = join(folder, `${backend}-${name}`);
       writeFileSync(file, content);

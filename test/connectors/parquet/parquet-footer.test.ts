@@ -25,7 +25,7 @@ function varint(value: number): number[] {
 const binary = (text: string) => [text.length, ...Buffer.from(text)];
 const [i32Field1, i64Field1, listField1] = [0x15, 0x16, 0x19];
 
-/** A footer of one int32 column "a" and one row group without rows; `chunk` is what the column chunk holds. */
+/** A footer of one int32 column "a" and one row group without rows; `chunk` has the fields of the column chunk. */
 function footerWith(chunk: readonly number[], columns = 1): number[] {
   const root = [0x48, ...binary('root'), i32Field1, 2, 0];
   const column = [i32Field1, 2, 0x25, 0, 0x18, ...binary('a'), 0];
@@ -82,7 +82,7 @@ test('bytes changed at random are a footer or a FooterProblem, at once', () => {
     for (let round = 0; round < 100; round++) {
       const damaged = Uint8Array.from(tail);
       const from = next(damaged.length - 8);
-      // One bit, a byte, or a run of a value that flash memory and failing disks leave.
+      // The damage is a bit, a byte, or a run of one value, as flash memory and failing disks leave it.
       if (round % 3 === 0) damaged[from] ^= 1 << next(8);
       else if (round % 3 === 1) damaged[from] = next(256);
       else damaged.fill(next(2) * 255, from, Math.min(damaged.length - 8, from + 1 + next(64)));

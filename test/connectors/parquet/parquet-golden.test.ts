@@ -16,7 +16,7 @@ async function readAll(name: ParquetBackendName, file: string, columns?: string[
   }
 }
 
-/** The files that parquetjs-lite must be able to read; all others it may refuse. */
+/** The files that parquetjs-lite must read; it may refuse the others. */
 const readableByLite = /^(ratings|mixed)-(uncompressed|snappy|gzip)-V1|^unique-V1|^all-null|^empty|^odd-names|^unsigned|^special-floats/;
 
 describe.each(goldenFiles)('%s', (name) => {

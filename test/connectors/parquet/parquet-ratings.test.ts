@@ -21,7 +21,7 @@ async function written(name: string, rating: string, rows = 300): Promise<string
   return file;
 }
 
-/** The ratings as the engine sees them, batches of an odd size. */
+/** The ratings in the engine, from batches of an odd size. */
 async function ratingsOf(file: string, badRows: 'error' | 'skip' = 'error'): Promise<number[]> {
   const ctx = { ...context(), executor: { devices: [], close: async () => {} }, metrics: new RunMetrics() };
   const input = await new ParquetSource(file, { batchSize: 77 }).execute(ctx);

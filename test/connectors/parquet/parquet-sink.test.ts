@@ -98,7 +98,7 @@ test('columns over the same memory are written each', async () => {
   for (const rows of [1, 2, 4, 8, 100]) {
     const memory = Int32Array.from({ length: 2 * rows }, (_, i) => i + 7);
     const ids = memory.subarray(0, rows);
-    // Twice the same, one that overlaps, one that follows at once.
+    // Two columns are the same, one overlaps them, and one follows without a gap.
     const shared = tableFromArrays({ user: ids, item: ids, next: memory.subarray(rows >> 1, (rows >> 1) + rows), last: memory.subarray(rows) }).batches[0];
     await write(`shared-${rows}.parquet`, [shared]);
     expect(await duckRows(`SELECT * FROM '${path(`shared-${rows}.parquet`)}'`)).toEqual(arrowRows([shared]));

@@ -41,11 +41,11 @@ test('the rows come in order, each batch with its origin and the schema of the s
     expect(originOf(batch)).toEqual({ file: path('big.parquet'), rowGroup: Math.floor(row / 2048), firstRow: row });
     row += batch.numRows;
   }
-  // A description can run again.
+  // A source can run again.
   expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(10000);
 });
 
-test('columns are pruned: nobody reads the bytes of the others', async () => {
+test('columns are pruned: the bytes of the others are not read', async () => {
   const read = async (columns?: string[]) => {
     const reader = await (await parquetBackend()).open(path('big.parquet'));
     await collect(
@@ -89,7 +89,7 @@ test('back-pressure: a slow consumer holds the reader back', async () => {
   const batches = reader.read({ batchSize: 500 });
   await batches.next();
   await new Promise((resolve) => setTimeout(resolve, 20));
-  // One row group of five is fetched, though time enough went by for all.
+  // One row group of five is fetched, although there was time for all.
   const { counter } = reader as unknown as { counter: { bytes: number } };
   const group = reader.info.rowGroups[0].columns.reduce((sum, column) => sum + column.bytes, 0);
   expect(counter.bytes).toBeLessThan(group * 2 + 5000);

@@ -12,7 +12,7 @@ import type { BatchStream } from '../../../engine/stream.ts';
 export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
 export const goldenFiles = readdirSync(goldenFolder).filter((name) => name.endsWith('.parquet')).sort();
 
-/** A folder that goes away with the test file. */
+/** A folder that is removed after the test file. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ export async function duckRows(query: string): Promise<unknown[][]> {
   return (await (await duckdb()).runAndReadAll(query)).getRowsJS();
 }
 
-/** The same for our batches. */
+/** Rows of our batches as plain values. */
 export function arrowRows(batches: readonly RecordBatch[]): unknown[][] {
   return batches.flatMap((batch) => {
     const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index));
@@ -44,7 +44,7 @@ export function arrowRows(batches: readonly RecordBatch[]): unknown[][] {
   });
 }
 
-/** Makes both sides comparable: dates as milliseconds, vectors and typed arrays as arrays. */
+/** A value in a form that both readers share: dates as milliseconds, vectors and typed arrays as arrays. */
 export function plain(value: unknown): unknown {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'string' || value === null || typeof value !== 'object') return value;
@@ -66,7 +66,7 @@ export function streamOf(schema: Schema, batches: readonly RecordBatch[]): Batch
   );
 }
 
-/** What an operation ends in: its value, or the error that it throws. */
+/** The outcome of an operation: its value, or the error that it throws. */
 export async function outcome<T>(run: () => Promise<T>): Promise<T | Error> {
   try {
     return await run();
@@ -75,7 +75,7 @@ export async function outcome<T>(run: () => Promise<T>): Promise<T | Error> {
   }
 }
 
-/** Linear congruential: the same positions and bits in every run. */
+/** Linear congruential numbers, so that every run has the same positions and bits. */
 export function random(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

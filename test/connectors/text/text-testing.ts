@@ -23,7 +23,7 @@ export async function readTable(source: Source, columns?: readonly string[]): Pr
 
 let written = 0;
 
-/** Reads a text as if it were a file's. */
+/** Reads a text as the contents of a file. */
 export function readText(folder: string, content: string | Uint8Array, options: TextSourceOptions = {}, name = `${written++}.csv`): Promise<ReadTable> {
   const file = join(folder, name);
   writeFileSync(file, content);
