@@ -22,7 +22,7 @@ export async function openSource(paths: string | readonly string[], options: Ope
   const named = typeof paths === 'string' ? [paths] : paths;
   const kind = format ?? (await detectFormat(named));
   if (kind === 'parquet') {
-    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: its table of contents is at the end of a file', { phase: 'read', advice: 'Name a file' });
+    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', { phase: 'read', advice: 'Name a file' });
     rejectTextOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }

@@ -3,7 +3,7 @@ import type { FetchedRange } from './fetch-range.ts';
 
 /** Bytes fetched when a file is opened; they give the size and nearly always hold the whole footer. */
 const TAIL = 1 << 16;
-/** Bytes between two ranges that one request may cover, as long as unwanted bytes stay under a tenth of the wanted ones. */
+/** Most bytes between two ranges of one request; unwanted bytes must also stay under a tenth of the wanted ones. */
 const NEAR = 1 << 16;
 
 interface Wish {

@@ -137,6 +137,6 @@ async function refuseForeignFiles(folder: string): Promise<void> {
     throw fileProblem(error, 'load', folder);
   }
   const foreign = names.find((name) => !isDatasetEntry(name));
-  if (foreign !== undefined) throw new DataError(`"${foreign}" is no part of a model`, { phase: 'load', file: folder });
+  if (foreign !== undefined) throw new DataError(`"${foreign}" does not belong to a model`, { phase: 'load', file: folder });
   if (!names.some((name) => name.endsWith('.parquet'))) throw new DataError('the model has no part files here', { phase: 'load', file: folder });
 }

@@ -1,4 +1,4 @@
-/** Ratings of a user or an item among those that have any; `rated` is their number. */
+/** The numbers of ratings of users (or items) that have any; `rated` counts those. */
 export interface DegreeSummary {
   readonly rated: number;
   readonly minimum: number;
