@@ -1,5 +1,5 @@
 import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { loadModel, saveModel, type StoredModel } from '../connectors/model-store.ts';
+import { loadModel, saveModel, type StoredModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';

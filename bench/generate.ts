@@ -8,11 +8,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findPreset, scalePreset } from '../connectors/synthetic/preset.ts';
-import { generateRatings } from '../connectors/synthetic/rating-generator.ts';
-import { RatingStatistics } from '../connectors/synthetic/rating-statistics.ts';
-import { buildRatingTables } from '../connectors/synthetic/rating-tables.ts';
-import { generateDataset } from '../connectors/synthetic/write-dataset.ts';
+import { scalePreset } from '../synthetic/preset.ts';
+import { findPreset } from '../synthetic/presets.ts';
+import { generateRatings } from '../synthetic/ratings/rating-generator.ts';
+import { RatingStatistics } from '../synthetic/ratings/rating-statistics.ts';
+import { buildRatingTables } from '../synthetic/ratings/rating-tables.ts';
+import { generateDataset } from '../synthetic/dataset/generate-dataset.ts';
 import { describeMachine } from './machine.ts';
 
 /** Ratings of the run without files, about. */

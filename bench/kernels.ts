@@ -10,9 +10,10 @@ import { availableBuild, type KernelBuild, loadKernels } from '../cpu/kernels.ts
 import { squaredError } from '../cpu/tasks/squared-error.ts';
 import { topN } from '../cpu/tasks/top-n.ts';
 import { update } from '../cpu/tasks/update.ts';
-import { findPreset, scalePreset } from '../connectors/synthetic/preset.ts';
-import { generateRatings } from '../connectors/synthetic/rating-generator.ts';
-import { buildRatingTables } from '../connectors/synthetic/rating-tables.ts';
+import { scalePreset } from '../synthetic/preset.ts';
+import { findPreset } from '../synthetic/presets.ts';
+import { generateRatings } from '../synthetic/ratings/rating-generator.ts';
+import { buildRatingTables } from '../synthetic/ratings/rating-tables.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { type Partition, sharedArray } from '../engine/partition.ts';
 import { CounterRandom } from '../engine/random.ts';

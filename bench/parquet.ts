@@ -12,8 +12,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { codecs } from '../connectors/parquet/backend.ts';
 import type { Codec } from '../connectors/parquet/backend.ts';
-import { ParquetSink } from '../connectors/parquet-sink.ts';
-import { ParquetSource } from '../connectors/parquet-source.ts';
+import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
+import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { batchStream } from '../engine/stream.ts';
 import { describeMachine } from './machine.ts';
 

@@ -8,8 +8,8 @@ import { Float64, Int32, makeData, RecordBatch, Schema, Field, Struct } from 'ap
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { TextSink } from '../connectors/text-sink.ts';
-import { TextSource } from '../connectors/text-source.ts';
+import { TextSink } from '../connectors/text/text-sink.ts';
+import { TextSource } from '../connectors/text/text-source.ts';
 import { batchStream } from '../engine/stream.ts';
 import { describeMachine } from './machine.ts';
 

@@ -1,6 +1,6 @@
 import { mkdtemp, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCode, fileProblem } from '../connectors/file-problem.ts';
+import { errorCode, fileProblem } from '../connectors/files/file-problem.ts';
 import { CapacityError, DataError } from '../engine/errors.ts';
 
 /**

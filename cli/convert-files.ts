@@ -1,6 +1,6 @@
 import type { OpenSinkOptions } from '../connectors/open-sink.ts';
 import type { OpenSourceOptions } from '../connectors/open-source.ts';
-import type { WriteSummary } from '../connectors/parquet-sink.ts';
+import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import type { EventSink } from '../engine/events.ts';
 import { fromSource, runInto } from '../engine/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';

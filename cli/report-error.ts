@@ -1,4 +1,4 @@
-import { errorCode, fileProblem } from '../connectors/file-problem.ts';
+import { errorCode, fileProblem } from '../connectors/files/file-problem.ts';
 import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../engine/errors.ts';
 import { bugsUrl, packageInfo } from './package-info.ts';
 

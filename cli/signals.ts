@@ -1,4 +1,4 @@
-import { removeTemporaries } from '../connectors/temporaries.ts';
+import { removeTemporaries } from '../connectors/output/temporaries.ts';
 import { endFirst } from '../engine/endings.ts';
 
 export interface Interruption {

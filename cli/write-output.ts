@@ -1,9 +1,8 @@
 import type { Dataset } from '../api/dataset.ts';
 import type { RunOptions } from '../api/session.ts';
-import type { CheckedSink } from '../connectors/open-sink.ts';
+import { STANDARD_STREAM } from '../connectors/files/path-kinds.ts';
+import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from '../connectors/parquet/backend.ts';
-import type { WriteSummary } from '../connectors/parquet-sink.ts';
-import { STANDARD_STREAM } from '../connectors/text/text-bytes.ts';
 import { UsageError } from '../engine/errors.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { checkWritable } from './check-output.ts';

@@ -1,17 +1,16 @@
 import { open } from 'node:fs/promises';
 import { DataError, UsageError } from '../engine/errors.ts';
-import { resolveDataset } from './dataset-path.ts';
-import { fileProblem } from './file-problem.ts';
-import { fileFormats, formatOfPath, knownExtensions } from './format-names.ts';
-import { isUrl } from './is-url.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { resolveDataset } from './files/dataset-path.ts';
+import { fileProblem } from './files/file-problem.ts';
+import { fileFormats, formatOfPath, knownExtensions } from './files/format-names.ts';
+import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
- * two files of different formats, or one whose format nothing tells; UsageError for stdin, which nothing names.
+ * two files of different formats, or one of unknown format; UsageError for stdin.
  */
 export async function detectFormat(paths: readonly string[]): Promise<'parquet' | 'text' | 'arrow'> {
-  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Name it: csv, tsv, text or arrow' });
+  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text or arrow' });
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   const [first, ...others] = files.map(({ file }) => file);
   const format = await formatOfFile(first);
@@ -25,12 +24,12 @@ export async function detectFormat(paths: readonly string[]): Promise<'parquet' 
 async function formatOfFile(file: string): Promise<'parquet' | 'text' | 'arrow'> {
   const byName = formatOfPath(file);
   if (byName !== undefined) return byName;
-  // What a server has is asked for by ranges, which only Parquet allows.
+  // Files on a server are read by ranges, which only Parquet allows.
   if (isUrl(file)) return 'parquet';
   const head = await firstBytes(file);
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
-  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Name it with --format (format): ${fileFormats.join(', ')}` });
+  throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
 }
 
 async function firstBytes(file: string): Promise<string> {

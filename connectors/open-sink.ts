@@ -1,36 +1,30 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
-import type { Sink } from '../engine/operator.ts';
-import { ArrowSink } from './arrow-sink.ts';
-import { delimiterOf, formatOfPath } from './format-names.ts';
-import type { FileFormatName } from './format-names.ts';
+import { ArrowSink } from './arrow/arrow-sink.ts';
+import { delimiterOf, formatOfPath } from './files/format-names.ts';
+import type { FileFormatName } from './files/format-names.ts';
+import { STANDARD_STREAM } from './files/path-kinds.ts';
+import type { CheckedSink } from './output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
-import { ParquetSink } from './parquet-sink.ts';
-import type { WriteSummary } from './parquet-sink.ts';
-import { TextSink } from './text-sink.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { ParquetSink } from './parquet/parquet-sink.ts';
+import { TextSink } from './text/text-sink.ts';
 
 export interface OpenSinkOptions {
-  /** By the path's ending when it is not given; a path without an ending is a folder of Parquet. */
+  /** Default: by the path's ending; a path without an ending is a folder of Parquet. */
   readonly format?: FileFormatName;
   readonly overwrite?: boolean;
-  /** Of Parquet. */
+  /** For Parquet alone, as is `parquetBackend`. */
   readonly codec?: Codec;
   readonly parquetBackend?: ParquetBackendName;
-  /** Of text. */
+  /** For text alone, as is `header`. */
   readonly delimiter?: string;
   readonly header?: boolean;
 }
 
-export interface CheckedSink extends Sink<WriteSummary> {
-  /** Throws UsageError when the output may not be written, before any work is done. */
-  check(): Promise<void>;
-}
-
-/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for an ending that tells no format and for options that cannot act. */
+/** A sink for a path, or "-" for stdout (with a format). Throws UsageError for an unknown ending and for options that do not apply to the format. */
 export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSink {
   const { overwrite, codec, parquetBackend, delimiter, header } = options;
-  if (path === STANDARD_STREAM && options.format === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Name it: csv, tsv, dat or arrow' });
+  if (path === STANDARD_STREAM && options.format === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Set the option format: csv, tsv, dat or arrow' });
   const format = options.format ?? formatOfOutput(path);
   const kind = format === 'parquet' || format === 'arrow' ? format : 'text';
   const only = (owner: string, given: Readonly<Record<string, unknown>>) => {
@@ -41,11 +35,11 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
   only('text', { delimiter, header });
   if (kind === 'arrow') return new ArrowSink(path, { overwrite });
   if (kind === 'text') return new TextSink(path, { overwrite, header: header ?? (format === 'dat' ? false : undefined), delimiter: delimiter ?? delimiterOf(format) });
-  if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or write csv or arrow' });
+  if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or set the option format: csv or arrow' });
   return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
 }
 
-/** By the ending; a name without one, or with "/" behind it, is a folder of Parquet. "v1.2" and "2024.06.01" have none. */
+/** The format of the ending; a name without one ("v1.2" and "2024.06.01" have none), or with "/" behind it, is a folder of Parquet. */
 function formatOfOutput(path: string): FileFormatName {
   const format = formatOfPath(path);
   const ending = path.endsWith('/') ? '' : extname(basename(path));

@@ -1,29 +1,28 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Source } from '../engine/operator.ts';
-import { ArrowSource } from './arrow-source.ts';
+import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
-import { delimiterOf } from './format-names.ts';
-import type { FileFormatName } from './format-names.ts';
-import { isUrl } from './is-url.ts';
+import { delimiterOf } from './files/format-names.ts';
+import type { FileFormatName } from './files/format-names.ts';
+import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
-import { ParquetSource } from './parquet-source.ts';
-import { TextSource } from './text-source.ts';
-import type { TextSourceOptions } from './text-source.ts';
-import { STANDARD_STREAM } from './text/text-bytes.ts';
+import { ParquetSource } from './parquet/parquet-source.ts';
+import { TextSource } from './text/text-source.ts';
+import type { TextSourceOptions } from './text/text-source.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
-  /** Found out by the files' endings and first bytes when it is not given. */
+  /** Default: by the files' endings and first bytes. */
   readonly format?: FileFormatName;
   readonly parquetBackend?: ParquetBackendName;
 }
 
-/** A source for whatever the paths name: files, folders, globs, URLs, or "-" for stdin (with a format). */
+/** A source for files, folders, globs, URLs, or "-" for stdin (with a format). */
 export async function openSource(paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Source> {
   const { format, parquetBackend, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
   const kind = format ?? (await detectFormat(named));
   if (kind === 'parquet') {
-    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: its contents stand at its end', { phase: 'read', advice: 'Name a file' });
+    if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', { phase: 'read', advice: 'Name a file' });
     rejectTextOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }

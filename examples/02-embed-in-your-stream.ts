@@ -1,13 +1,13 @@
 /**
  * Training as one stage of your own stream: record batches come from your generator, predictions go to your consumer.
- * Anything that is an AsyncIterable<RecordBatch> will do, e.g. an Arrow IPC reader or a database cursor.
+ * The generator may be any AsyncIterable<RecordBatch>, e.g. an Arrow IPC reader or a database cursor.
  *
  *   npm run build && node examples/02-embed-in-your-stream.ts
  */
 import { type RecordBatch, tableFromArrays } from 'apache-arrow';
 import { ALS, Session } from 'factorflow';
 
-/** Your source: people like items whose number has their own parity. */
+/** Your source: users like the items whose number has the parity of their own. */
 async function* ratings(): AsyncGenerator<RecordBatch> {
   for (let user = 0; user < 40; user++) {
     const items = Int32Array.from({ length: 30 }, (_, i) => (i * 7 + user * 3) % 50);
@@ -16,7 +16,7 @@ async function* ratings(): AsyncGenerator<RecordBatch> {
   }
 }
 
-/** Pairs to score, as they come in. */
+/** Pairs to score, batch by batch. */
 async function* requests(): AsyncGenerator<RecordBatch> {
   for (let user = 0; user < 4; user++) yield* tableFromArrays({ user: new Int32Array(2).fill(user), item: Int32Array.of(48, 49) }).batches;
 }
@@ -24,7 +24,7 @@ async function* requests(): AsyncGenerator<RecordBatch> {
 await using session = await Session.create({ workers: 2 });
 const model = await new ALS({ rank: 2, regParam: 0.05, seed: 1 }).fit(session.from(ratings()));
 
-/** Your consumer: pulls, so nothing upstream runs ahead of it. */
+/** Your consumer. It pulls, so the stages before it do not run ahead. */
 for await (const batch of model.predict(session.from(requests()))) {
   for (const row of batch) console.log(`user ${row.user} item ${row.item} -> ${row.prediction.toFixed(2)}`);
 }

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { ALS, type BatchStream, batchStream, DataError, type Operator, Session } from 'factorflow';
 
-/** rating -> (rating - from) / (to - from). The other columns pass as they are. */
+/** Maps rating to (rating - from) / (to - from). The other columns pass unchanged. */
 class ScaleRatings implements Operator {
   readonly name = 'scale-ratings';
   readonly #from: number;
@@ -19,18 +19,18 @@ class ScaleRatings implements Operator {
     this.#to = to;
   }
 
-  /** What a plan prints beside the name. */
+  /** The parameters that a plan prints beside the name. */
   describe() {
     return { from: this.#from, to: this.#to };
   }
 
-  /** The columns it gives for the columns it gets. Reads no rows. */
+  /** The output columns for these input columns. Reads no rows. */
   outputSchema(input: Schema): Schema {
     if (!input.fields.some((field) => field.name === 'rating')) throw new DataError('there is no column "rating"', { phase: 'read' });
     return new Schema(input.fields.map((field) => (field.name === 'rating' ? new Field('rating', new Float32(), field.nullable) : field)));
   }
 
-  /** The columns it needs to give the wanted ones, so that a source can leave out the rest; undefined means all. */
+  /** The input columns that the wanted ones need, so that a source can leave out the rest; undefined means all. */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     return wanted && [...new Set([...wanted, 'rating'])];
   }
@@ -57,7 +57,7 @@ const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweeti
 
 // MovieTweetings has ratings from 0 to 10. Later operators, splits and training take the result like any data set.
 const [train, test] = ratings.pipe(new ScaleRatings(0, 10)).randomSplit([0.9, 0.1], { seed: 42 });
-// λ belongs to the scale of the ratings: a tenth of the scale, a tenth of λ.
+// λ goes with the scale of the ratings: at a tenth of the scale take a tenth of λ.
 const als = new ALS({ rank: 16, regParam: 0.04, seed: 1 });
 console.log(String(await als.plan(train)).split('\n').find((line) => line.includes('scale-ratings')));
 const model = await als.fit(train);

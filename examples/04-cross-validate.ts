@@ -10,7 +10,7 @@ import { ALS, CrossValidator, paramGrid, Session } from 'factorflow';
 await using session = await Session.create();
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 
-// The last tenth by time is kept apart: the error that cross-validation finds is of ratings from the same time.
+// The last tenth by time is held out, since cross-validation measures ratings of the same time as those in training.
 const [past, future] = await ratings.timeSplit([0.9, 0.1]);
 
 const validator = new CrossValidator({

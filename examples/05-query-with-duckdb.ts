@@ -18,8 +18,8 @@ const model = await new ALS({ rank: 16, regParam: 0.2, biases: true, seed: 1 }).
 const { rows } = await model.recommendForAllUsers(100, { exclude: ratings }).write.parquet(join(folder, 'recommendations'));
 console.log(`${rows} recommendations of ${model.itemCount} films for ${model.userCount} users`);
 
-// Columns: user, rank (1 is the best), item, prediction. Ids have the type that they had in the ratings. A film with one
-// good rating looks good to the model; the join leaves such films out, and the first three of the rest count.
+// Columns: user, rank (1 is the best), item, prediction. Ids have their type in the ratings. The model may rank a film high
+// for a single good rating; the join leaves such films out, and the query takes the first three of the rest.
 const connection = await (await DuckDBInstance.create()).connect();
 const result = await connection.runAndReadAll(`
   WITH films AS (SELECT item, count(*) AS ratings, avg(rating) AS mean FROM '${input}' GROUP BY item HAVING count(*) >= 50),

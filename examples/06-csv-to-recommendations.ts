@@ -10,7 +10,7 @@ import { ALS, Session } from 'factorflow';
 
 const folder = await mkdtemp(join(tmpdir(), 'factorflow-example-'));
 
-/** What somebody exported: everybody has rated two songs of three, and likes those whose number has the parity of their own. */
+/** An exported CSV: users have rated two songs of three, and like those whose number has the parity of their own. */
 const lines = ['listener,song,stars'];
 for (let listener = 0; listener < 60; listener++) {
   for (let song = 0; song < 40; song++) {

@@ -1,6 +1,6 @@
 /**
- * Keep a model current: ALS finds it once, and SGD takes in the ratings that come later, new users and films included,
- * for a small part of what training anew would cost.
+ * Keep a model current: ALS trains it once, and SGD adds later ratings, also those of new users and films, for a small part
+ * of the cost of training again.
  *
  *   npm run build && node examples/07-update-a-model.ts
  */
@@ -11,12 +11,12 @@ await using session = await Session.create({ device: 'cpu' });
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 const [known, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
 
-// Nine tenths of the known ratings are there at first; let the others be those that come in later.
+// Nine tenths of the known ratings stand for the first ones, and the others for later ones.
 const [first, later] = known.randomSplit([0.9, 0.1], { seed: 7 });
 const als = new ALS({ rank: 8, biases: true, regParam: 0.2, maxIter: 8, seed: 1 });
 const model = await als.fit(first);
 
-// New users and films are solved from what the model knows; two epochs of small steps over the new ratings move the rest.
+// New users and films are solved from the model's factors; two epochs of small steps over the new ratings move the rest.
 const updated = await model.update(later);
 console.log(`${updated.userCount - model.userCount} new users, ${updated.itemCount - model.itemCount} new films in ${updated.training?.ratings} new ratings`);
 

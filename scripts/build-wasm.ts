@@ -9,7 +9,7 @@ import { main as compileAssembly } from 'assemblyscript/asc';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = `${root}cpu/generated/kernels-wasm.ts`;
 
-/** No runtime, no data and no globals of its own: the module only works on the shared memory that it imports. */
+/** The module has no runtime, data or globals of its own: it works on the shared memory that it imports. */
 const options = ['--runtime', 'stub', '--importMemory', '--sharedMemory', '--maximumMemory', '65536', '--noExportMemory', '-O3', '--noAssert'];
 
 async function compile(features: readonly string[]): Promise<Uint8Array> {

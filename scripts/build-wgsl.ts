@@ -1,6 +1,6 @@
 /**
- * Puts the texts of gpu/kernels into gpu/generated/kernels-wgsl.ts, by their paths there without the ending, so that they
- * are found without a file system. The file is left alone when nothing changed.
+ * Writes the texts of gpu/kernels to gpu/generated/kernels-wgsl.ts, by their paths there without the ending, so that they
+ * need no file system. An unchanged file is left alone.
  */
 import { globSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

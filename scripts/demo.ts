@@ -1,4 +1,4 @@
-/** What `npm run demo` shows: the command line on the real ratings that come with the project. */
+/** The demo of `npm run demo`: the command line on the real ratings in examples/data. */
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 

@@ -1,6 +1,6 @@
 /**
- * Damages 10,000 Parquet, CSV, Arrow and model files and reads each: it must be read, or be refused with a message, in
- * seconds and under 1 GB. The same seeds give the same files.
+ * Damages 10,000 Parquet, CSV, Arrow and model files and reads them: each must be read, or be refused with a message, in
+ * seconds and under 1 GB. The same numbers give the same files.
  *
  *     node scripts/fuzz.ts [cases, default 10000] [first, default 0] [kind]
  */
@@ -20,7 +20,7 @@ interface Answer {
   readonly milliseconds: number;
 }
 
-/** Reads case after case as it is told to; the main thread watches the clock. */
+/** Reads the cases that the main thread sends, which watches the clock. */
 async function work({ kind, folder }: { kind: FuzzKind; folder: string }): Promise<void> {
   const target = await fuzzTarget(kind, folder);
   parentPort?.on('message', async (number: number) => {
@@ -31,7 +31,7 @@ async function work({ kind, folder }: { kind: FuzzKind; folder: string }): Promi
   });
 }
 
-/** A thread that reads, and a clock beside it. A thread that hangs or dies is replaced. */
+/** A thread that reads, under a clock. It is replaced when it hangs or dies. */
 class Watched {
   private worker: Worker | undefined;
   private answered: (answer: Answer | string) => void = () => {};
@@ -43,7 +43,7 @@ class Watched {
     this.folder = folder;
   }
 
-  /** The answer, or what is wrong. */
+  /** The answer, or the problem. */
   async run(number: number): Promise<Answer | string> {
     const answer = await this.ask(number);
     if (typeof answer === 'string') await this.close();

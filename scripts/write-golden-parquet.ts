@@ -1,7 +1,7 @@
 /**
  * Writes test/golden/parquet/*.parquet with DuckDB: one small table under every codec, page version and encoding that
- * DuckDB offers, and a few shapes that files take in the wild. Run it again only to add files; tests compare what we
- * read with what DuckDB reads from the same files.
+ * DuckDB offers, and a few shapes of files in the wild. Run it again only to add files; tests compare our reading of the
+ * files with DuckDB's.
  *
  *     node scripts/write-golden-parquet.ts
  */
@@ -11,7 +11,7 @@ import { join } from 'node:path';
 
 const folder = join(import.meta.dirname, '../test/golden/parquet');
 const codecs = ['uncompressed', 'snappy', 'gzip', 'zstd', 'brotli', 'lz4_raw'];
-/** Row groups of 2,048 rows (DuckDB's least): two of them. */
+/** Rows of two row groups, of which DuckDB's smallest have 2,048. */
 const rows = 2500;
 
 const ratings = `

@@ -8,7 +8,7 @@
  * compiled kernels on disk, so that only the first process ever compiles: `__GL_SHADER_DISK_CACHE=0` before the command keeps NVIDIA's from it.
  */
 import { parseArgs } from 'node:util';
-import { loadModel } from '../../connectors/model-store.ts';
+import { loadModel } from '../../connectors/model/model-store.ts';
 import { computeDevice } from '../../engine/devices.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { Model, Session } from '../../index.ts';

@@ -1,4 +1,4 @@
-import { fileFormats } from '../../connectors/format-names.ts';
+import { fileFormats } from '../../connectors/files/format-names.ts';
 import { codecs } from '../../connectors/parquet/backend.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';

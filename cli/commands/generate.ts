@@ -1,4 +1,4 @@
-import { presetNames } from '../../connectors/synthetic/preset.ts';
+import { presetNames } from '../../synthetic/presets.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../check-output.ts';
@@ -49,7 +49,7 @@ type Given = Values<typeof options>;
 
 async function generatePreset(values: Given & { readonly preset: string }, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const { preset, scale, seed, copies, workers, output, force } = values;
-  const { generateDataset } = await import('../../connectors/synthetic/write-dataset.ts');
+  const { generateDataset } = await import('../../synthetic/dataset/generate-dataset.ts');
   const { description, files, seconds } = await generateDataset({ preset, scale, seed, copies, workers, output, overwrite: force, signal, onEvent });
   const { users, items, train, test, bestTestRmse } = description;
   const bytes = files.train.bytes + files.test.bytes;
@@ -70,7 +70,7 @@ async function generatePreset(values: Given & { readonly preset: string }, { sig
 
 async function copy(values: Given & { readonly from: string }, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const { from, copies = { users: 1, items: 1 }, userCol, itemCol, workers, output, force } = values;
-  const { copyDataset } = await import('../../connectors/synthetic/copy-dataset.ts');
+  const { copyDataset } = await import('../../synthetic/copies/copy-dataset.ts');
   const { description, files, seconds } = await copyDataset({ from, copies, userColumn: userCol, itemColumn: itemCol, workers, output, overwrite: force, signal, onEvent });
   const { ratings, userSpan, itemSpan, bestTestRmse } = description;
   const bytes = Object.values(files).reduce((sum, part) => sum + part.bytes, 0);

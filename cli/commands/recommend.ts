@@ -1,5 +1,5 @@
 import type { Dataset } from '../../api/dataset.ts';
-import type { CheckedSink } from '../../connectors/open-sink.ts';
+import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';

@@ -24,7 +24,7 @@ export const train = defineCommand({
     checkTraining(values, given);
     await refuseOverlap(modelDir, [...positionals.ratings, values.test, values.initModel]);
     await checkWritable(modelDir);
-    const { checkModelDirectory } = await import('../../connectors/model-store.ts');
+    const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
     await using session = await openSession(values, context.signal);

@@ -34,8 +34,9 @@ export async function tune({ rank, solver, biases, paths, columns }: TuneRequest
 }
 
 async function syntheticSource(scale: number) {
-  const { findPreset, scalePreset } = await import('../../connectors/synthetic/preset.ts');
-  const { SyntheticSource } = await import('../../connectors/synthetic/synthetic-source.ts');
+  const { scalePreset } = await import('../../synthetic/preset.ts');
+  const { findPreset } = await import('../../synthetic/presets.ts');
+  const { SyntheticSource } = await import('../../synthetic/synthetic-source.ts');
   return new SyntheticSource({ preset: scalePreset(findPreset(GENERATED.preset), scale), part: 'train' });
 }
 

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { fileProblem } from '../../connectors/file-problem.ts';
+import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { nearest } from './nearest.ts';
 import { flagName, type Options } from './option.ts';

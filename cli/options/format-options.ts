@@ -1,4 +1,4 @@
-import { fileFormats } from '../../connectors/format-names.ts';
+import { fileFormats } from '../../connectors/files/format-names.ts';
 import { choice } from './kinds.ts';
 
 /** For inputs of commands that read ratings. */

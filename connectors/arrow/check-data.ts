@@ -3,8 +3,8 @@ import { DataType } from 'apache-arrow';
 import type { Data, Vector } from 'apache-arrow';
 
 /**
- * Checks a decoded column: every value lies inside the buffers, and text is UTF-8. apache-arrow itself takes whatever the
- * metadata say, and values beyond a buffer for undefined ones. Throws Error that says what is wrong.
+ * Checks a decoded column: every value lies inside the buffers, and text is UTF-8. apache-arrow itself trusts the metadata and
+ * gives undefined for values beyond a buffer. Throws an Error that names the fault.
  */
 export function checkData(data: Data, length: number): void {
   const { type } = data;
@@ -40,7 +40,7 @@ function need(have: number, bytes: number): void {
   if (have < bytes) throw new Error(`its values take ${bytes} bytes, and ${have} are there`);
 }
 
-/** Children may be longer than what is used of them. */
+/** Checks the length of a child, which may be longer than the part in use. */
 function atLeast(child: Data, length: number): number {
   if (child.length < length) throw new Error(`a nested column has ${child.length} values, need ${length}`);
   return child.length;
@@ -49,14 +49,14 @@ function atLeast(child: Data, length: number): number {
 function checkNulls({ nullBitmap, nullCount, length }: Data): void {
   const bits = nullBitmap?.length ?? 0;
   if (bits === 0) {
-    if (nullCount > 0) throw new Error(`it says that ${nullCount} values are null, and not which`);
+    if (nullCount > 0) throw new Error(`its null count is ${nullCount}, and its bitmap of nulls is missing`);
     return;
   }
-  if (bits < (length + 7) >> 3) throw new Error(`its nulls take ${(length + 7) >> 3} bytes, and ${bits} are there`);
+  if (bits < (length + 7) >> 3) throw new Error(`its bitmap of nulls takes ${(length + 7) >> 3} bytes, and ${bits} are there`);
   let valid = 0;
   for (let byte = 0; byte < length >> 3; byte++) valid += ones(nullBitmap[byte]);
   if (length & 7) valid += ones(nullBitmap[length >> 3] & ((1 << (length & 7)) - 1));
-  if (length - valid !== nullCount) throw new Error(`it says that ${nullCount} values are null, and ${length - valid} are`);
+  if (length - valid !== nullCount) throw new Error(`its null count is ${nullCount}, and its bitmap of nulls has ${length - valid}`);
 }
 
 function ones(byte: number): number {
@@ -76,7 +76,7 @@ function checkOffsets(data: Data, most: number): { first: number; last: number }
   return { first, last };
 }
 
-/** Sixteen bytes a value: length, then the bytes themselves or (first four, buffer, offset). */
+/** Checks views. Each takes sixteen bytes: length, then the bytes themselves or (first four, buffer, offset). */
 function checkViews(data: Data): void {
   const bytes = data.values as unknown as Uint8Array;
   const buffers = (data as unknown as { variadicBuffers?: readonly Uint8Array[] }).variadicBuffers ?? [];
@@ -86,7 +86,7 @@ function checkViews(data: Data): void {
     const length = view.getInt32(16 * row, true);
     const [buffer, offset] = [view.getInt32(16 * row + 8, true), view.getInt32(16 * row + 12, true)];
     if (length >= 0 && length <= 12) continue;
-    if (length < 0 || !(offset >= 0 && offset + length <= (buffers[buffer]?.length ?? -1))) throw new Error(`the text of row ${row} lies outside of its buffers`);
+    if (length < 0 || !(offset >= 0 && offset + length <= (buffers[buffer]?.length ?? -1))) throw new Error(`the text of row ${row} lies outside its buffers`);
   }
 }
 

@@ -1,8 +1,8 @@
 import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
 import { open } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
-import { KeptBytes } from './kept-bytes.ts';
+import { fileProblem, messageOf } from '../files/file-problem.ts';
+import { KeptBytes } from './ipc-bytes.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { verifyFooter, withoutDictionaries } from './verify-metadata.ts';
 
@@ -10,7 +10,7 @@ const MAGIC = 'ARROW1';
 const END = 4 + MAGIC.length;
 
 /**
- * The schema of an IPC file by its footer, as the message that a stream begins with: apache-arrow's own writer leaves
+ * The schema of an IPC file from its footer, as the message that a stream begins with: apache-arrow's own writer leaves
  * that message out of files. Throws DataError.
  */
 export async function footerSchema(file: string): Promise<IpcMessage> {
@@ -26,7 +26,7 @@ export async function footerSchema(file: string): Promise<IpcMessage> {
     new RecordBatchStreamWriter().reset(bytes, schema);
     return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0) };
   } catch (error) {
-    throw broken(`the Arrow file's footer is damaged: ${error instanceof Error ? error.message : String(error)}`, error);
+    throw broken(`the Arrow file's footer is damaged: ${messageOf(error)}`, error);
   }
 }
 

@@ -1,9 +1,10 @@
 import { Message, MessageHeader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { joinBytes } from '../join-bytes.ts';
+import { messageOf } from '../files/file-problem.ts';
+import { joinBytes } from '../files/stored-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
-/** A message as it stands in the stream, whole and checked for its own bounds. */
+/** A complete message of the stream, checked for its own bounds. */
 export interface IpcMessage {
   readonly kind: 'schema' | 'dictionary' | 'batch';
   /** Continuation mark, length and metadata. */
@@ -16,9 +17,9 @@ const CONTINUATION = 0xffffffff;
 const LARGEST = 2 ** 31 - 8;
 
 /**
- * The messages of an IPC stream, or of a file, which is a stream between two marks with a footer that sequential readers
- * seldom need: `schemaOfFile` gives the schema of files that have it in the footer alone. Nothing is allocated for bytes
- * that have not come. Throws DataError that names the file and the batch when the data end or stop making sense in its middle.
+ * The messages of an IPC stream, or of a file, which is a stream between two marks with a footer behind it. `schemaOfFile` gives
+ * the schema of files that have it in the footer alone. Memory is allocated only for bytes that have arrived.
+ * Throws DataError that names the file and the batch when the data end early or are damaged.
  */
 export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, schemaOfFile: () => Promise<IpcMessage>): AsyncGenerator<IpcMessage> {
   try {
@@ -38,7 +39,7 @@ export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: str
   }
 }
 
-/** Undefined at the end. */
+/** The next message; undefined at the end. */
 async function nextMessage(cursor: ByteCursor, file: string, isFile: boolean, first: boolean, batches: number): Promise<IpcMessage | undefined> {
   const place = first ? 'the schema' : `batch ${batches}`;
   const broken = (summary: string, advice?: string) => new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
@@ -78,11 +79,11 @@ function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: str
     const kind = headerType === MessageHeader.Schema ? 'schema' : headerType === MessageHeader.DictionaryBatch ? 'dictionary' : 'batch';
     return { kind, bodyLength };
   } catch (error) {
-    throw broken(`the metadata are damaged: ${error instanceof Error ? error.message : String(error)}`);
+    throw broken(`the metadata are damaged: ${messageOf(error)}`);
   }
 }
 
-/** A file goes on with its footer and ends with its mark. */
+/** Reads on to the end of the file, which must have its mark. */
 async function requireEndMark(cursor: ByteCursor, file: string, batches: number): Promise<void> {
   let tail = new Uint8Array(0);
   for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16)) tail = joinBytes([tail, next]).slice(-FILE_MAGIC.length);

@@ -1,7 +1,6 @@
 /**
- * Checks that a message's metadata (a FlatBuffer) points nowhere outside of itself, before apache-arrow walks it: its
- * reader takes what is out of bounds for zeros or for lengths of any size. A table's fields by slot, as in Message.fbs,
- * Schema.fbs:
+ * The shape of a message's metadata (a FlatBuffer): a table's fields by slot, as in Message.fbs and Schema.fbs. apache-arrow's
+ * reader takes what is out of bounds for zeros or for lengths of any size, so every pointer is checked before it walks them.
  */
 type Kind =
   | { readonly bytes: number }
@@ -43,12 +42,12 @@ const message: Table = [scalar(2), scalar(1), { union: (type) => headers[type] }
 
 const footer: Table = [scalar(2), { table: () => schema }, { values: 24 }, { values: 24 }, { tables: () => keyValue }];
 
-/** The same for a file's footer. */
+/** Checks a file's footer. Throws an Error that names the fault. */
 export function verifyFooter(bytes: Uint8Array): void {
   new Verifier(bytes).root(footer);
 }
 
-/** A verified footer that names no dictionaries: its schema can be had without them. */
+/** A copy of a verified footer that names no dictionaries, so that its schema can be read without them. */
 export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
@@ -59,14 +58,14 @@ export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
   return copy;
 }
 
-/** Throws Error that says what is wrong. */
+/** Checks a message's metadata. Throws an Error that names the fault. */
 export function verifyMetadata(bytes: Uint8Array): void {
   new Verifier(bytes).root(message);
 }
 
 class Verifier {
   private readonly view: DataView;
-  /** Tables may be shared, and damage can make them share in a circle: there are no more than there is room for. */
+  /** Tables that may still follow. Tables may be shared, and damage can make a circle of them: the bytes bound their number. */
   private left: number;
 
   constructor(bytes: Uint8Array) {

@@ -1,28 +1,28 @@
-import { joinBytes } from '../join-bytes.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError } from '../../engine/errors.ts';
+import { joinBytes } from '../files/stored-bytes.ts';
 
 /** A part of a file on a web server. */
 export interface FetchedRange {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly start: number;
-  /** Of the whole file. */
+  /** Bytes of the whole file. */
   readonly size: number;
   readonly etag: string | null;
 }
 
-/** Bytes from..to (exclusive), or the last ones of a file. */
+/** Bytes from..to (exclusive), or the last bytes of a file. */
 export type ByteRange = { readonly from: number; readonly to: number } | { readonly last: number };
 
-/** Waits between attempts; there is one more attempt than waits. */
+/** Milliseconds between attempts; there is one more attempt than waits. */
 const waits = [100, 400];
 const IDLE_MILLISECONDS = 30_000;
 
-/** What may be better the next time. */
+/** A failure that another attempt may not meet. */
 class Passing extends Error {}
 
 /**
- * One GET with a Range header. Connections that break off and servers that are busy are tried again twice. Throws
+ * Sends one GET with a Range header. After a broken connection or an answer of a busy server it tries again, twice. Throws
  * DataError that names the URL (without its query, which may hold a secret) and the bytes.
  */
 export async function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
@@ -37,11 +37,12 @@ export async function fetchRange(url: string, range: ByteRange): Promise<Fetched
   }
 }
 
+/** An error that names the URL and the bytes. */
 export function httpProblem(url: string, range: ByteRange, summary: string, advice?: string, cause?: unknown): DataError {
   return new DataError(`${summary} (${rangeText(range)})`, { phase: 'read', file: publicUrl(url), advice, cause });
 }
 
-/** For messages. */
+/** The URL in messages: without its query, which may hold a secret. */
 export function publicUrl(url: string): string {
   const { origin, pathname } = new URL(url);
   return `${origin}${pathname}`;
@@ -85,7 +86,7 @@ function refuse(url: string, range: ByteRange, { status, statusText, headers }: 
   if (status === 200) throw httpProblem(url, range, 'the server ignores ranges: it answers 200 and the whole file, not 206', 'Download the file first');
   if (status === 404 || status === 410) throw httpProblem(url, range, `there is no such file on the server (${status})`, 'Check the URL');
   if (status === 401 || status === 403) throw httpProblem(url, range, `the server denies access (${status})`, 'Use a URL that needs no login, such as a signed one');
-  // The answer to any range of an empty file.
+  // This is the answer to any range of an empty file.
   if (status === 416 && headers.get('content-range') === 'bytes */0') return { bytes: new Uint8Array(0), start: 0, size: 0, etag: headers.get('etag') };
   if (status === 429 || status >= 500) throw new Passing(`the server answers ${status} ${statusText}`.trim());
   throw httpProblem(url, range, `the server answers ${status} ${statusText}`.trim());
@@ -98,7 +99,7 @@ function contentRange({ headers }: Response): { start: number; end: number; size
   return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
 
-/** Exactly the bytes that were announced: fewer mean a connection that broke off, more a server that cannot count. */
+/** Exactly the announced bytes: fewer come of a broken connection, more of a faulty server. */
 async function readBody({ body }: Response, expected: number, onChunk: () => void): Promise<Uint8Array<ArrayBuffer>> {
   const parts: Uint8Array[] = [];
   let length = 0;

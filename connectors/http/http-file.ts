@@ -1,9 +1,9 @@
 import { fetchRange, httpProblem } from './fetch-range.ts';
 import type { FetchedRange } from './fetch-range.ts';
 
-/** Fetched when a file is opened: the size, and nearly always the whole footer. */
+/** Bytes fetched when a file is opened; they give the size and nearly always hold the whole footer. */
 const TAIL = 1 << 16;
-/** Wanted ranges that are no farther apart become one request, as long as what nobody asked for stays under a tenth. */
+/** Most bytes between two ranges of one request; unwanted bytes must also stay under a tenth of the wanted ones. */
 const NEAR = 1 << 16;
 
 interface Wish {
@@ -14,8 +14,8 @@ interface Wish {
 }
 
 /**
- * A file on a web server, read by ranges. The file's end stays in memory; ranges that are asked for at the same time and
- * lie near each other are fetched together. A file that changes in between is an error.
+ * A file on a web server, read by ranges. The file's end stays in memory; neighbouring ranges that are requested at the same
+ * time are fetched together. A file that changes in between is an error.
  */
 export class HttpFile {
   private readonly url: string;
@@ -49,7 +49,7 @@ export class HttpFile {
     const { start, bytes } = this.tail;
     if (from >= start) return bytes.subarray(from - start, to - start);
     return new Promise((resolve, reject) => {
-      // Whoever asks before this turn of the event loop ends may share a request.
+      // Ranges wanted in the same turn of the event loop can share a request.
       if (this.wishes.length === 0) setImmediate(() => this.fetchWishes());
       this.wishes.push({ from, to, resolve, reject });
     });
@@ -74,7 +74,7 @@ export class HttpFile {
   }
 }
 
-/** Ranges to be fetched together; pure. Each group covers its ranges with few bytes that nobody asked for. */
+/** Groups of ranges to be fetched together, each with few unwanted bytes; a pure function. */
 export function groupRanges<R extends { readonly from: number; readonly to: number }>(ranges: readonly R[]): R[][] {
   const groups: R[][] = [];
   let [end, wanted, unwanted] = [0, 0, 0];

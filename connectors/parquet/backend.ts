@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { RowGroupInfo } from './footer.ts';
 
-/** What is known of a Parquet file without reading its rows. */
+/** A Parquet file as its footer describes it. */
 export interface ParquetFileInfo {
   readonly file: string;
   readonly bytes: number;
@@ -15,11 +15,11 @@ export interface ReadOptions {
   readonly columns?: readonly string[];
   /** Row groups by number, ascending; all of them when undefined. */
   readonly rowGroups?: readonly number[];
-  /** Rows of a batch at most. */
+  /** Most rows of a batch. */
   readonly batchSize: number;
 }
 
-/** A batch and where its row 0 stands in the file. */
+/** A batch and the place of its row 0 in the file. */
 export interface LocatedBatch {
   readonly batch: RecordBatch;
   readonly rowGroup: number;
@@ -27,12 +27,12 @@ export interface LocatedBatch {
   readonly firstRow: number;
 }
 
-/** An open file. `read` may be called again after the stream before it has ended or was left; `close` always. */
+/** An open file, which its owner closes. `read` may be called again once the stream before it has ended or was left. */
 export interface ParquetFileReader {
   readonly info: ParquetFileInfo;
   /**
    * The rows in order; a batch never crosses row groups. Throws DataError that names the file and the row group when
-   * the data are damaged or of a kind that this backend cannot read. Leaving the loop early frees everything.
+   * the data are damaged or this backend cannot read them. Leaving the loop early frees all memory.
    */
   read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
   close(): Promise<void>;
@@ -45,11 +45,11 @@ export interface WriteOptions {
   readonly codec: Codec;
   /** Rows of a row group. */
   readonly rowGroupSize: number;
-  /** False for columns whose values seldom repeat (factors): dictionaries would only cost time. Default true. */
+  /** False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true. */
   readonly dictionary?: boolean;
 }
 
-/** One file being written. After a failure or instead of `close`, `abort` ends it; the caller removes the file. */
+/** One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the caller removes the file. */
 export interface ParquetFileWriter {
   write(batch: RecordBatch): Promise<void>;
   close(): Promise<WrittenFile>;
@@ -64,7 +64,7 @@ export interface WrittenFile {
 /**
  * A library that reads and writes Parquet.
  *
- * Contract: what it gives equals what the file says, or it throws DataError; never a value of another type.
+ * Contract: it gives the values of the file in their types, or throws DataError.
  */
 export interface ParquetBackend {
   readonly name: ParquetBackendName;

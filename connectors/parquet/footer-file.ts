@@ -1,9 +1,9 @@
 import { DataError } from '../../engine/errors.ts';
-import { fileProblem } from '../file-problem.ts';
-import { openRandomAccess } from '../random-access.ts';
-import type { RandomAccess } from '../random-access.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { decodeFooter, FooterProblem } from './footer.ts';
 import type { Footer } from './footer.ts';
+import { openRandomAccess } from './random-access.ts';
+import type { RandomAccess } from './random-access.ts';
 
 /**
  * Reads and checks a file's footer without touching the data: magic bytes, lengths, encryption, and that every

@@ -1,8 +1,9 @@
 import type { ColumnChunk, ConvertedType, FileMetaData, LogicalType, SchemaElement as StoredElement, Statistics } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
+import { messageOf } from '../files/file-problem.ts';
 import { checkThriftShape } from './thrift-shape.ts';
 
-/** Smallest and largest value that a footer tells for one column of one row group; only for signed integers and floats. */
+/** Smallest and largest value of one column of one row group by the footer; only for signed integers and floats. */
 export interface ColumnStatistics {
   readonly min?: number | bigint;
   readonly max?: number | bigint;
@@ -14,7 +15,7 @@ export interface ColumnChunkInfo {
   readonly column: string;
   readonly codec: string;
   readonly encodings: readonly string[];
-  /** Where the first page begins (the dictionary, if there is one), and bytes as stored. */
+  /** First byte of the first page (of the dictionary, if there is one), and the number of stored bytes. */
   readonly start: number;
   readonly bytes: number;
   readonly statistics: ColumnStatistics;
@@ -22,12 +23,12 @@ export interface ColumnChunkInfo {
 
 export interface RowGroupInfo {
   readonly rows: number;
-  /** Row of the file that is the group's row 0. */
+  /** Row of the file that is row 0 of the group. */
   readonly firstRow: number;
   readonly columns: readonly ColumnChunkInfo[];
 }
 
-/** One element of the schema as stored: a depth-first walk of the tree, the root left out. */
+/** One element of the stored schema, which is a depth-first walk of the tree without its root. */
 export interface SchemaElement {
   readonly name: string;
   readonly physicalType?: string;
@@ -35,22 +36,22 @@ export interface SchemaElement {
   readonly children: number;
   readonly convertedType?: ConvertedType;
   readonly logicalType?: LogicalType['type'] | 'unknown';
-  /** The stored integers are unsigned or decimals: their order is not that of the signed number. */
+  /** True when the stored integers are unsigned or decimals, whose order is not that of the signed numbers. */
   readonly otherOrder: boolean;
   readonly timestamp?: { readonly unit: 'ms' | 'us' | 'ns'; readonly utc: boolean };
 }
 
-/** What the end of a Parquet file says about the rest. */
+/** The description at the end of a Parquet file. */
 export interface Footer {
   readonly fileBytes: number;
-  /** Version 1 or 2 of the footer, which says little about the pages. */
+  /** Version 1 or 2 of the footer; pages may be of the other. */
   readonly version: number;
   readonly rows: number;
   readonly schema: readonly SchemaElement[];
   readonly rowGroups: readonly RowGroupInfo[];
 }
 
-/** A footer that is damaged or describes a file that cannot be read here. */
+/** A damaged footer, or that of a file that cannot be read here. */
 export class FooterProblem extends Error {
   readonly advice: string | undefined;
   constructor(message: string, advice?: string) {
@@ -63,7 +64,7 @@ function damaged(what: string): FooterProblem {
   return new FooterProblem(`the Parquet file's footer is damaged: ${what}`);
 }
 
-/** Statistics stay the stored numbers; those of text are of no use here. */
+/** Parsers that leave statistics as the stored numbers, and drop those of text. */
 const storedNumbers = {
   dateFromDays: (value: number) => value,
   timestampFromMilliseconds: (value: bigint) => value,
@@ -74,7 +75,7 @@ const storedNumbers = {
 };
 
 /**
- * The footer as our description; a pure function of the file's last bytes (the footer's struct, its length, "PAR1").
+ * The decoded footer; a pure function of the file's last bytes (the footer's struct, its length, "PAR1").
  * Checks that every column chunk lies inside the file. Throws FooterProblem.
  */
 export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
@@ -83,8 +84,8 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
     return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
-    // What the library makes of bytes that are well formed and mean nothing: all kinds of errors, or values of other types.
-    throw damaged(error instanceof Error ? error.message : String(error));
+    // Bytes that are well formed but make no sense end in all kinds of errors of the library, or in values of other types.
+    throw damaged(messageOf(error));
   }
 }
 
@@ -110,7 +111,7 @@ interface Leaf {
   readonly element: SchemaElement;
 }
 
-/** The columns that have values, in order, each with the names of the groups above it. */
+/** The columns with values, in order, each with the names of the groups above it. */
 function leavesOf(elements: readonly SchemaElement[]): Leaf[] {
   const groups: { readonly path: string; left: number }[] = [];
   return elements.flatMap((element) => {
@@ -132,7 +133,7 @@ function schemaElement(element: StoredElement): SchemaElement {
     repetition: lower(repetition_type ?? 'REQUIRED'),
     children: num_children ?? 0,
     convertedType: converted_type,
-    // The library hands a logical type that is newer than itself through as it is stored.
+    // A logical type that is newer than the library comes as it is stored.
     logicalType: logical_type && (logical_type.type ?? 'unknown'),
     timestamp: timestampOf(element),
     otherOrder: hasOtherOrder(element),
@@ -155,7 +156,7 @@ function columnChunk(chunk: ColumnChunk, { path, element }: Leaf, rowGroup: numb
   if (file_path) throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
   if (!meta_data) throw damaged(`no metadata for a column of row group ${rowGroup}`);
   const column = meta_data.path_in_schema.join('.');
-  // Written twice, so that one of the two tells when the other is damaged.
+  // The name is stored twice, so a difference shows that one is damaged.
   if (column !== path) throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
   if (lower(meta_data.type) !== element.physicalType) throw damaged(`column "${column}" is ${element.physicalType} in the schema and ${lower(meta_data.type)} in row group ${rowGroup}`);
   const bytes = count(meta_data.total_compressed_size);

@@ -1,30 +1,30 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import { setOrigin } from '../../engine/stream.ts';
-import { constantColumn, partitionField } from '../hive-partitions.ts';
-import type { PartitionColumn } from '../hive-partitions.ts';
+import { conformBatch, pruneSchema } from '../files/common-schema.ts';
+import { partitionField } from '../files/hive-partitions.ts';
+import type { ConstantColumn } from '../files/hive-partitions.ts';
 import type { ParquetBackendName } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { conformBatch, pruneSchema } from './common-schema.ts';
 
-/** Rows of a batch: enough that per-batch work vanishes, little enough for the caches. */
+/** Rows of a batch: enough to make work per batch negligible, few enough for the caches. */
 export const defaultBatchSize = 1 << 17;
 
-/** Part of a data set, as plain JSON: it can be sent to any thread and read there. */
+/** A part of a data set as plain JSON, which any thread can read. */
 export interface RowGroupRequest {
   readonly file: string;
-  /** All of them when undefined. */
+  /** Default: all of them. */
   readonly rowGroups?: readonly number[];
-  /** All of them, and the constants, when undefined. */
+  /** Default: all of them, and the constants. */
   readonly columns?: readonly string[];
   readonly batchSize?: number;
   readonly backend?: ParquetBackendName;
-  /** Columns that the file's folders add. */
-  readonly constants?: readonly (PartitionColumn & { readonly value: string | null })[];
+  /** Columns from the names of the file's folders. */
+  readonly constants?: readonly ConstantColumn[];
 }
 
 /**
- * The rows that the request names, in order; every batch knows its origin. With `schema` given the batches carry it
+ * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
  * (columns are matched by name). Throws DataError that names the file and the row group.
  */
 export async function* readRowGroups(request: RowGroupRequest, schema?: Schema): AsyncGenerator<RecordBatch> {
@@ -36,16 +36,11 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema):
     const all = new Schema([...reader.info.schema.fields, ...added.map(partitionField)]);
     const target = schema ?? pruneSchema(all, request.columns);
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
-    const constant = (name: string, rows: number) => {
-      const column = added.find((candidate) => candidate.name === name);
-      if (column === undefined) throw new Error(`no column "${name}"`);
-      return constantColumn(column, column.value, rows).data[0];
-    };
-    // Rows of a file whose own columns nobody wants are still counted: through its first column.
+    // Where none of the file's own columns is wanted, its first one is read to count the rows.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
     const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? defaultBatchSize };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
-      yield setOrigin(conformBatch(batch, target, constant), { file: request.file, rowGroup, firstRow });
+      yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }
   } finally {
     await reader.close();

@@ -1,6 +1,6 @@
 /**
- * Walks one struct of Thrift's compact protocol without decoding it, before a library does: hyparquet believes every
- * length, so a damaged footer of 50 bytes asks it for gigabytes, and an integer that never ends costs the square of its
+ * Walks one struct of Thrift's compact protocol without decoding it, before a library decodes it: hyparquet trusts every
+ * length, so a damaged footer of 50 bytes makes it ask for gigabytes, and an integer without end costs the square of its
  * bytes. Throws RangeError where the bytes end early, a list is longer than what is left, an integer has more than ten
  * bytes, or structs are nested deeper than Parquet's ever are.
  */
@@ -68,7 +68,7 @@ class ShapeWalk {
     this.at += length;
   }
 
-  /** Whatever is counted takes a byte each at least. */
+  /** Checks for `length` more items, which take at least a byte each. */
   private need(length: number): void {
     if (length > this.bytes.length - this.at) throw new RangeError(`need ${length} bytes, have ${this.bytes.length - this.at}`);
   }

@@ -1,20 +1,20 @@
 import { UsageError } from '../../engine/errors.ts';
 
-/** How rows and fields are told apart in a text file. */
+/** The marks between rows and fields of a text file. */
 export interface TextDialect {
   /** One or more ASCII characters. */
   readonly delimiter: string;
-  /** Fields may stand in double quotes, with "" for a quote (RFC 4180). */
+  /** True when fields may stand in double quotes, with "" for a quote (RFC 4180). */
   readonly quotes: boolean;
 }
 
-/** Longest row in bytes: a quote that never closes must not read a file of any size into memory. */
+/** Most bytes of a row: a quote that never closes must not read a whole file into memory. */
 export const LONGEST_ROW = 1 << 20;
 
 const candidates = [',', '\t', ';', '|'] as const;
 const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
-/** Throws UsageError for a delimiter that could not be told from the data. */
+/** Throws UsageError for a delimiter that could be part of the data. */
 export function checkDelimiter(delimiter: string): void {
   const isAscii = [...delimiter].every((character) => character > '\0' && character < '\x80');
   if (isAscii && delimiter.length > 0 && delimiter.length <= 16 && !/["\r\n\w.+-]/.test(delimiter)) return;
@@ -22,10 +22,10 @@ export function checkDelimiter(delimiter: string): void {
 }
 
 /**
- * The delimiter of a file by its first line: "::" where it occurs, else whichever of comma, tab, semicolon and bar is
- * there most often outside of quotes; a single space between numbers. Files of one column get a comma, ".tsv" a tab.
+ * The delimiter of a file by its first line: "::" where it occurs, else the most frequent of comma, tab, semicolon and bar
+ * outside of quotes; a single space between numbers. Files of one column get a comma, ".tsv" a tab.
  */
-export function guessDelimiter(firstLine: string, file: string): string {
+export function inferDelimiter(firstLine: string, file: string): string {
   const bare = firstLine.replaceAll(/"(?:[^"]|"")*"/g, '');
   if (bare.includes('::')) return '::';
   const counts = candidates.map((candidate) => ({ candidate, count: bare.split(candidate).length - 1 }));
@@ -36,7 +36,7 @@ export function guessDelimiter(firstLine: string, file: string): string {
   return words.length > 1 && words.every((word) => number.test(word)) ? ' ' : ',';
 }
 
-/** Fields between "::" are never quoted: MovieLens' titles begin with quotes that mean themselves. */
+/** True for delimiters between which fields may be quoted: all but "::", since MovieLens' titles begin with literal quotes. */
 export function defaultQuotes(delimiter: string): boolean {
   return delimiter !== '::';
 }

@@ -2,10 +2,10 @@ import { DataType } from 'apache-arrow';
 import type { TimeUnit } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 
-/** The text of one value that is not null, before quotes; a timestamp's value is its stored count. */
+/** Gives the text of one value that is not null, before quotes; a timestamp's value is its stored count. */
 export type ValueFormat = (value: unknown) => string;
 
-/** How the values of a column are written. Throws UsageError for types that one field cannot hold. */
+/** The format of a column's values. Throws UsageError for types that one field cannot hold. */
 export function valueFormat(type: DataType, column: string): ValueFormat {
   if (DataType.isInt(type) || DataType.isBool(type)) return String;
   if (DataType.isUtf8(type)) return (value) => value as string;
@@ -31,12 +31,12 @@ export function formatSingle(value: number): string {
   return formatDouble(Number(value.toPrecision(9)));
 }
 
-/** Ratings have few different values. */
+/** The format with a memory of its texts, since ratings have few different values. */
 function remembered(format: (value: number) => string): ValueFormat {
   const known = new Map<number, string>();
   return (value) => {
     const number = value as number;
-    // A Map takes -0 for 0.
+    // A Map does not tell -0 from 0.
     if (number === 0) return format(number);
     let text = known.get(number);
     if (text === undefined) {
@@ -48,8 +48,8 @@ function remembered(format: (value: number) => string): ValueFormat {
 }
 
 /**
- * ISO 8601 in UTC with the digits that the unit has: none, 3, 6 or 9. From the stored count: as milliseconds, which Arrow's
- * vectors give, finer units would lose digits. Throws RangeError for years that no calendar date has.
+ * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. It takes the stored count, because finer units lose digits in the
+ * milliseconds of Arrow's vectors. Throws RangeError for years that Date cannot hold.
  */
 function formatTimestamp(count: bigint, unit: TimeUnit): string {
   const digits = 3 * unit;

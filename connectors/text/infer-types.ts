@@ -3,10 +3,10 @@ import { hasLeadingZero } from './read-column.ts';
 import type { FieldBlock } from './record-scanner.ts';
 import type { TextType } from './text-type.ts';
 
-/** What fields of a column were seen; the bits of several blocks or files are or-ed. */
+/** Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. */
 const SEEN = { int32: 1, int64: 2, beyond: 4, decimal: 8, text: 16 } as const;
 
-/** Bits of what is written in a column of the block, rows `from` to `to`. */
+/** The kinds of fields in a column of the block, rows `from` to `to`. */
 export function kindsIn(block: FieldBlock, column: number, from = 0, to = block.rows): number {
   let seen = 0;
   for (let row = from; row < to && seen < SEEN.text; row++) seen |= kindOf(block, row, column);
@@ -35,8 +35,8 @@ export function isNumeric(seen: number): boolean {
 }
 
 /**
- * The narrowest type that holds all that was seen: int32, int64, float64, utf8. Whole numbers with leading zeros and
- * whole numbers beyond 64 bits, when no decimals are beside them, are ids and stay text; nothing but nulls is text too.
+ * The narrowest type that holds all of the kinds: int32, int64, float64, utf8. Whole numbers with leading zeros are ids and stay
+ * text, and so do whole numbers beyond 64 bits unless decimals are beside them; a column of nulls is text too.
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === 0 || seen >= SEEN.text) return 'utf8';

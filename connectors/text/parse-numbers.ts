@@ -4,18 +4,18 @@ const PLUS = 0x2b;
 const DOT = 0x2e;
 const ZERO = 0x30;
 
-/** Exact as doubles: a mantissa below 2^53 times or through one of these is rounded once, as the nearest double. */
+/** Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to the nearest double. */
 const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 const special = /^[+-]?(nan|inf|infinity)$/i;
 
-/** Values that no number has: what a parser found instead of one. */
+/** Faults of a field that should be a number. */
 export const NOT_A_NUMBER = 'is not a number';
 export const NOT_WHOLE = 'is not a whole number';
 
 /**
- * The whole number in `bytes[start..end)` as a double; undefined when it is none or has more than 15 digits.
- * Spaces around it don't count.
+ * The whole number in `bytes[start..end)` as a double; undefined for other text and for more than 15 digits.
+ * Spaces around it are ignored.
  */
 export function parseShortInteger(bytes: Uint8Array, start: number, end: number): number | undefined {
   while (start < end && bytes[start] === SPACE) start++;
@@ -29,22 +29,22 @@ export function parseShortInteger(bytes: Uint8Array, start: number, end: number)
     if (digit < 0 || digit > 9) return undefined;
     value = value * 10 + digit;
   }
-  // Not -0: whole numbers have one zero.
+  // The subtraction gives 0, not -0.
   return negative ? 0 - value : value;
 }
 
-/** A whole number of any length; undefined when it is none. Slow: for the few with more than 15 digits. */
+/** A whole number of any length; undefined for other text. Slow, for the few with more than 15 digits. */
 export function parseLongInteger(text: string): bigint | undefined {
   const match = /^ *([+-]?)(\d+) *$/.exec(text);
   if (match === null) return undefined;
-  // Digits beyond any type's range need not be converted, only known to be too many.
+  // 40 digits are beyond every type's range; the rest need not be converted.
   const digits = match[2].replace(/^0+(?=.)/, '').slice(0, 40);
   return match[1] === '-' ? -BigInt(digits) : BigInt(digits);
 }
 
 /**
- * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined when it is
- * none. Spaces around it don't count.
+ * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined for other text.
+ * Spaces around it are ignored.
  */
 export function parseDecimal(bytes: Uint8Array, start: number, end: number): number | undefined {
   while (start < end && bytes[start] === SPACE) start++;
@@ -77,7 +77,7 @@ function parseRareDecimal(text: string): number | undefined {
   return text.startsWith('-') ? -value : value;
 }
 
-/** Text of a field that may be a number; empty when it is longer than any number that people write. */
+/** The text of a field that may be a number; empty when it is longer than 1,024 bytes. */
 export function latin1(bytes: Uint8Array, start: number, end: number): string {
   let text = '';
   if (end - start > 1024) return text;

@@ -1,16 +1,16 @@
 import { makeData } from 'apache-arrow';
 import type { Data, Int32, Utf8 } from 'apache-arrow';
+import { arrowType } from './arrow-type.ts';
 import { latin1, NOT_A_NUMBER, NOT_WHOLE, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
 import { BARE, ESCAPED } from './record-scanner.ts';
 import type { FieldBlock } from './record-scanner.ts';
-import { arrowType } from './arrow-type.ts';
 import type { TextType } from './text-type.ts';
 
 const QUOTE = 0x22;
 const ZERO = 0x30;
 const two32 = 2 ** 32;
 
-/** A field that is no value of its column's type. */
+/** A field that is not a value of its column's type. */
 export class FieldProblem extends Error {
   readonly row: number;
   readonly column: number;
@@ -21,7 +21,7 @@ export class FieldProblem extends Error {
   }
 }
 
-/** Rows that are null, as Arrow's bitmap; made at the first one. */
+/** Arrow's bitmap of nulls, which is made at the first one. */
 class Nulls {
   count = 0;
   private bitmap: Uint8Array | undefined;
@@ -43,8 +43,8 @@ class Nulls {
 }
 
 /**
- * One column of a scanned block as Arrow data. Empty fields are null (in quotes too, where numbers are wanted).
- * `zeros`: whole numbers may begin with zeros; where the type was only guessed they may not, since 007 may be an id that
+ * One column of a scanned block as Arrow data. Empty fields are null (in columns of numbers also those in quotes).
+ * `zeros`: whole numbers may begin with zeros; where the type was inferred they may not, since 007 may be an id that
  * is not 7. Throws FieldProblem.
  */
 export function readColumn(block: FieldBlock, column: number, type: TextType, zeros: boolean): Data {
@@ -148,7 +148,7 @@ function readText(block: FieldBlock, column: number): Data {
   return makeData({ type: arrowType('utf8') as Utf8, length: rows, valueOffsets: offsets, data: values.subarray(0, at), ...nulls.parts });
 }
 
-/** "007", "-01"; not "0" nor "+0". */
+/** True for "007" and "-01", false for "0" and "+0". */
 export function hasLeadingZero(bytes: Uint8Array, start: number, end: number): boolean {
   while (start < end && (bytes[start] < ZERO || bytes[start] > ZERO + 9)) start++;
   return bytes[start] === ZERO && start + 1 < end && bytes[start + 1] >= ZERO && bytes[start + 1] <= ZERO + 9;

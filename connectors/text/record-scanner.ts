@@ -5,12 +5,12 @@ const QUOTE = 0x22;
 const CR = 0x0d;
 const LF = 0x0a;
 
-/** How a field is written: bare, in quotes, or in quotes with "" inside. */
+/** Kinds of fields: bare, in quotes, in quotes with "" inside. */
 export const BARE = 0;
 export const QUOTED = 1;
 export const ESCAPED = 2;
 
-/** Something in the bytes that is no row of this file. Positions become line numbers where the error is told. */
+/** A fault in a row at a position of the bytes; the error for the user names the line instead. */
 export class RecordProblem extends Error {
   readonly position: number;
   constructor(message: string, position: number) {
@@ -20,12 +20,12 @@ export class RecordProblem extends Error {
 }
 
 /**
- * Where the fields of some rows lie: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r * columns + c, quotes
- * left out. One such block is filled again and again; no string is made for any field.
+ * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r * columns + c, quotes
+ * left out. One block is filled repeatedly; fields are not made into strings.
  */
 export class FieldBlock {
   rows = 0;
-  /** Lines that the rows take, blank ones between them included. */
+  /** Lines of the rows, with blank ones between them. */
   lines = 0;
   bytes: Uint8Array;
   readonly columns: number;
@@ -46,10 +46,10 @@ export class FieldBlock {
 }
 
 /**
- * Finds the whole rows in `bytes[from..to)` until the block is full, and returns where the next one begins. `bytes` must
- * have room for one more byte at `to`. `atEnd`: nothing comes after `to`, so the last row may lack its line end.
- * Blank lines are no rows, except in a file of one column, where they are empty fields.
- * Throws RecordProblem for rows of another length, quotes out of place and rows that are too long.
+ * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next one. `bytes` must
+ * have room for one more byte at `to`. `atEnd`: the file ends at `to`, so the last row may lack its line end.
+ * Blank lines are skipped, except in a file of one column, where they are empty fields.
+ * Throws RecordProblem for rows of another length, misplaced quotes and rows that are too long.
  */
 export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean, dialect: TextDialect): number {
   const { columns, maximumRows, starts, ends, kinds } = block;
@@ -57,7 +57,7 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
   const width = dialect.delimiter.length;
   const quote = dialect.quotes ? QUOTE : -1;
   block.bytes = bytes;
-  // A line end behind the last byte ends every search.
+  // A line end behind the last byte stops every search.
   bytes[to] = LF;
   let rows = 0;
   let field = 0;
@@ -106,7 +106,7 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
   return Math.min(p, to);
 }
 
-/** A field in quotes from its opening one: sets its bounds and returns where it ends, or -1 when it does not end before `to`. */
+/** Scans a field from its opening quote: sets its bounds and returns its end, or -1 when it does not end before `to`. */
 function scanQuoted(block: FieldBlock, field: number, open: number, to: number, { delimiter }: TextDialect): number {
   const { bytes, starts, ends, kinds } = block;
   starts[field] = open + 1;
@@ -128,7 +128,7 @@ function scanQuoted(block: FieldBlock, field: number, open: number, to: number, 
   return -1;
 }
 
-/** Rows that are whole so far stay; the rest waits for more bytes. */
+/** Keeps the whole rows so far; the rest waits for more bytes. Throws RecordProblem when none can come or the row is too long. */
 function incomplete(block: FieldBlock, rows: number, record: number, to: number, atEnd: boolean, message: string, position: number): number {
   if (to - record > LONGEST_ROW) throw message === '' ? tooLong(record) : new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, position);
   if (atEnd) throw new RecordProblem(message, position);
@@ -144,7 +144,7 @@ function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, to: numbe
   return new RecordProblem(`the row has ${count(countFields(bytes, record, to, dialect))}, need ${block.columns}`, record);
 }
 
-/** Fields of the row that begins at `record`, as far as it is in memory. */
+/** The number of fields in the row that begins at `record`, as far as it is in memory. */
 export function countFields(bytes: Uint8Array, record: number, to: number, dialect: TextDialect): number {
   const one = new FieldBlock(1, 1);
   one.bytes = bytes;

@@ -1,22 +1,22 @@
 import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../engine/errors.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { LONGEST_ROW } from './dialect.ts';
 import { countLines } from './record-scanner.ts';
-import { streamName } from './text-bytes.ts';
 
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
 const SMALLEST = 1 << 16;
 
 /**
- * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all whole rows of it are
- * used. Knows the line of every byte in it, for errors.
+ * The part of a text file that is in memory: bytes `from .. to` of one buffer, refilled when all of its whole rows are
+ * used. For errors it knows the line of every byte.
  */
 export class RowWindow {
-  // One byte more than is ever filled, for the scanner's line end.
+  // One spare byte holds the scanner's line end.
   bytes = new Uint8Array(SMALLEST + 1);
   from = 0;
-  /** Where the bytes end. */
+  /** The end of the bytes. */
   to = 0;
   atEnd = false;
   private readonly file: string;
@@ -24,7 +24,7 @@ export class RowWindow {
   private rest: Uint8Array = new Uint8Array(0);
   /** Lines before `from`. */
   private linesBefore = 0;
-  /** Bytes up to here are known to be UTF-8. */
+  /** The end of the bytes that are known to be UTF-8. */
   private checked = 0;
 
   constructor(file: string, chunks: AsyncGenerator<Uint8Array>) {
@@ -32,13 +32,13 @@ export class RowWindow {
     this.chunks = chunks;
   }
 
-  /** The rows before `position` are used; they took `lines` lines. */
+  /** Passes the rows before `position`, of `lines` lines, as used. */
   advance(position: number, lines: number): void {
     this.from = position;
     this.linesBefore += lines;
   }
 
-  /** Moves what is left to the front and reads until the buffer is full or the file ends. */
+  /** Moves the unused bytes to the front and reads until the buffer is full or the file ends. */
   async fill(): Promise<void> {
     this.bytes.copyWithin(0, this.from, this.to);
     this.checked -= this.from;
@@ -59,7 +59,7 @@ export class RowWindow {
     this.checkEncoding();
   }
 
-  /** Small files get by with a small buffer. */
+  /** Makes room for `length` bytes, step by step, so that small files need a small buffer. */
   private reserve(length: number): void {
     if (length < this.bytes.length) return;
     const larger = new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
@@ -67,12 +67,12 @@ export class RowWindow {
     this.bytes = larger;
   }
 
-  /** Rows that the bytes hold at most: a row of n fields has n bytes or more. */
+  /** Most rows that the bytes can hold: a row of n fields has n bytes or more. */
   mostRows(columns: number): number {
     return this.atEnd ? Math.ceil((this.to - this.from) / columns) + 1 : Number.POSITIVE_INFINITY;
   }
 
-  /** Throws DataError with the line when the bytes are no UTF-8. A character that is cut at the end waits for its rest. */
+  /** Throws DataError with the line when the bytes are not UTF-8. A character that is cut at the end waits for its rest. */
   private checkEncoding(): void {
     const { bytes } = this;
     let end = this.to;
@@ -94,7 +94,7 @@ export class RowWindow {
     throw this.problem('the text is not UTF-8', this.checked);
   }
 
-  /** The line of a byte that is not used yet, from 1. */
+  /** The line, from 1, of a byte that is not used yet. */
   lineOf(position: number): number {
     return this.linesBefore + countLines(this.bytes, this.from, position) + 1;
   }
@@ -107,10 +107,10 @@ export class RowWindow {
     return shorten(Buffer.from(this.bytes.buffer, start, Math.max(0, end - start)).toString('utf8').replace(/\r$/, ''));
   }
 
-  /** An error that tells the line's number and text. */
+  /** An error with the line's number and text. */
   problem(summary: string, position: number, advice?: string, column?: string): DataError {
     const message = `line ${this.lineOf(position)}: ${summary}: ${this.lineText(position)}`;
-    return new DataError(message, { phase: 'read', file: streamName(this.file), column, advice });
+    return new DataError(message, { phase: 'read', file: inputName(this.file), column, advice });
   }
 
   async close(): Promise<void> {

@@ -1,30 +1,11 @@
-import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
-import { errorCode, fileProblem } from '../file-problem.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { inputName } from '../files/path-kinds.ts';
+import { storedBytes } from '../files/stored-bytes.ts';
 
-/** The path that means stdin or stdout. */
-export const STANDARD_STREAM = '-';
-
-/** For messages. */
-export function streamName(file: string): string {
-  return file === STANDARD_STREAM ? 'stdin' : file;
-}
-
-/** Stored bytes of a file or of stdin, chunk by chunk. Throws DataError that names the file. */
-export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
-  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 });
-  try {
-    for await (const chunk of stream) yield chunk as Uint8Array;
-  } catch (error) {
-    throw fileProblem(error, 'read', streamName(file));
-  } finally {
-    stream.destroy();
-  }
-}
-
-/** The same, uncompressed when it begins like gzip, whatever the file is called. Members that follow each other are joined. */
+/** Bytes of a file or of stdin, uncompressed when they begin like gzip (the ending does not matter). Members that follow each other are joined. */
 export async function* textBytes(file: string): AsyncGenerator<Uint8Array> {
   const stored = await withHead(storedBytes(file), 2);
   if (stored.head[0] !== 0x1f || stored.head[1] !== 0x8b) {
@@ -40,17 +21,17 @@ export async function* textBytes(file: string): AsyncGenerator<Uint8Array> {
   } catch (error) {
     if (errorCode(error)?.startsWith('Z_')) {
       const cut = errorCode(error) === 'Z_BUF_ERROR';
-      throw new DataError(`the gzip data are ${cut ? 'cut off' : 'damaged'}`, { phase: 'read', file: streamName(file), cause: error, advice: 'Write or copy the file again' });
+      throw new DataError(`the gzip data are ${cut ? 'cut off' : 'damaged'}`, { phase: 'read', file: inputName(file), cause: error, advice: 'Write or copy the file again' });
     }
-    throw fileProblem(error, 'read', streamName(file));
+    throw fileProblem(error, 'read', inputName(file));
   } finally {
     source.destroy();
     gunzip.destroy();
   }
 }
 
-/** Looks at the first bytes of a stream (fewer when it is shorter) and gives the whole of it back. */
-export async function withHead(chunks: AsyncGenerator<Uint8Array>, bytes: number): Promise<{ head: Uint8Array; all: AsyncGenerator<Uint8Array> }> {
+/** The first bytes of a stream (fewer when it is shorter), and the whole stream. */
+async function withHead(chunks: AsyncGenerator<Uint8Array>, bytes: number): Promise<{ head: Uint8Array; all: AsyncGenerator<Uint8Array> }> {
   const first: Uint8Array[] = [];
   let length = 0;
   let next = await chunks.next();

@@ -1,20 +1,20 @@
 import { Field, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { checkDelimiter, defaultQuotes, guessDelimiter } from './dialect.ts';
+import { arrowType } from './arrow-type.ts';
+import { checkDelimiter, defaultQuotes, inferDelimiter } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn, typeOfKinds } from './infer-types.ts';
 import { countFields, ESCAPED, FieldBlock, RecordProblem, scanRecords } from './record-scanner.ts';
 import type { RowWindow } from './row-window.ts';
-import { arrowType } from './arrow-type.ts';
 import type { TextType } from './text-type.ts';
 
-/** What the user says of a text file; the rest is found out from its first 4 MiB. */
+/** Known properties of a text file; the others are inferred from its first 4 MiB. */
 export interface TextOptions {
-  /** Between fields: one or more ASCII characters. */
+  /** One or more ASCII characters between fields. */
   readonly delimiter?: string;
-  /** Whether the first row names the columns. */
+  /** True when the first row names the columns. */
   readonly header?: boolean;
-  /** Whether fields may stand in double quotes; true unless the delimiter is "::". */
+  /** True when fields may stand in double quotes. Default: true unless the delimiter is "::". */
   readonly quotes?: boolean;
   /** Names of the columns, for files without a header (or instead of it). */
   readonly columns?: readonly string[];
@@ -22,16 +22,16 @@ export interface TextOptions {
   readonly types?: Readonly<Record<string, TextType>>;
 }
 
-/** How a text file is read: what was given and what was found out. */
+/** The properties of a text file, given and inferred. */
 export interface TextLayout {
   readonly dialect: TextDialect;
-  /** Skip the first row. */
+  /** True when the first row is skipped. */
   readonly header: boolean;
   readonly names: readonly string[];
-  /** What kinds of values each column has in the first part of the file (see kindsIn). */
+  /** Kinds of values of each column in the first part of the file (see kindsIn). */
   readonly kinds: readonly number[];
   readonly types: readonly TextType[];
-  /** Whose types the user named. */
+  /** True for columns whose types the user gave. */
   readonly given: readonly boolean[];
   readonly schema: Schema;
 }
@@ -40,19 +40,19 @@ const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames = /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
 const mostFields = 1 << 20;
 
-/** Rows of a block: what is wanted, fewer for very wide files and very small ones. */
+/** Rows of a block: the wanted number, fewer for very wide and very small files. */
 export function blockRows(window: RowWindow, columns: number, wanted: number): number {
   return Math.max(1, Math.min(wanted, Math.floor(mostFields / columns), window.mostRows(columns)));
 }
 
-/** Finds out how the file in the window is to be read. The window must just have been filled; it stays where it is. */
-export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchRows: number): TextLayout {
+/** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
+export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchSize: number): TextLayout {
   skipMark(window);
-  const delimiter = options.delimiter ?? guessDelimiter(firstLine(window, file), file);
+  const delimiter = options.delimiter ?? inferDelimiter(firstLine(window, file), file);
   checkDelimiter(delimiter);
   const dialect = { delimiter, quotes: options.quotes ?? defaultQuotes(delimiter) };
   const columns = countFields(window.bytes, startOfText(window), window.to, dialect);
-  const block = new FieldBlock(columns, blockRows(window, columns, batchRows));
+  const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
   const all = Array.from({ length: columns }, (_, column) => column);
   let next = scanWindow(window, block, window.from, dialect);
   if (block.rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
@@ -71,19 +71,19 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   return withTypes({ dialect, header, names, kinds }, options.types ?? {}, file);
 }
 
-/** Scans from a position of the window; what is wrong there becomes an error with line and text. */
+/** Scans from a position of the window. Throws DataError with the line and its text. */
 export function scanWindow(window: RowWindow, block: FieldBlock, from: number, dialect: TextDialect): number {
   try {
     return scanRecords(block, window.bytes, from, window.to, window.atEnd, dialect);
   } catch (error) {
-    if (error instanceof RecordProblem) throw window.problem(error.message, error.position, 'Correct the line, or name the delimiter if it was guessed wrongly');
+    if (error instanceof RecordProblem) throw window.problem(error.message, error.position, 'Correct the line, or set the delimiter if it was inferred wrongly');
     throw error;
   }
 }
 
 /**
- * A first row is a header when it has a text where a column has numbers. Where no column has numbers, when one of its
- * fields is a usual name; when there is nothing else in the file, if none of its fields is a number.
+ * True for a first row that is a header. It is one when it has a text where a column has numbers. Where no column has numbers,
+ * one of its fields must be a usual name; as the only row of the file, none of its fields may be a number.
  */
 function isHeader(first: readonly { readonly text: string; readonly kinds: number }[], rest: readonly number[], rows: number): boolean {
   const hasNumber = first.some(({ kinds }) => isNumeric(kinds));
@@ -100,11 +100,11 @@ function columnNames(first: readonly string[], header: boolean, given: TextOptio
   const byPosition = first.length === 3 || first.length === 4 ? positional.slice(0, first.length) : unnamed;
   const names = given ?? (header ? first.map((text, column) => text.trim() || unnamed[column]) : byPosition);
   const twice = names.find((name, column) => names.indexOf(name) !== column);
-  if (twice !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: twice, advice: 'Give other names for the columns' });
+  if (twice !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: twice, advice: 'Give other names in the option columns' });
   return [...names];
 }
 
-/** The layout with the types that its kinds ask for, or those given. */
+/** The layout with the given types, and elsewhere those of its kinds. */
 export function withTypes({ dialect, header, names, kinds }: Pick<TextLayout, 'dialect' | 'header' | 'names' | 'kinds'>, given: NonNullable<TextOptions['types']>, file: string): TextLayout {
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) {
@@ -115,13 +115,13 @@ export function withTypes({ dialect, header, names, kinds }: Pick<TextLayout, 'd
   return { dialect, header, names, kinds, types, given: names.map((name) => Object.hasOwn(given, name)), schema };
 }
 
-/** A byte order mark is no part of the first name. */
+/** Passes a byte order mark, which does not belong to the first name. */
 export function skipMark(window: RowWindow): void {
   const { bytes, from, to } = window;
   if (to - from >= 3 && bytes[from] === 0xef && bytes[from + 1] === 0xbb && bytes[from + 2] === 0xbf) window.advance(from + 3, 0);
 }
 
-/** Behind blank lines. Throws DataError when nothing is there. */
+/** The first line that is not blank. Throws DataError when there is none. */
 function firstLine(window: RowWindow, file: string): string {
   const { bytes, to } = window;
   const start = startOfText(window);
@@ -136,7 +136,7 @@ function startOfText({ bytes, from, to }: RowWindow): number {
   return start;
 }
 
-/** A field as a text; for names and messages only. */
+/** The text of a field, for names and messages. */
 export function fieldText({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number, column: number): string {
   const field = row * columns + column;
   const text = Buffer.from(bytes.buffer, starts[field], ends[field] - starts[field]).toString('utf8');

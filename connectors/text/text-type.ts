@@ -1,3 +1,3 @@
-/** What a column of text is read as; narrow to wide. */
+/** Types of the columns of text, narrow to wide. */
 export const textTypes = ['int32', 'int64', 'float32', 'float64', 'utf8'] as const;
 export type TextType = (typeof textTypes)[number];

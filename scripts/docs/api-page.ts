@@ -1,7 +1,7 @@
 /** docs/api.md: the names that index.ts exports, with their doc comments and signatures. */
 import { type Declaration, SourceFile } from './declarations.ts';
 
-/** Names beside those of index.ts that their signatures use, as far as this many steps away. */
+/** Most steps from the names of index.ts to the other types that their signatures use. */
 const STEPS = 1;
 
 const introduction = `# API reference
@@ -62,7 +62,7 @@ function typesIn({ code, file: path }: Declaration, file: (path: string) => Sour
   });
 }
 
-/** Text in which Markdown reads nothing as HTML; code spans stay as they are. */
+/** Text that Markdown does not read as HTML; code spans stay unchanged. */
 function markdownOf(doc: string): string {
   return doc.split(/(`[^`]*`)/).map((part, i) => (i % 2 === 0 ? part.replaceAll('<', '&lt;') : part)).join('');
 }

@@ -1,4 +1,4 @@
-/** Reads what a source file declares, as text: names, doc comments and signatures without bodies. */
+/** Reads the declarations of a source file as text: names, doc comments and signatures without bodies. */
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ParseResult, parse } from '@babel/parser';
@@ -13,9 +13,9 @@ export interface Declaration {
   readonly kind: 'class' | 'interface' | 'type' | 'function' | 'const';
   /** The doc comment's text; empty where there is none. */
   readonly doc: string;
-  /** The declaration as TypeScript, without bodies, comments of members kept. */
+  /** The declaration as TypeScript with the comments of members, without bodies. */
   readonly code: string;
-  /** From the project's root. */
+  /** The path from the project's root. */
   readonly file: string;
 }
 
@@ -102,7 +102,7 @@ export class SourceFile {
     return `{\n${parts.join('\n')}\n}`;
   }
 
-  /** The text of a node, or of what comes before one of its parts, without the indentation that its first line has. */
+  /** The text of a node, or of its beginning before one of its parts, without the indentation of its first line. */
   #slice(node: Node, before?: Node): string {
     const start = node.start ?? 0;
     const line = this.#text.slice(this.#text.lastIndexOf('\n', start) + 1, start);

@@ -1,4 +1,4 @@
-/** docs/performance.md: bench/RESULTS.md, with its links as they are seen from docs/. */
+/** docs/performance.md: bench/RESULTS.md with its links relative to docs/. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { ArrowSource } from '../../connectors/arrow-source.ts';
-import { ParquetSource } from '../../connectors/parquet-source.ts';
-import { TextSource } from '../../connectors/text-source.ts';
-import { readTable } from '../connectors/text-testing.ts';
+import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import { TextSource } from '../../connectors/text/text-source.ts';
+import { readTable } from '../connectors/text/text-testing.ts';
 import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
@@ -81,7 +81,7 @@ test('text without a header: names, delimiter and types by flags', async () => {
 
 test('what is wrong with the command line', async () => {
   await fails(2, /needs an input and an output/, 'convert', path('r.arrow'));
-  await fails(2, /the format of stdin is not known.*Name it/, 'convert', '-', path('x.parquet'));
+  await fails(2, /the format of stdin is not known.*Set the option format/, 'convert', '-', path('x.parquet'));
   await fails(2, /the format for stdout is not known/, 'convert', ratings, '-');
   await fails(2, /Parquet cannot be written to stdout/, 'convert', ratings, '-', '--to', 'parquet');
   await fails(2, /codec acts only on parquet/, 'convert', ratings, path('x.csv'), '--codec', 'zstd');
@@ -100,7 +100,7 @@ test('what is wrong with the data', async () => {
   await fails(3, /bad\.csv\)/, 'convert', path('bad.csv'), path('x.parquet'));
   await fails(3, /line 3: the row has 2 fields, need 3: "4,5"/, 'train', path('bad.csv'), '--model-dir', path('m'));
   writeFileSync(path('unknown'), 'what is this');
-  await fails(3, /the format is not known.*unknown\)\. Name it with --format/, 'inspect', path('unknown'));
+  await fails(3, /the format is not known.*unknown\)\. Set the option format/, 'inspect', path('unknown'));
   mkdirSync(path('mixed'));
   writeFileSync(path('mixed/a.csv'), 'user,item\n1,2\n');
   writeFileSync(path('mixed/b.parquet'), readFileSync(ratings));

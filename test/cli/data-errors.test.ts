@@ -71,7 +71,7 @@ describe.concurrent('bad data exits with 3 and says where', () => {
 
   it('what is no model', async () => {
     await fails(3, /no such file or folder/, 'evaluate', join(folder, 'missing'), ratings);
-    await fails(3, /no model/, 'evaluate', join(folder, 'empty'), ratings);
+    await fails(3, /not a model/, 'evaluate', join(folder, 'empty'), ratings);
     await fails(3, /not a model/, 'recommend', ratings, '--users', '1');
   });
 

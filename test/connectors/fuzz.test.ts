@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/fuzz-targets.ts';
-import { temporaryFolder } from './parquet-testing.ts';
+import { temporaryFolder } from './parquet/parquet-testing.ts';
 
-// A sample of what scripts/fuzz.ts goes through.
+// A sample of the cases of scripts/fuzz.ts.
 const cases = { parquet: 100, csv: 300, arrow: 300, model: 60 };
 
 test.each(fuzzKinds)('damaged files are read or refused with a message: %s', async (kind) => {

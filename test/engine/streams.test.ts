@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { iterableSource } from '../../connectors/memory-source.ts';
+import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError } from '../../engine/errors.ts';
 import { LocalExecutor } from '../../engine/local-executor.ts';
 import { andThen, executePlan, fromSource } from '../../engine/logical-plan.ts';

@@ -2,7 +2,7 @@ import { Data, Dictionary, Int32, Int64, Int8, makeData, Table, tableFromArrays,
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { ALS, Session } from '../../index.ts';
-import { duckRows, temporaryFolder } from '../connectors/parquet-testing.ts';
+import { duckRows, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 
 let session: Session;
 const folder = temporaryFolder();

@@ -1,7 +1,7 @@
 import { Int32, type RecordBatch, Table, TimestampMicrosecond, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import type { ProgressEvent } from '../../engine/events.ts';
-import { iterableSource } from '../../connectors/memory-source.ts';
+import { iterableSource } from '../../connectors/iterable-source.ts';
 import { andThen, executePlan, fromSource } from '../../engine/logical-plan.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { setOrigin } from '../../engine/stream.ts';

@@ -1,10 +1,10 @@
 import { Bool, type DataType, Decimal, Dictionary, Field, FixedSizeBinary, FixedSizeList, Float64, Int32, Int64, LargeUtf8, List, makeData, Null, RecordBatch, Schema, Struct, Table, TimestampNanosecond, Utf8, Vector, vectorFromArray } from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ParquetSource } from '../../connectors/parquet-source.ts';
-import { ParquetSink } from '../../connectors/parquet-sink.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import { ParquetSink } from '../../connectors/parquet/parquet-sink.ts';
 import { takeRows } from '../../operators/take-rows.ts';
-import { collect, context, duckRows, streamOf, temporaryFolder } from '../connectors/parquet-testing.ts';
+import { collect, context, duckRows, streamOf, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 import { writeParquet } from '../cli/run-cli.ts';
 import { testRandom } from '../support/ratings.ts';
 

@@ -4,14 +4,15 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const folders = ['cli', 'api', 'connectors', 'operators', 'engine', 'cpu', 'gpu'] as const;
+const folders = ['cli', 'api', 'connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'] as const;
 
 /** What each folder may import from, itself aside. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
-  cli: ['index.ts', 'api', 'connectors', 'operators', 'engine', 'cpu', 'gpu'],
-  api: ['connectors', 'operators', 'engine', 'cpu', 'gpu'],
+  cli: ['index.ts', 'api', 'connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'],
+  api: ['connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'],
   connectors: ['engine'],
+  synthetic: ['connectors', 'engine'],
   operators: ['engine'],
   cpu: ['engine'],
   gpu: ['engine'],

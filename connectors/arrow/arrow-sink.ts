@@ -1,0 +1,88 @@
+import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
+import type { RecordBatchWriter, Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { STANDARD_STREAM } from '../files/path-kinds.ts';
+import { ByteOutput, requireFileName } from '../output/byte-output.ts';
+import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
+import { writeEncoded } from '../output/write-batches.ts';
+import type { BatchEncoder } from '../output/write-batches.ts';
+import { KeptBytes } from './ipc-bytes.ts';
+
+export interface ArrowSinkOptions {
+  /** IPC file or IPC stream. Default: a stream for stdout and .arrows, else a file. */
+  readonly format?: 'file' | 'stream';
+  /** Replaces an existing file. */
+  readonly overwrite?: boolean;
+}
+
+/** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears once it is complete. */
+export class ArrowSink implements CheckedSink {
+  readonly name = 'arrow-sink';
+  private readonly path: string;
+  private readonly format: 'file' | 'stream';
+  private readonly overwrite: boolean | undefined;
+
+  constructor(path: string, options: ArrowSinkOptions = {}) {
+    requireFileName(path);
+    this.path = path;
+    this.format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
+    this.overwrite = options.overwrite;
+  }
+
+  describe(): JsonObject {
+    return { path: this.path, format: this.format, ...(this.overwrite && { overwrite: true }) };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  async check(): Promise<void> {
+    await ByteOutput.check(this.path, this.overwrite);
+  }
+
+  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite });
+    const writer = this.format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
+    const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
+    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+  }
+}
+
+/** apache-arrow's writer over a queue from which the bytes of each batch are taken. */
+class IpcEncoder implements BatchEncoder {
+  private readonly writer: RecordBatchWriter;
+  private readonly schema: Schema;
+  private readonly queue = new KeptBytes();
+
+  constructor(writer: RecordBatchWriter, schema: Schema) {
+    this.writer = writer;
+    this.schema = schema;
+  }
+
+  begin(): Uint8Array {
+    this.writer.reset(this.queue, this.schema);
+    return this.queue.take();
+  }
+
+  batch(batch: RecordBatch): Uint8Array {
+    // The batch gets the schema object that was written: another one would make the writer begin again.
+    this.writer.write(new RecordBatch(this.schema, batch.data));
+    return this.queue.take();
+  }
+
+  end(): Uint8Array {
+    this.writer.finish();
+    return this.queue.take();
+  }
+}
+
+/** Writes the schema at the beginning too, as the format demands, so that the file can be read from a pipe. */
+class SequentialFileWriter extends RecordBatchFileWriter {
+  protected override _writeSchema(schema: Schema): this {
+    super._writeSchema(schema);
+    return this._writeMessage(Message.from(schema));
+  }
+}

@@ -1,0 +1,81 @@
+import { CompressionType, compressionRegistry, RecordBatchReader } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import * as zlib from 'node:zlib';
+import { DataError } from '../../engine/errors.ts';
+import { messageOf } from '../files/file-problem.ts';
+import { plainBatch, plainSchema } from '../files/plain-columns.ts';
+import { checkData } from './check-data.ts';
+import type { IpcMessage } from './ipc-messages.ts';
+
+/** Most bytes that a buffer may unpack to; more are taken for damage. */
+const LARGEST_BUFFER = 2 ** 29;
+
+/** Turns messages into batches. Dictionaries are replaced by their values; every batch is checked. */
+export class IpcDecoder {
+  readonly schema: Schema;
+  private readonly reader: RecordBatchReader;
+  private readonly queue: Uint8Array[] = [];
+  private readonly file: string;
+  private batches = 0;
+
+  /** Throws DataError for a schema that cannot be read. */
+  constructor(schema: IpcMessage, file: string) {
+    this.file = file;
+    registerZstd();
+    this.queue.push(schema.head, schema.body);
+    try {
+      this.reader = RecordBatchReader.from(this.pull());
+      this.reader.open();
+      this.schema = plainSchema(this.reader.schema);
+    } catch (error) {
+      throw new DataError(`the schema cannot be read: ${messageOf(error)}`, { phase: 'read', file, cause: error });
+    }
+  }
+
+  /** The next batch; undefined for a dictionary, which later batches use. */
+  decode({ kind, head, body }: IpcMessage): RecordBatch | undefined {
+    this.queue.push(head, body);
+    if (kind === 'dictionary') return undefined;
+    const number = this.batches++;
+    const details = { phase: 'read', file: this.file };
+    let batch: RecordBatch | undefined;
+    try {
+      batch = (this.reader.next() as IteratorResult<RecordBatch>).value as RecordBatch | undefined;
+      if (batch === undefined) throw new Error('it ends early');
+    } catch (error) {
+      if (messageOf(error).includes('codec not found')) {
+        throw new DataError(`batch ${number}: it is compressed in a way that cannot be read here`, { ...details, advice: 'Write the data without compression, with zstd (read by Node 22.15 or newer), or as Parquet', cause: error });
+      }
+      throw new DataError(`batch ${number}: the data are damaged: ${messageOf(error)}`, { ...details, cause: error });
+    }
+    for (const [index, child] of batch.data.children.entries()) {
+      try {
+        checkData(child, batch.numRows);
+      } catch (error) {
+        throw new DataError(`batch ${number}: the column cannot be read: ${messageOf(error)}`, { ...details, column: batch.schema.fields[index].name, cause: error });
+      }
+    }
+    return plainBatch(batch);
+  }
+
+  /**
+   * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet"; when it needs
+   * more than the bytes of its batch, the data are damaged and the stream ends.
+   */
+  private *pull(): Generator<Uint8Array> {
+    for (let idle = 0; idle < 8; ) {
+      const next = this.queue.shift();
+      idle = next === undefined ? idle + 1 : 0;
+      yield next ?? new Uint8Array(0);
+    }
+  }
+}
+
+function registerZstd(): void {
+  // Node has zstd from 22.15 on.
+  if (compressionRegistry.get(CompressionType.ZSTD) !== null || typeof zlib.zstdDecompressSync !== 'function') return;
+  compressionRegistry.set(CompressionType.ZSTD, {
+    decode: (bytes) => zlib.zstdDecompressSync(bytes, { maxOutputLength: LARGEST_BUFFER }),
+    encode: (bytes) => zlib.zstdCompressSync(bytes),
+  });
+}

@@ -1,0 +1,91 @@
+import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import { constantData, partitionField } from './hive-partitions.ts';
+import type { ConstantColumn, PartitionColumn } from './hive-partitions.ts';
+
+/** A file of any format and its columns. */
+interface FileColumns {
+  readonly file: string;
+  readonly schema: Schema;
+}
+
+/**
+ * The schema that all files share, in the first file's order: the same names with the same types. A column is nullable
+ * when it is nullable in any file. Throws DataError that names the first file that differs and the column.
+ */
+export function commonSchema(files: readonly FileColumns[]): Schema {
+  const [first, ...others] = files;
+  const nullable = new Set(first.schema.fields.filter((field) => field.nullable).map((field) => field.name));
+  for (const other of others) {
+    const fields = new Map(other.schema.fields.map((field) => [field.name, field]));
+    for (const { name, type } of first.schema.fields) {
+      const field = fields.get(name);
+      if (field === undefined) throw differs(`has no column "${name}", which ${first.file} has`, other, name);
+      if (String(field.type) !== String(type)) throw differs(`has column "${name}" as ${String(field.type)}, and ${first.file} as ${String(type)}`, other, name);
+      if (field.nullable) nullable.add(name);
+      fields.delete(name);
+    }
+    const [extra] = fields.keys();
+    if (extra !== undefined) throw differs(`has a column "${extra}", which ${first.file} lacks`, other, extra);
+  }
+  return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
+}
+
+/**
+ * The schema of the files' own columns followed by `partitionColumns`: those of `columns` that the files lack.
+ * Throws DataError for two columns of one name.
+ */
+export function withPartitions(stored: Schema, columns: readonly PartitionColumn[], file: string): { readonly schema: Schema; readonly partitionColumns: readonly PartitionColumn[] } {
+  requireDistinctNames(stored, file);
+  const partitionColumns = columns.filter(({ name }) => !stored.fields.some((field) => field.name === name));
+  return { schema: new Schema([...stored.fields, ...partitionColumns.map(partitionField)]), partitionColumns };
+}
+
+/** Throws DataError for two columns of one name. */
+export function requireDistinctNames({ fields }: Schema, file: string): void {
+  const duplicate = fields.find(({ name }, index) => fields.findIndex((field) => field.name === name) !== index);
+  if (duplicate !== undefined) throw new DataError('two columns have the same name', { phase: 'read', file, column: duplicate.name });
+}
+
+function differs(summary: string, { file }: FileColumns, column: string): DataError {
+  return new DataError(`this file ${summary}`, { phase: 'read', file, column, advice: 'Read files of one schema together' });
+}
+
+/** The named columns (all when undefined), in the schema's order; throws DataError that lists the columns there are. */
+export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
+  if (columns === undefined) return schema;
+  const names = schema.fields.map((field) => field.name);
+  const missing = columns.find((column) => !names.includes(column));
+  if (missing !== undefined) {
+    throw new DataError('there is no such column', { phase: 'read', column: missing, advice: `The columns are: ${names.join(', ')}` });
+  }
+  return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
+}
+
+/** The batch's columns by the schema's names and in its order, without copying; `constants` stand in for columns that it lacks. */
+export function conformBatch(batch: RecordBatch, schema: Schema, constants: readonly ConstantColumn[] = []): RecordBatch {
+  const at = new Map(batch.schema.fields.map((field, index) => [field.name, index]));
+  const children = schema.fields.map(({ name }) => {
+    const index = at.get(name);
+    if (index !== undefined) return batch.data.children[index];
+    const constant = constants.find((column) => column.name === name);
+    if (constant === undefined) throw new Error(`no column "${name}"`);
+    return constantData(constant, batch.numRows);
+  });
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+}
+
+/** A batch without rows. */
+export function emptyBatch(schema: Schema): RecordBatch {
+  const children = schema.fields.map(({ type }) => emptyData(type));
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }));
+}
+
+function emptyData(type: DataType): Data {
+  const empty = { length: 0, nullCount: 0 };
+  if (DataType.isList(type)) return makeData({ type, ...empty, valueOffsets: Int32Array.of(0), child: emptyData(type.valueType) });
+  if (DataType.isFixedSizeList(type)) return makeData({ type, ...empty, child: emptyData(type.valueType) });
+  if (DataType.isStruct(type)) return makeData({ type, ...empty, children: type.children.map((field) => emptyData(field.type)) });
+  return makeData({ type });
+}

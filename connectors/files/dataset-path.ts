@@ -1,0 +1,126 @@
+import type { Dirent } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { glob, isDynamicPattern } from 'tinyglobby';
+import { DataError } from '../../engine/errors.ts';
+import { errorCode, fileProblem } from './file-problem.ts';
+import { partitionColumns, partitionsOf } from './hive-partitions.ts';
+import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
+import { isUrl } from './path-kinds.ts';
+
+export interface DatasetFile {
+  /** The path that the user named, joined with the path found below it. */
+  readonly file: string;
+  /** Raw values of the `name=value` folders between what the user named and the file. */
+  readonly partitions: PartitionValues;
+}
+
+export interface DatasetFiles {
+  readonly files: readonly DatasetFile[];
+  /** Constant columns from the folders' names. */
+  readonly partitionColumns: readonly PartitionColumn[];
+}
+
+export interface DatasetPathOptions {
+  /** Endings of data files inside folders, e.g. [".parquet"]; files called part-… without an ending are data too. */
+  readonly extensions: readonly string[];
+}
+
+/**
+ * The files that paths name: a file; a folder of part files, at any depth; a glob; an http(s) URL; several of these.
+ * Names that start with "_" or "." are not data (_SUCCESS, .crc). A file that is named twice is read once.
+ * Files are sorted by the segments of their paths.
+ */
+export async function resolveDataset(paths: string | readonly string[], options: DatasetPathOptions): Promise<DatasetFiles> {
+  const named = typeof paths === 'string' ? [paths] : paths;
+  if (named.length === 0) throw new DataError('no input path is given', { phase: 'read' });
+  const found = new Map<string, DatasetFile>();
+  for (const path of named) {
+    for (const file of await resolveOne(path, options)) {
+      const identity = isUrl(file.file) ? file.file : resolve(file.file);
+      if (!found.has(identity)) found.set(identity, file);
+    }
+  }
+  const files = [...found.values()].sort((a, b) => comparePaths(a.file, b.file));
+  return { files, partitionColumns: partitionColumns(files) };
+}
+
+async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
+  if (isUrl(path)) return [{ file: path, partitions: {} }];
+  const kind = await kindOf(path);
+  if (kind === 'file') return [{ file: path, partitions: {} }];
+  if (kind === 'folder') {
+    const files = await filesBelow(path, options);
+    if (files.length === 0) throw emptyFolder(path, options);
+    return files.map((file) => ({ file, partitions: partitionsOf(relative(path, file)) }));
+  }
+  if (isDynamicPattern(path)) return resolveGlob(path, options);
+  throw new DataError('no such file or folder', { phase: 'read', file: path, advice: 'Check the path' });
+}
+
+async function resolveGlob(pattern: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
+  const base = staticBase(pattern);
+  const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
+  const files: string[] = [];
+  for (const match of matches) {
+    if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
+    else if (!isIgnored(basename(match))) files.push(match);
+  }
+  if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
+  return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
+}
+
+/** The folders of a pattern before its first wildcard. */
+function staticBase(pattern: string): string {
+  const segments = pattern.split('/');
+  const first = segments.findIndex((segment) => isDynamicPattern(segment));
+  return segments.slice(0, Math.max(first, 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
+}
+
+async function filesBelow(folder: string, options: DatasetPathOptions): Promise<string[]> {
+  let entries: Dirent[];
+  try {
+    entries = await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    throw fileProblem(error, 'read', folder);
+  }
+  const files: string[] = [];
+  for (const entry of entries) {
+    if (isIgnored(entry.name)) continue;
+    const path = join(folder, entry.name);
+    const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';
+    if (kind === 'folder') files.push(...(await filesBelow(path, options)));
+    else if (kind === 'file' && isData(entry.name, options)) files.push(path);
+  }
+  return files;
+}
+
+function isIgnored(name: string): boolean {
+  return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
+}
+
+function isData(name: string, options: DatasetPathOptions): boolean {
+  return options.extensions.some((extension) => name.toLowerCase().endsWith(extension)) || /^part-[^.]*$/.test(name);
+}
+
+async function kindOf(path: string): Promise<'file' | 'folder' | 'nothing'> {
+  try {
+    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ENOTDIR') return 'nothing';
+    throw fileProblem(error, 'read', path);
+  }
+}
+
+function emptyFolder(file: string, { extensions }: DatasetPathOptions): DataError {
+  return new DataError(`the folder has no data files (${extensions.map((extension) => `*${extension}`).join(', ')})`, { phase: 'read', file });
+}
+
+function comparePaths(a: string, b: string): number {
+  const left = isUrl(a) ? a.split('/') : resolve(a).split(sep);
+  const right = isUrl(b) ? b.split('/') : resolve(b).split(sep);
+  for (let i = 0; i < Math.min(left.length, right.length); i++) {
+    if (left[i] !== right[i]) return left[i] < right[i] ? -1 : 1;
+  }
+  return left.length - right.length;
+}

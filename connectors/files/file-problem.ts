@@ -1,0 +1,43 @@
+import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.ts';
+
+/** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
+export function errorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
+  return error.code.startsWith('ERR_') ? undefined : error.code;
+}
+
+/** The text of a thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Turns an error of the file system into one that names the problem, the file and a remedy. */
+export function fileProblem(error: unknown, phase: string, file: string): Error {
+  if (error instanceof FactorFlowError) return error;
+  const details = { phase, file, cause: error };
+  switch (errorCode(error)) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new DataError('no such file or folder', { ...details, advice: 'Check the path' });
+    case 'EISDIR':
+      return new DataError('this is a folder where a file was expected', details);
+    case 'EACCES':
+    case 'EPERM':
+      return phase === 'read'
+        ? new DataError('not readable: permission denied', { ...details, advice: 'Check the file\'s permissions' })
+        : new DataError('not writable: permission denied', { ...details, advice: 'Choose another output, or check the folder\'s permissions' });
+    case 'EROFS':
+      return new DataError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
+    case 'ENOSPC':
+    case 'EDQUOT':
+      return new CapacityError('the disk is full', { ...details, advice: 'Free some space or choose another output; nothing was left behind' });
+    case 'EMFILE':
+    case 'ENFILE':
+      return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
+    case undefined:
+      return error instanceof Error ? error : new Error(String(error));
+    default:
+      // "ENAMETOOLONG: name too long, open '<path>'": the path may be that of a temporary; `file` names the right one.
+      return new DataError(messageOf(error).split(', ')[0], details);
+  }
+}

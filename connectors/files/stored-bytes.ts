@@ -1,0 +1,27 @@
+import { createReadStream } from 'node:fs';
+import type { Readable } from 'node:stream';
+import { fileProblem } from './file-problem.ts';
+import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+
+/** Stored bytes of a file or of stdin, chunk by chunk. Throws DataError that names the file. */
+export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
+  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 });
+  try {
+    for await (const chunk of stream) yield chunk as Uint8Array;
+  } catch (error) {
+    throw fileProblem(error, 'read', inputName(file));
+  } finally {
+    stream.destroy();
+  }
+}
+
+/** The parts one after the other in new memory, so that views of any width are aligned. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}

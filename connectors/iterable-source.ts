@@ -1,0 +1,127 @@
+import { DataType, RecordBatch, util } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
+import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { ExecutionContext, Source } from '../engine/operator.ts';
+import { batchStream, originOf, setOrigin } from '../engine/stream.ts';
+import type { BatchStream } from '../engine/stream.ts';
+
+type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
+
+/**
+ * Record batches of an iterable as a Source. An array can be read repeatedly; any other iterable once, unless `replayable` says
+ * that each iteration starts anew. Without a schema the first batch's is used.
+ */
+export function iterableSource(batches: Batches, schema?: Schema, options: { readonly replayable?: boolean } = {}): IterableSource {
+  return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
+}
+
+/** The source that `iterableSource` gives. */
+export class IterableSource implements Source {
+  readonly name = 'iterable-source';
+  readonly replayable: boolean;
+  private readonly batches: Batches;
+  private given: Schema | undefined;
+  private used = false;
+  /** The iterator and its first batch, where the batch was taken for its schema. */
+  private begun: { readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>; readonly first: IteratorResult<RecordBatch> } | undefined;
+
+  constructor(batches: Batches, schema: Schema | undefined, replayable: boolean) {
+    this.batches = batches;
+    this.given = schema;
+    this.replayable = replayable;
+  }
+
+  describe() {
+    return { replayable: this.replayable };
+  }
+
+  async schema(): Promise<Schema> {
+    if (this.given !== undefined) return this.given;
+    const begun = await this.begin();
+    if (begun.first.done) {
+      throw new DataError('the source gave no batch, so its columns are unknown', { phase: 'read', advice: 'Pass the schema beside the batches' });
+    }
+    this.given = requireBatch(begun.first.value, 0).schema;
+    if (this.replayable) {
+      await begun.iterator.return?.();
+    } else {
+      this.begun = begun;
+    }
+    return this.given;
+  }
+
+  async execute(ctx: Pick<ExecutionContext, 'signal'>): Promise<BatchStream> {
+    if (this.used && !this.replayable) {
+      throw new UsageError('this source can be read only once, and it was read already', {
+        phase: 'read',
+        advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+      });
+    }
+    const schema = await this.schema();
+    this.used = true;
+    const begun = this.begun;
+    this.begun = undefined;
+    return batchStream(schema, this.run(schema, ctx.signal, begun));
+  }
+
+  private async begin() {
+    if (Object(this.batches) !== this.batches || !(Symbol.asyncIterator in this.batches || Symbol.iterator in this.batches)) {
+      throw new UsageError(`the source is no iterable of record batches: ${String(this.batches)}`, { phase: 'read', advice: 'Pass an array, a generator or a stream of batches' });
+    }
+    const iterator = Symbol.asyncIterator in this.batches ? this.batches[Symbol.asyncIterator]() : this.batches[Symbol.iterator]();
+    return { iterator, first: await iterator.next() };
+  }
+
+  private async *run(schema: Schema, signal: AbortSignal, begun: IterableSource['begun']): AsyncGenerator<RecordBatch> {
+    const { iterator, first } = begun ?? (await this.begin());
+    let finished = false;
+    let firstRow = 0;
+    try {
+      let result = first;
+      for (let number = 0; !result.done; number++) {
+        throwIfAborted(signal, 'read');
+        const batch = conform(result.value, schema, number);
+        if (originOf(batch) === undefined) setOrigin(batch, { firstRow });
+        // Arrow's batches without rows may lack their columns' memory.
+        if (batch.numRows > 0) yield batch;
+        firstRow += batch.numRows;
+        result = await iterator.next();
+      }
+      finished = true;
+    } finally {
+      if (!finished) await iterator.return?.();
+    }
+  }
+}
+
+/** The batch under the stream's schema; throws DataError that names the batch and the column when it has another. */
+function conform(given: unknown, schema: Schema, number: number): RecordBatch {
+  const batch = requireBatch(given, number);
+  const { fields } = batch.schema;
+  if (sameSchema(batch.schema, schema)) return batch;
+  if (fields.length !== schema.fields.length) {
+    throw new DataError(`batch ${number} has ${fields.length} columns, the schema ${schema.fields.length}`, { phase: 'read' });
+  }
+  for (const [index, { name, type }] of schema.fields.entries()) {
+    const field = fields[index];
+    if (field.name !== name || !sameType(field.type, type)) {
+      throw new DataError(`batch ${number} has column "${field.name}" of ${String(field.type)} where the schema has "${name}" of ${String(type)}`, { phase: 'read', column: name });
+    }
+  }
+  return new RecordBatch(schema, batch.data);
+}
+
+function requireBatch(batch: unknown, number: number): RecordBatch {
+  if (batch instanceof RecordBatch) return batch;
+  throw new DataError(`batch ${number} of the source is not a RecordBatch`, { phase: 'read', advice: 'Make it with the same copy of apache-arrow' });
+}
+
+/** True for equal types. Each batch has its own dictionaries, so of these the types of keys and values count. */
+function sameType(a: DataType, b: DataType): boolean {
+  if (DataType.isDictionary(a) && DataType.isDictionary(b)) return util.compareTypes(a.indices, b.indices) && util.compareTypes(a.dictionary, b.dictionary);
+  return util.compareTypes(a, b);
+}
+
+function sameSchema(a: Schema, b: Schema): boolean {
+  return a === b || util.compareSchemas(a, b);
+}

@@ -1,0 +1,146 @@
+import type { Vector } from 'apache-arrow';
+import { mkdir, stat, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { fileProblem } from '../files/file-problem.ts';
+import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
+import type { AtomicOutputOptions } from '../output/atomic-output.ts';
+import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
+import type { Codec } from '../parquet/backend.ts';
+import { isDatasetEntry } from '../parquet/part-names.ts';
+import { readFactors, writeFactors } from './factor-table.ts';
+import type { FactorTable } from './factor-table.ts';
+import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
+import { encodeMetadata, readMetadata } from './model-metadata.ts';
+import type { ModelMetadata } from './model-metadata.ts';
+
+/** A model in the layout of Spark's ALSModel. */
+export interface StoredModel extends ModelMetadata {
+  /** Int32, Int64 or Utf8, ascending (text by bytes), without nulls. */
+  readonly userIds: Vector;
+  /** Row-major, rows x rank, in the order of the ids. */
+  readonly userFactors: Float32Array;
+  readonly itemIds: Vector;
+  readonly itemFactors: Float32Array;
+}
+
+export interface SaveModelOptions {
+  /** Replaces an existing model. Other files and folders are never replaced. */
+  readonly overwrite?: boolean;
+  /** Milliseconds since 1970 for the metadata; default 0, so that the same model gives the same bytes. */
+  readonly timestamp?: number;
+  readonly uid?: string;
+  readonly codec?: Codec;
+  /** Cancels the save: nothing is written, and an existing model stays. */
+  readonly signal?: AbortSignal;
+}
+
+/** Most times that the model may be replaced while it is read. */
+const mostAttempts = 100;
+
+const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
+
+/**
+ * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling, which is renamed when it is complete
+ * and on the disk. The same model (and timestamp) gives the same bytes.
+ */
+export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
+  const users = toTable('user', model.userIds, model.userFactors, model.rank);
+  const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
+  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type };
+  const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
+  throwIfAborted(options.signal, 'save');
+  const output = await atomicOutput(directory, outputOptions(options.overwrite));
+  try {
+    const codec = options.codec ?? 'snappy';
+    await mkdir(join(output.temporary, 'metadata'));
+    await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
+    await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
+    throwIfAborted(options.signal, 'save');
+    await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    throwIfAborted(options.signal, 'save');
+    await output.commit();
+  } catch (error) {
+    throw await output.fail(fileProblem(error, 'save', directory));
+  }
+}
+
+/** Throws UsageError when a model may not be saved there, before any training is done. */
+export async function checkModelDirectory(directory: string, overwrite = false): Promise<void> {
+  await checkOutput(directory, outputOptions(overwrite));
+}
+
+/**
+ * Reads a model that FactorFlow or Spark saved; throws DataError that names a missing or wrong file. When another process
+ * replaces the model meanwhile, it is read again, so that users and items are of the same model.
+ */
+export async function loadModel(directory: string): Promise<StoredModel> {
+  await recoverOutput(resolve(directory));
+  for (let attempt = 1; ; attempt++) {
+    const before = await identityOf(directory);
+    const outcome = await readModel(directory).then((model) => ({ model }), (error: unknown) => ({ error }));
+    if (before === (await identityOf(directory)) && !(before === undefined && (await isBeingReplaced(resolve(directory))))) {
+      if ('model' in outcome) return outcome.model;
+      throw outcome.error;
+    }
+    if (attempt === mostAttempts) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
+  }
+}
+
+/** A text that differs from that of another folder that takes the name later; undefined where there is none. */
+async function identityOf(directory: string): Promise<string | undefined> {
+  const found = await stat(directory, { bigint: true }).catch(() => undefined);
+  return found && `${found.dev} ${found.ino} ${found.birthtimeNs}`;
+}
+
+async function readModel(directory: string): Promise<StoredModel> {
+  await requireFolders(directory);
+  const { metadata, storage } = await readMetadata(join(directory, 'metadata'));
+  const users = await readFactors(join(directory, 'userFactors'), metadata.rank);
+  const items = await readFactors(join(directory, 'itemFactors'), metadata.rank);
+  if (storage !== undefined) {
+    checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
+    checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
+  }
+  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors };
+}
+
+function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
+  return { kind: 'folder', overwrite, recognizes: isModelEntry, durable: true };
+}
+
+/** True for a path inside a model's folder that belongs to a model. */
+function isModelEntry(path: string): boolean {
+  const [folder, ...rest] = path.split('/');
+  if (!folders.some((name) => name === folder)) return false;
+  const inside = rest.join('/');
+  return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
+}
+
+function toTable(side: string, ids: Vector, factors: Float32Array, rank: number): FactorTable {
+  const type = idTypeOf(ids.type);
+  if (type === undefined) throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
+  if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
+  if (factors.length !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.length} values, need ${ids.length} x ${rank}`, { phase: 'save' });
+  const table = { ids: joinIds(type, ids.data), factors };
+  const descent = firstDescent(table.ids);
+  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
+  return table;
+}
+
+function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
+  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${idCount(ids)} rows, and the metadata say ${count}`, { phase: 'load', file: folder });
+  if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
+}
+
+async function requireFolders(directory: string): Promise<void> {
+  for (const path of [directory, ...folders.map((folder) => join(directory, folder))]) {
+    try {
+      if ((await stat(path)).isDirectory()) continue;
+    } catch (error) {
+      const problem = fileProblem(error, 'load', path);
+      if (path === directory || !(problem instanceof DataError)) throw problem;
+    }
+    throw new DataError(path === directory ? 'this is a file, not a model' : 'this is not a model: the folder is missing', { phase: 'load', file: path });
+  }
+}

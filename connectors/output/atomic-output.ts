@@ -1,0 +1,226 @@
+import type { Dirent } from 'node:fs';
+import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join, resolve, sep } from 'node:path';
+import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
+
+export interface AtomicOutputOptions {
+  readonly kind: 'file' | 'folder';
+  /** Replaces existing output, which is an error otherwise. */
+  readonly overwrite?: boolean;
+  /**
+   * True for an entry of an existing folder (its path inside it, with "/") that this kind of output may have.
+   * A folder with other entries is never replaced.
+   */
+  readonly recognizes: (path: string) => boolean;
+  /** Waits until the bytes are on the disk before the new output takes the old one's place. */
+  readonly durable?: boolean;
+}
+
+/** Most times that another process may change the target between a check and the rename. */
+const mostAttempts = 100;
+
+/** Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it, `discard` or `fail`. */
+export interface AtomicOutput {
+  /** Write here: a folder that exists and is empty, or the name of a file that does not exist yet. */
+  readonly temporary: string;
+  /** Puts the temporary in the target's place; the old output stays until then. */
+  commit(): Promise<void>;
+  /** Removes the temporary and any parent folders made for it. */
+  discard(): Promise<void>;
+  /** Discards, and gives the error to be thrown, with the target's name in place of the temporary's. */
+  fail(error: unknown): Promise<unknown>;
+}
+
+/**
+ * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an output of this kind
+ * (a folder with foreign files, the home folder, a parent of the working folder). An old output that a dead process had moved
+ * aside counts: it is moved back first.
+ */
+export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
+  await recoverOutput(await realPath(target));
+  await check(resolve(target), target, options);
+}
+
+async function check(path: string, name: string, options: AtomicOutputOptions): Promise<void> {
+  const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: name, advice });
+  const kind = await kindOf(path);
+  if (kind === undefined) return;
+  if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
+  const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
+  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or set overwrite to replace it');
+  if (kind === 'file') return;
+  if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
+  const foreign = await foreignEntry(path, '', options.recognizes);
+  if (foreign !== undefined) throw fail(`the folder is not replaced: it holds "${foreign}", which does not belong to this kind of output`, 'Choose another output');
+}
+
+function holdsWork(path: string): boolean {
+  const folder = path.endsWith(sep) ? path : path + sep;
+  return [homedir(), process.cwd()].some((work) => `${resolve(work)}${sep}`.startsWith(folder));
+}
+
+async function entriesOf(folder: string): Promise<Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** The first entry below a folder that `recognizes` does not know, as a path with "/"; folders end with "/". A folder that vanishes has none. */
+async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
+  for (const entry of await entriesOf(folder)) {
+    const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
+    if (!recognizes(path)) return path;
+    const below = entry.isDirectory() ? await foreignEntry(join(folder, entry.name), path, recognizes) : undefined;
+    if (below !== undefined) return below;
+  }
+  return undefined;
+}
+
+/** Checks the target, clears the leftovers of dead processes beside it, and makes the temporary. */
+export async function atomicOutput(target: string, options: AtomicOutputOptions): Promise<AtomicOutput> {
+  const path = await realPath(target);
+  const parent = dirname(path);
+  let made: string | undefined;
+  try {
+    made = await mkdir(parent, { recursive: true });
+    await recoverOutput(path);
+    await check(path, target, options);
+    const temporary = siblingName(path, 'tmp');
+    registerTemporary({ temporary });
+    if (options.kind === 'folder') await mkdir(temporary);
+    return new PendingOutput(path, target, temporary, made, options);
+  } catch (error) {
+    await removeMade(parent, made);
+    throw fileProblem(error, 'write', target);
+  }
+}
+
+/** The target of links; the path itself where it does not exist yet. */
+async function realPath(target: string): Promise<string> {
+  return realpath(target).catch(() => resolve(target));
+}
+
+class PendingOutput implements AtomicOutput {
+  readonly temporary: string;
+  private readonly target: string;
+  /** The target as the caller wrote it. */
+  private readonly name: string;
+  private readonly made: string | undefined;
+  private readonly options: AtomicOutputOptions;
+
+  constructor(target: string, name: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
+    this.target = target;
+    this.name = name;
+    this.temporary = temporary;
+    this.made = made;
+    this.options = options;
+  }
+
+  async commit(): Promise<void> {
+    try {
+      if (this.options.durable) await syncAll(this.temporary);
+      for (let attempt = 1; !(await this.place()); attempt++) {
+        if (attempt === mostAttempts) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.name, advice: 'Let one process at a time write there' });
+      }
+      forgetTemporary(this.temporary);
+      if (this.options.durable) await sync(dirname(this.target));
+    } catch (error) {
+      throw fileProblem(error, 'write', this.name);
+    }
+  }
+
+  async discard(): Promise<void> {
+    await rm(this.temporary, { recursive: true, force: true });
+    forgetTemporary(this.temporary);
+    await removeMade(dirname(this.target), this.made);
+  }
+
+  async fail(error: unknown): Promise<unknown> {
+    // The next output to this place clears leftovers, so the first failure is reported and not this one.
+    await this.discard().catch(() => undefined);
+    const problem = fileProblem(error, 'write', this.name);
+    if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
+    const inPlace = (text: string) => text.replaceAll(this.temporary, this.name);
+    const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
+    return deserializeError({ name: problem.name, message: inPlace(problem.message), summary: inPlace(problem.summary), details });
+  }
+
+  /**
+   * Moves the old output aside and the new one into its place, and removes the old one. A process that dies in between leaves the
+   * old one aside, and recoverOutput brings it back. False when another process changed the target meanwhile: it is checked again.
+   */
+  private async place(): Promise<boolean> {
+    await check(this.target, this.name, this.options);
+    const replaces = this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder';
+    const old = replaces ? siblingName(this.target, 'old') : undefined;
+    if (old !== undefined) {
+      registerTemporary({ temporary: old, restoreTo: this.target });
+      if (!(await renamed(this.target, old, ['ENOENT']))) {
+        forgetTemporary(old);
+        return false;
+      }
+    }
+    const placed = await renamed(this.temporary, this.target, ['ENOTEMPTY', 'EEXIST']).catch(async (error: unknown) => {
+      if (old !== undefined && (await renamed(old, this.target, ['ENOTEMPTY', 'EEXIST']))) forgetTemporary(old);
+      throw error;
+    });
+    if (old !== undefined) {
+      await rm(old, { recursive: true, force: true });
+      forgetTemporary(old);
+    }
+    return placed;
+  }
+}
+
+/** False for the `explained` failures, which come of another process at work. */
+async function renamed(from: string, to: string, explained: readonly string[]): Promise<boolean> {
+  try {
+    await rename(from, to);
+    return true;
+  } catch (error) {
+    if (explained.includes(errorCode(error) ?? '')) return false;
+    throw error;
+  }
+}
+
+async function kindOf(path: string): Promise<'file' | 'folder' | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function removeMade(parent: string, made: string | undefined): Promise<void> {
+  if (made === undefined) return;
+  for (let folder = parent; folder.startsWith(made); folder = dirname(folder)) {
+    if (!(await rmdir(folder).then(() => true, () => false))) return;
+  }
+}
+
+async function syncAll(path: string): Promise<void> {
+  if ((await kindOf(path)) === 'folder') {
+    for (const name of await readdir(path)) await syncAll(join(path, name));
+  }
+  await sync(path);
+}
+
+async function sync(path: string): Promise<void> {
+  // Some systems cannot open folders; the files' own bytes matter more.
+  const handle = await open(path, 'r').catch(() => undefined);
+  if (handle === undefined) return;
+  try {
+    await handle.sync().catch((error: unknown) => {
+      if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
+    });
+  } finally {
+    await handle.close();
+  }
+}

@@ -1,0 +1,118 @@
+import { createWriteStream } from 'node:fs';
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { UsageError } from '../../engine/errors.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { atomicOutput, checkOutput } from './atomic-output.ts';
+import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
+
+export interface ByteOutputOptions {
+  /** Replaces an existing file. */
+  readonly overwrite?: boolean;
+  readonly gzip?: boolean;
+}
+
+/** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `discard` ends it. */
+export class ByteOutput {
+  /** Bytes on the disk, known after `commit`. */
+  bytes = 0;
+  /** The reader of stdout has gone away: no more needs to be written. */
+  unread = false;
+  private readonly path: string;
+  private readonly output: AtomicOutput | undefined;
+  private readonly sink: Writable;
+  private readonly target: Writable;
+  private failure: unknown;
+
+  private constructor(path: string, output: AtomicOutput | undefined, gzip: boolean) {
+    this.path = path;
+    this.output = output;
+    this.target = output === undefined ? process.stdout : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
+    this.target.on('error', this.onError);
+    this.sink = this.target;
+    if (gzip) {
+      const packer = createGzip({ level: 6 });
+      packer.on('error', this.onError);
+      packer.pipe(this.target, { end: output !== undefined });
+      this.sink = packer;
+    }
+  }
+
+  /** Throws UsageError when the output may not be written. */
+  static async open(path: string, { overwrite, gzip = false }: ByteOutputOptions): Promise<ByteOutput> {
+    const output = path === STANDARD_STREAM ? undefined : await atomicOutput(path, fileOutput(overwrite));
+    return new ByteOutput(path, output, gzip);
+  }
+
+  /** Throws UsageError when the output may not be written, before any work is done. */
+  static async check(path: string, overwrite: boolean | undefined): Promise<void> {
+    if (path !== STANDARD_STREAM) await checkOutput(path, fileOutput(overwrite));
+  }
+
+  /** Resolves when more may be written. */
+  async write(bytes: Uint8Array): Promise<void> {
+    this.check();
+    if (this.unread || this.sink.write(bytes)) return;
+    const wait = new AbortController();
+    // An error or the end of the target ends the wait as well.
+    await Promise.race([once(this.sink, 'drain', wait), once(this.target, 'close', wait)]).catch(() => {});
+    wait.abort();
+    this.check();
+  }
+
+  async commit(): Promise<void> {
+    if (this.output === undefined) {
+      await this.endStandard();
+      return;
+    }
+    this.sink.end();
+    await finished(this.target).catch((error: unknown) => (this.failure ??= error));
+    this.check();
+    this.bytes = 'bytesWritten' in this.target ? Number(this.target.bytesWritten) : 0;
+    await this.output.commit();
+  }
+
+  async discard(): Promise<void> {
+    this.target.off('error', this.onError).on('error', () => {});
+    if (this.output === undefined) return;
+    this.sink.destroy();
+    if (!this.target.closed) {
+      this.target.destroy();
+      await once(this.target, 'close');
+    }
+    await this.output.discard();
+  }
+
+  /** Waits until stdout has passed on all bytes; it stays open. */
+  private async endStandard(): Promise<void> {
+    if (this.sink !== this.target) {
+      this.sink.end();
+      await finished(this.sink);
+    }
+    await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
+    this.target.off('error', this.onError);
+    this.check();
+    this.bytes = process.stdout.bytesWritten;
+  }
+
+  private readonly onError = (error: Error): void => {
+    if (this.output === undefined && ['EPIPE', 'ECONNRESET'].includes(errorCode(error) ?? '')) this.unread = true;
+    else this.failure ??= error;
+  };
+
+  private check(): void {
+    if (this.failure !== undefined) throw fileProblem(this.failure, 'write', outputName(this.path));
+  }
+}
+
+function fileOutput(overwrite: boolean | undefined): AtomicOutputOptions {
+  return { kind: 'file', overwrite, recognizes: () => false };
+}
+
+/** Throws UsageError for the name of a folder. */
+export function requireFileName(path: string): void {
+  if (path.endsWith('/')) throw new UsageError('the output is one file, and this names a folder', { phase: 'write', file: path, advice: 'Name a file; only Parquet is written as a folder' });
+}

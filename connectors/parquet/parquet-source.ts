@@ -1,0 +1,136 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { throwIfAborted } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
+import { batchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
+import { resolveDataset } from '../files/dataset-path.ts';
+import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
+import { parquetExtensions } from '../files/format-names.ts';
+import { constantsOf } from '../files/hive-partitions.ts';
+import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
+import { parquetBackend } from './backends.ts';
+import { readRowGroups } from './read-row-groups.ts';
+import type { RowGroupRequest } from './read-row-groups.ts';
+import { mayMatch } from './row-group-filter.ts';
+import type { RowGroupFilter } from './row-group-filter.ts';
+
+export interface ParquetSourceOptions {
+  readonly backend?: ParquetBackendName;
+  /** Most rows of a batch. Default 131,072. */
+  readonly batchSize?: number;
+  /**
+   * Skips row groups whose statistics rule out all of their rows. This is pruning, not filtering: the remaining row groups
+   * still give rows outside the range.
+   */
+  readonly filter?: RowGroupFilter;
+}
+
+/** A resolved data set: its files with their footers, and the schema they share. */
+interface Opened {
+  readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo }[];
+  readonly partitionColumns: DatasetFiles['partitionColumns'];
+  readonly schema: Schema;
+}
+
+const footersAtOnce = 4;
+
+/**
+ * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are read one after the
+ * other in the order of their paths, row groups in order, a batch at a time; footers are read once.
+ */
+export class ParquetSource implements Source {
+  readonly name = 'parquet-source';
+  readonly replayable = true;
+  private readonly paths: readonly string[];
+  private readonly options: ParquetSourceOptions;
+  private opened: Promise<Opened> | undefined;
+
+  constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
+    this.paths = typeof paths === 'string' ? [paths] : paths;
+    this.options = options;
+  }
+
+  describe(): JsonObject {
+    const { backend, filter } = this.options;
+    return { paths: this.paths, ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
+  }
+
+  async schema(): Promise<Schema> {
+    return (await this.open()).schema;
+  }
+
+  async statistics(): Promise<SourceStatistics> {
+    const { files } = await this.open();
+    const total = (of: (info: ParquetFileInfo) => number) => files.reduce((sum, { info }) => sum + of(info), 0);
+    return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
+  }
+
+  /** The files as their footers describe them, in reading order. */
+  async files(): Promise<readonly ParquetFileInfo[]> {
+    return (await this.open()).files.map(({ info }) => info);
+  }
+
+  async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
+    const schema = pruneSchema(await this.schema(), columns);
+    return batchStream(schema, this.run(await this.requests(columns), schema, ctx.signal));
+  }
+
+  /**
+   * The work of `execute` as plain JSON, a request a file, so that threads can take some of them (or some of their row groups)
+   * and call `readRowGroups`. Files whose row groups are all pruned are left out.
+   */
+  async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
+    const { files, partitionColumns, schema } = await this.open();
+    const { filter, backend, batchSize } = this.options;
+    if (filter !== undefined) pruneSchema(schema, [filter.column]);
+    const names = pruneSchema(schema, columns).fields.map((field) => field.name);
+    return files
+      .map(({ file, info }) => ({
+        file: file.file,
+        rowGroups: [...info.rowGroups.keys()].filter((group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], filter)),
+        columns: names,
+        ...(batchSize !== undefined && { batchSize }),
+        ...(backend !== undefined && { backend }),
+        ...(partitionColumns.length > 0 && { constants: constantsOf(partitionColumns, file.partitions) }),
+      }))
+      .filter(({ rowGroups }) => rowGroups.length > 0);
+  }
+
+  private async *run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    for (const request of requests) {
+      throwIfAborted(signal, 'read');
+      for await (const batch of readRowGroups(request, schema)) {
+        throwIfAborted(signal, 'read');
+        yield batch;
+      }
+    }
+    throwIfAborted(signal, 'read');
+  }
+
+  private open(): Promise<Opened> {
+    if (this.opened === undefined) {
+      this.opened = this.openFooters();
+      // A failure is not kept: the next attempt opens the files again.
+      this.opened.catch(() => (this.opened = undefined));
+    }
+    return this.opened;
+  }
+
+  private async openFooters(): Promise<Opened> {
+    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: parquetExtensions });
+    const backend = await parquetBackend(this.options.backend);
+    const infos: ParquetFileInfo[] = Array(files.length);
+    const indices = files.keys();
+    const openSome = async () => {
+      for (const index of indices) {
+        const reader = await backend.open(files[index].file);
+        infos[index] = reader.info;
+        await reader.close();
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(footersAtOnce, files.length) }, openSome));
+    return { files: files.map((file, index) => ({ file, info: infos[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
+  }
+}

@@ -1,0 +1,137 @@
+import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
+import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
+import { DataError, FactorFlowError } from '../../../engine/errors.ts';
+import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
+import { plainBatch, plainSchema } from '../../files/plain-columns.ts';
+import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import { readFooterOf } from '../footer-file.ts';
+import { openRandomAccess } from '../random-access.ts';
+import type { RandomAccess } from '../random-access.ts';
+import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
+import { FileBlob } from './file-blob.ts';
+import type { FetchCounter } from './file-blob.ts';
+import { createWasmWriter } from './parquet-wasm-writer.ts';
+import { isTrap, WasmInstance } from './wasm-instance.ts';
+
+/** The default backend: the Rust implementation, compiled to WebAssembly. It reads every codec and encoding. */
+export const parquetWasmBackend: ParquetBackend = {
+  name: 'parquet-wasm',
+  open: openFile,
+  create: createWasmWriter,
+};
+
+async function openFile(file: string): Promise<WasmFileReader> {
+  let handle: RandomAccess | undefined;
+  const instance = WasmInstance.take();
+  const counter: FetchCounter = { fetches: 0, bytes: 0 };
+  try {
+    handle = await openRandomAccess(file);
+    const footer = await readFooterOf(handle, file);
+    const blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
+    const parquet = await instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
+    const stored = instance.guardSync(() => tableFromIPC(parquet.schema().intoIPCStream()).schema);
+    const schema = plainSchema(stored);
+    const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
+    return new WasmFileReader(info, stored, handle, instance, parquet, counter);
+  } catch (error) {
+    await handle?.close();
+    instance[Symbol.dispose]();
+    throw problem(counter.failure ?? error, file);
+  }
+}
+
+/** An open file with a decoder of its own. */
+class WasmFileReader implements ParquetFileReader {
+  readonly info: ParquetFileInfo;
+  readonly counter: FetchCounter;
+  /** The decoder's columns, before strings are made plain. */
+  private readonly stored: Schema;
+  private readonly handle: RandomAccess;
+  private readonly instance: WasmInstance;
+  private readonly parquet: ParquetFile;
+  private closed = false;
+
+  constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+    this.info = info;
+    this.stored = stored;
+    this.handle = handle;
+    this.instance = instance;
+    this.parquet = parquet;
+    this.counter = counter;
+  }
+
+  async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
+    const { file, rowGroups } = this.info;
+    const wanted = options.rowGroups ?? [...rowGroups.keys()];
+    const columns = options.columns;
+    if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
+    for (const rowGroup of wanted) {
+      const { rows, firstRow } = rowGroups[rowGroup];
+      let done = 0;
+      try {
+        for await (const batch of this.readRowGroup(rowGroup, options)) {
+          yield { batch, rowGroup, firstRow: firstRow + done };
+          done += batch.numRows;
+        }
+      } catch (error) {
+        throw problem(this.counter.failure ?? error, file, rowGroup);
+      }
+      if (done !== rows) throw new DataError(`the data are damaged: ${done} rows where the footer says ${rows}`, { phase: 'read', file, rowGroup });
+    }
+  }
+
+  private async *readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
+    const { instance, parquet } = this;
+    const { batchSize, columns } = options;
+    // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
+    const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
+    const wish = { batchSize, rowGroups: [rowGroup], ...exact };
+    const schema = new Schema(this.stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
+    const asNumbers = hasOnlyNumbers(schema);
+    const stream = await instance.guard(() => parquet.stream(wish));
+    const reader = stream.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
+        if (done || value === undefined) return;
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
+        if (numbers) {
+          instance.guardSync(() => value.free());
+          yield numbers;
+          continue;
+        }
+        const bytes = instance.guardSync(() => value.intoIPCStream());
+        for (const batch of RecordBatchReader.from(bytes)) yield onlyColumns(plainBatch(batch), columns);
+      }
+    } finally {
+      await instance.guard(() => reader.cancel()).catch(() => instance.discard());
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.closed) return;
+    this.closed = true;
+    try {
+      this.instance.guardSync(() => this.parquet.free());
+    } catch {
+      this.instance.discard();
+    }
+    this.instance[Symbol.dispose]();
+    await this.handle.close();
+  }
+}
+
+function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined): RecordBatch {
+  if (columns === undefined || columns.length === batch.numCols) return batch;
+  return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
+}
+
+/** An error that names the place. The decoder throws plain strings, errors of its own, or traps. */
+function problem(error: unknown, file: string, rowGroup?: number): Error {
+  if (error instanceof FactorFlowError) return error;
+  const details = { phase: 'read', file, rowGroup, cause: error };
+  if (isTrap(error)) return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
+  if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
+  return new DataError(`the Parquet data cannot be decoded: ${messageOf(error)}`, details);
+}

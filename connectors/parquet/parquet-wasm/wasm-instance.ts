@@ -1,0 +1,111 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname } from 'node:path';
+import { compileFunction } from 'node:vm';
+
+export type ParquetWasm = typeof import('parquet-wasm/node');
+
+const require = createRequire(import.meta.url);
+/** Unused instances, ready for the next file. */
+const idle: WasmInstance[] = [];
+const idleInstances = 4;
+/** Largest memory of an instance that is kept: WebAssembly memory never shrinks. */
+const idleBytes = 96 * 2 ** 20;
+
+/**
+ * One instance of the Parquet decoder with a memory of its own.
+ *
+ * A damaged file may trap inside it (a Rust panic). In code that runs off the microtask queue such a trap would end
+ * the process and leave the awaited promise pending. So every instance is loaded with a `queueMicrotask` that
+ * catches: `guard` then rejects the waiting call, and the instance is never used again. An instance serves one file
+ * at a time, so other files are not disturbed.
+ */
+export class WasmInstance implements Disposable {
+  readonly wasm: ParquetWasm;
+  private trap: unknown;
+  private trapped = false;
+  private rejectWaiting: ((reason: unknown) => void) | undefined;
+
+  private constructor() {
+    this.wasm = load((error) => {
+      this.trap = error;
+      this.trapped = true;
+      this.rejectWaiting?.(error);
+    });
+  }
+
+  /** An idle instance, or a new one (10 to 30 ms). */
+  static take(): WasmInstance {
+    return idle.pop() ?? new WasmInstance();
+  }
+
+  /** Awaits a promise of the decoder, or throws its trap. One call at a time. */
+  async guard<T>(start: () => Promise<T>): Promise<T> {
+    if (this.trapped) throw this.trap;
+    const trap = new Promise<never>((_, reject) => {
+      this.rejectWaiting = reject;
+    });
+    try {
+      return await Promise.race([start(), trap]);
+    } catch (error) {
+      this.noteTrap(error);
+      throw error;
+    } finally {
+      this.rejectWaiting = undefined;
+    }
+  }
+
+  /** Guards a synchronous call. */
+  guardSync<T>(call: () => T): T {
+    if (this.trapped) throw this.trap;
+    try {
+      return call();
+    } catch (error) {
+      this.noteTrap(error);
+      throw error;
+    }
+  }
+
+  /** Gives the instance up, since a call may still be running inside. */
+  discard(): void {
+    this.trapped = true;
+    this.trap ??= new Error('this decoder was discarded');
+  }
+
+  [Symbol.dispose](): void {
+    if (this.trapped || idle.length >= idleInstances || this.wasm.wasmMemory().buffer.byteLength > idleBytes) return;
+    idle.push(this);
+  }
+
+  private noteTrap(error: unknown): void {
+    if (!isTrap(error)) return;
+    this.trap = error;
+    this.trapped = true;
+  }
+}
+
+/** True when the decoder crashed, and so is unusable, rather than refused the data. */
+export function isTrap(error: unknown): boolean {
+  return error instanceof Error && (error.name === 'RuntimeError' || error instanceof RangeError);
+}
+
+let source: string | undefined;
+let file: string | undefined;
+
+/** Runs the package's CommonJS file again, with its own variables and memory. */
+function load(onTrap: (error: unknown) => void): ParquetWasm {
+  file ??= require.resolve('parquet-wasm/node');
+  source ??= readFileSync(file, 'utf8');
+  const parameters = ['exports', 'require', 'module', '__filename', '__dirname', 'queueMicrotask'];
+  const module: { exports: unknown } = { exports: {} };
+  const guardedQueue = (callback: () => void) =>
+    queueMicrotask(() => {
+      try {
+        callback();
+      } catch (error) {
+        onTrap(error);
+      }
+    });
+  compileFunction(source, parameters, { filename: file })(module.exports, require, module, file, dirname(file), guardedQueue);
+  return module.exports as ParquetWasm;
+}

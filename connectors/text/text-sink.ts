@@ -1,0 +1,62 @@
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { outputName } from '../files/path-kinds.ts';
+import { ByteOutput, requireFileName } from '../output/byte-output.ts';
+import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
+import { writeEncoded } from '../output/write-batches.ts';
+import { checkDelimiter, defaultQuotes } from './dialect.ts';
+import { SeparatedText } from './separated-text.ts';
+
+export interface TextSinkOptions {
+  /** Characters between fields. Default by the ending: a tab for .tsv, "::" for .dat, else a comma. */
+  readonly delimiter?: string;
+  /** True when the first row names the columns. Default: true, but false for .dat. */
+  readonly header?: boolean;
+  /** Default: true when the path ends in .gz. */
+  readonly gzip?: boolean;
+  /** Replaces an existing file. */
+  readonly overwrite?: boolean;
+}
+
+/**
+ * Writes a stream as one text file (or to stdout, "-") with RFC 4180 quotes where they are needed. Floats always have a
+ * point or an exponent and the fewest digits that give the same number back. The file appears once it is complete.
+ */
+export class TextSink implements CheckedSink {
+  readonly name = 'text-sink';
+  private readonly path: string;
+  private readonly options: Required<Omit<TextSinkOptions, 'overwrite'>>;
+  private readonly overwrite: boolean | undefined;
+
+  /** Throws UsageError for a delimiter that cannot be used. */
+  constructor(path: string, options: TextSinkOptions = {}) {
+    const isDat = /\.dat(\.gz)?$/i.test(path);
+    const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv(\.gz)?$/i.test(path) ? '\t' : ',');
+    checkDelimiter(delimiter);
+    requireFileName(path);
+    this.path = path;
+    this.options = { delimiter, header: options.header ?? !isDat, gzip: options.gzip ?? /\.gz$/i.test(path) };
+    this.overwrite = options.overwrite;
+  }
+
+  describe(): JsonObject {
+    return { path: this.path, ...this.options, ...(this.overwrite && { overwrite: true }) };
+  }
+
+  requiredColumns(): undefined {
+    return undefined;
+  }
+
+  async check(): Promise<void> {
+    await ByteOutput.check(this.path, this.overwrite);
+  }
+
+  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const { delimiter, header, gzip } = this.options;
+    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.path));
+    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite, gzip });
+    const rows = await writeEncoded(input, output, encoder, ctx);
+    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+  }
+}

@@ -1,0 +1,94 @@
+import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import { originOf } from '../../engine/stream.ts';
+import type { FolderBatch } from '../parts/part-files.ts';
+import type { CopyGroup, CopyLayout } from './copies.ts';
+
+/** The columns of the copies: those of the source, with int64 ids where int32 is too narrow. */
+export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
+  const wider = (field: Field) => [user, item].some(({ column, wide }) => wide && column === field.name) && !isInteger(field.type, 64);
+  if (!schema.fields.some(wider)) return schema;
+  return new Schema(schema.fields.map((field) => (wider(field) ? new Field(field.name, new Int64(), field.nullable) : field)));
+}
+
+/** The batch with the ids of copy `copy` and the other columns as they are. `schema` is that of `copiedSchema`. */
+export function copyBatch(batch: RecordBatch, schema: Schema, { user, item }: CopyLayout, copy: number): RecordBatch {
+  const shifts = new Map([
+    [user.column, Math.floor(copy / item.copies) * user.span],
+    [item.column, (copy % item.copies) * item.span],
+  ]);
+  const sameTypes = schema.fields.every(({ type }, index) => String(type) === String(batch.schema.fields[index].type));
+  if (sameTypes && [...shifts.values()].every((shift) => shift === 0)) return batch;
+  const children = schema.fields.map(({ name, type }, index) => {
+    const shift = shifts.get(name);
+    return shift === undefined ? batch.data.children[index] : shiftIds(batch, index, type, shift);
+  });
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+}
+
+/** Ratings that can be read repeatedly, in the same order each time. */
+export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
+
+/** The copies of a group one after the other, each in the order of the source. */
+export async function* copyStream(source: ReplayableBatches, schema: Schema, layout: CopyLayout, { first, end }: CopyGroup): AsyncGenerator<FolderBatch> {
+  for (let copy = first; copy < end; copy++) {
+    for await (const { part, batch } of source()) yield { part, batch: copyBatch(batch, schema, layout, copy) };
+  }
+}
+
+/** Ids, each with `shift` added, as int32 or int64. */
+function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: number): Data {
+  const ids = batch.data.children[index];
+  const length = batch.numRows;
+  if (ids.nullCount > 0) throw nullId(batch, index);
+  const values = ids.values as Int32Array | BigInt64Array;
+  if (isInteger(type, 32)) return makeData({ type: new Int32(), length, nullCount: 0, data: (values as Int32Array).subarray(0, length).map((id) => id + shift) });
+  const wide = new BigInt64Array(length);
+  const halves = new Int32Array(wide.buffer);
+  if (values instanceof BigInt64Array) addToHalves(new Int32Array(values.buffer, values.byteOffset, 2 * length), shift, halves);
+  else widen(values, shift, halves);
+  return makeData({ type: new Int64(), length, nullCount: 0, data: wide });
+}
+
+/** True for signed integers of that width. Types from files are not of Int32's class, so the type's fields count. */
+function isInteger(type: DataType, bits: 32 | 64): boolean {
+  return DataType.isInt(type) && type.isSigned && type.bitWidth === bits;
+}
+
+/** Adds to ids and stores 64-bit numbers as (low, high) halves, without a BigInt for each row. */
+function widen(ids: Int32Array, shift: number, halves: Int32Array): void {
+  for (let row = 0; 2 * row < halves.length; row++) {
+    const id = ids[row] + shift;
+    halves[2 * row] = id % 2 ** 32;
+    halves[2 * row + 1] = Math.floor(id / 2 ** 32);
+  }
+}
+
+function addToHalves(ids: Int32Array, shift: number, halves: Int32Array): void {
+  const low = shift % 2 ** 32;
+  const high = Math.floor(shift / 2 ** 32);
+  for (let at = 0; at < halves.length; at += 2) {
+    const sum = (ids[at] >>> 0) + low;
+    halves[at] = sum % 2 ** 32;
+    halves[at + 1] = ids[at + 1] + high + (sum >= 2 ** 32 ? 1 : 0);
+  }
+}
+
+function nullId(batch: RecordBatch, index: number): DataError {
+  const ids = batch.getChildAt(index);
+  let row = 0;
+  while (ids?.get(row) !== null) row++;
+  const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
+  return new DataError('an id is null', { phase: 'generate', file, rowGroup, row: firstRow + row, column: batch.schema.fields[index].name });
+}
+
+/** @throws DataError unless the column exists and has int32 or int64 ids. */
+export function checkIdColumn(schema: Schema, column: string): void {
+  const field = schema.fields.find(({ name }) => name === column);
+  if (field === undefined) {
+    throw new DataError(`no column "${column}"; the columns are ${schema.fields.map(({ name }) => name).join(', ')}`, { phase: 'generate', column });
+  }
+  if (isInteger(field.type, 32) || isInteger(field.type, 64)) return;
+  throw new DataError(`ids of type ${field.type} cannot be copied`, { phase: 'generate', column, advice: 'Copies add to the ids, which must be int32 or int64' });
+}

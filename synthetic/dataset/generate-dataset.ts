@@ -1,0 +1,115 @@
+import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
+import { throwIfAborted } from '../../engine/errors.ts';
+import { type EventSink, noEvents } from '../../engine/events.ts';
+import { workerFile } from '../../engine/worker-file.ts';
+import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
+import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
+import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
+import { type RatingPart, ratingParts, type RatingPreset, scalePreset } from '../preset.ts';
+import { findPreset } from '../presets.ts';
+import { RatingStatistics } from '../ratings/rating-statistics.ts';
+import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-tables.ts';
+import { type DatasetDescription, describeDataset } from './dataset-description.ts';
+import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
+
+/** Fewest part files to aim at: smaller data sets get smaller files, so that threads share them evenly. */
+const WANTED_RANGES = 8;
+
+/** Fewest requests for each thread, where copies allow it. */
+const REQUESTS_PER_WORKER = 4;
+
+export interface GenerateDatasetOptions {
+  /** A name from `presetNames`, or another preset. */
+  readonly preset: string | RatingPreset;
+  /** Size relative to the preset (see `scalePreset`). Default 1. */
+  readonly scale?: number;
+  /** Default: one. */
+  readonly copies?: Copies;
+  /** An integer from 0 below 2^53. Default 0. */
+  readonly seed?: number;
+  readonly output: string;
+  /** Replaces an existing data set. */
+  readonly overwrite?: boolean;
+  /** Number of threads, on which the files do not depend. Default: one a core. */
+  readonly workers?: number;
+  /** Approximate rows of a part file, which decide the cut into files (see `userRanges`). */
+  readonly ratingsPerPart?: number;
+  readonly signal?: AbortSignal;
+  readonly onEvent?: EventSink;
+}
+
+export interface GeneratedDataset {
+  readonly description: DatasetDescription;
+  readonly files: Readonly<Record<RatingPart, WriteSummary>>;
+  readonly seconds: number;
+}
+
+/**
+ * Writes output/train/part-*.parquet, output/test/part-*.parquet {user: int32, item: int32, rating: float32} and output/dataset.json in
+ * one pass over the ratings, a range of users a task. Ids that copies push beyond int32 are int64. Memory holds one row group for each
+ * part and thread (with copies, the ratings of a range) and arrays of users and items, for any number of ratings. The same options give
+ * the same bytes for any number of workers. The folder appears whole or not at all.
+ *
+ * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that may not be replaced; CancelledError.
+ */
+export async function generateDataset(options: GenerateDatasetOptions): Promise<GeneratedDataset> {
+  const { scale = 1, output, overwrite, signal, onEvent = noEvents, ratingsPerPart = RATINGS_PER_PART } = options;
+  const base = typeof options.preset === 'string' ? findPreset(options.preset) : options.preset;
+  const shape = scalePreset(base, scale);
+  const seed = checkSeed(options.seed ?? 0);
+  const copies = checkCopies(options.copies ?? oneCopy);
+  const workers = checkWorkers(options.workers);
+  const layout = layoutOf(shape, copies);
+  const requests = planRanges(shape, copies, workers, ratingsPerPart);
+  throwIfAborted(signal, 'generate');
+  const started = performance.now();
+  const rows = (shape.train + shape.test) * copies.users * copies.items;
+  const { description, files } = await writeDatasetFolder({ output, overwrite, parts: ratingParts }, async (folder) => {
+    onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
+    const tables = buildRatingTables(shape, seed);
+    const workerData: RangeWorkerData = { folder, tables, layout };
+    const worker = workerFile(import.meta.url, './range-worker');
+    const outcomes = await runPartTasks<RangeRequest>({ worker, workerData: { ...workerData }, requests, workers, rows, signal, onEvent });
+    const statistics = new RatingStatistics(shape);
+    for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);
+    return { description: describeDataset(tables, scale, copies, statistics), files: summarizeFiles(outcomes, output, ratingParts) };
+  });
+  const seconds = (performance.now() - started) / 1000;
+  onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
+  return { description, files: { train: files.train, test: files.test }, seconds };
+}
+
+function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
+  return {
+    user: copiedIds('user', { smallest: 0, largest: users - 1 }, copies.users),
+    item: copiedIds('item', { smallest: 0, largest: items - 1 }, copies.items),
+  };
+}
+
+/**
+ * One request for each range of users, or several, each of which generates the ratings again, where ranges are few and copies many. A
+ * file's number depends on its group of copies and its range, not on the requests.
+ */
+function planRanges(shape: RatingPreset, copies: Copies, workers: number, ratingsPerPart: number): RangeRequest[] {
+  const ranges = userRanges(shape, ratingsPerPart);
+  const groups = copyGroups(copies, (shape.train + shape.test) / ranges.length, ratingsPerPart);
+  const requestsPerRange = Math.min(groups.length, Math.ceil((REQUESTS_PER_WORKER * workers) / ranges.length));
+  return ranges.flatMap((users, range) => {
+    const numbered = groups.map((group, index) => ({ ...group, number: index * ranges.length + range }));
+    return Array.from({ length: requestsPerRange }, (_, k) => {
+      const share = (at: number) => Math.floor((groups.length * at) / requestsPerRange);
+      return { users, groups: numbered.slice(share(k), share(k + 1)), counted: k === 0 };
+    });
+  });
+}
+
+/**
+ * Cuts the users into ranges of equal length with about `ratingsPerPart` ratings each: the work of one task, and the contents of a part
+ * file. Medium-sized data sets are cut up to four times finer. The cut depends neither on the seed nor on the threads.
+ */
+export function userRanges({ users, train, test }: RatingPreset, ratingsPerPart: number = RATINGS_PER_PART): UserRange[] {
+  const ratings = train + test;
+  const wanted = Math.max(Math.ceil(ratings / ratingsPerPart), Math.min(WANTED_RANGES, Math.ceil((4 * ratings) / ratingsPerPart)));
+  const ranges = Math.min(users, wanted);
+  return Array.from({ length: ranges }, (_, range) => ({ first: Math.floor((users * range) / ranges), end: Math.floor((users * (range + 1)) / ranges) }));
+}

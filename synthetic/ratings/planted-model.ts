@@ -1,0 +1,117 @@
+import { sharedArray } from '../../engine/partition.ts';
+import type { PlantedModelShape, RatingPreset, RatingScale } from '../preset.ts';
+import { normalCdf, normalDensity } from './normal-cdf.ts';
+import { purposes, RandomStream } from './random-stream.ts';
+
+/** The items' half of the planted model by item id: biases, and row-major factors of items x rank. */
+export interface PlantedItems {
+  readonly biases: Float32Array;
+  readonly factors: Float32Array;
+}
+
+export function plantItems(preset: RatingPreset, seed: number): PlantedItems {
+  const { rank, itemBias } = preset.model;
+  const biases = sharedArray(Float32Array, preset.items);
+  const factors = sharedArray(Float32Array, preset.items * rank);
+  const random = new RandomStream(seed, purposes.itemModel);
+  const deviation = factorDeviation(preset.model);
+  for (let item = 0; item < preset.items; item++) {
+    random.aim(item);
+    biases[item] = itemBias * random.gaussianAt(rank);
+    for (let k = 0; k < rank; k++) factors[item * rank + k] = deviation * random.gaussianAt(k);
+  }
+  return { biases, factors };
+}
+
+/**
+ * The planted model for one user, which `aim` chooses: signal = mean + b_u + c_i + p_u·q_i, and a rating is signal plus Gaussian
+ * noise, rounded to the scale.
+ */
+export class PlantedUser {
+  readonly #preset: RatingPreset;
+  readonly #items: PlantedItems;
+  readonly #random: RandomStream;
+  readonly #noise: RandomStream;
+  readonly #factors: Float64Array;
+  readonly #levels: number;
+  #offset = 0;
+
+  constructor(preset: RatingPreset, seed: number, items: PlantedItems) {
+    this.#preset = preset;
+    this.#items = items;
+    this.#random = new RandomStream(seed, purposes.userModel);
+    this.#noise = new RandomStream(seed, purposes.noise);
+    this.#factors = new Float64Array(preset.model.rank);
+    this.#levels = levelCount(preset.scale);
+  }
+
+  aim(user: number): void {
+    const { model } = this.#preset;
+    const deviation = factorDeviation(model);
+    this.#random.aim(user);
+    this.#noise.aim(user);
+    this.#offset = model.mean + model.userBias * this.#random.gaussianAt(model.rank);
+    for (let k = 0; k < model.rank; k++) this.#factors[k] = deviation * this.#random.gaussianAt(k);
+  }
+
+  /** The user's rating of the item before noise and rounding, in units of the rating. */
+  signal(item: number): number {
+    const factors = this.#factors;
+    const theirs = this.#items.factors;
+    const start = item * factors.length;
+    let sum = this.#offset + this.#items.biases[item];
+    for (let k = 0; k < factors.length; k++) sum += factors[k] * theirs[start + k];
+    return sum;
+  }
+
+  /** The level (from 0) of the user's n-th rating, from its signal. */
+  level(n: number, signal: number): number {
+    const { scale, model } = this.#preset;
+    const value = signal + model.noise * this.#noise.gaussianAt(n);
+    return Math.min(this.#levels - 1, Math.max(0, Math.round((value - scale.minimum) / scale.step)));
+  }
+}
+
+/** The deviation of a factor: p_u·q_i, a sum of `rank` products of two such Gaussians, has the deviation `interaction`. */
+function factorDeviation({ rank, interaction }: PlantedModelShape): number {
+  return rank === 0 ? 0 : Math.sqrt(interaction / Math.sqrt(rank));
+}
+
+export function levelCount(scale: RatingScale): number {
+  return Math.round((scale.maximum - scale.minimum) / scale.step) + 1;
+}
+
+/**
+ * The mean level, from 0, of ratings with this signal: E = Σ P(level >= k) = Σ Φ((signal - t_k) / noise), k = 1.., where
+ * the threshold t_k lies half a step below level k. No predictor has a smaller mean squared error.
+ */
+export function expectedLevel(signal: number, noise: number, scale: RatingScale): number {
+  const levels = levelCount(scale);
+  if (scale.step <= FINE_STEP * noise) return fineExpectedLevel(signal, noise, scale);
+  let expected = 0;
+  for (let k = 1; k < levels; k++) {
+    const above = signal - (scale.minimum + (k - 0.5) * scale.step);
+    expected += noise === 0 ? Number(above >= 0) : normalCdf(above / noise);
+  }
+  return expected;
+}
+
+/** Largest step of the scale, in deviations of the noise, for which an integral replaces the sum over levels. */
+const FINE_STEP = 0.25;
+
+/**
+ * The mean level for a fine scale: with z_k = (signal - t_k) / noise and h = step / noise, the z_k are the middles of cells
+ * of width h between low = (signal - maximum) / noise and high = (signal - minimum) / noise, so that by Euler and Maclaurin's formula
+ *
+ *     Σ Φ(z_k) = 1/h ∫ Φ dz - h/24 [φ] + 7 h³/5760 [φ''],   ∫ Φ dz = z Φ + φ,   φ'' = (z² - 1) φ,   each from low to high
+ *
+ * right to 1e-7 of a level.
+ */
+function fineExpectedLevel(signal: number, noise: number, { minimum, maximum, step }: RatingScale): number {
+  const h = step / noise;
+  const term = (z: number) => {
+    const density = normalDensity(z);
+    return (z * normalCdf(z) + density) / h - (h / 24) * density + ((7 * h ** 3) / 5760) * (z * z - 1) * density;
+  };
+  return term((signal - minimum) / noise) - term((signal - maximum) / noise);
+}

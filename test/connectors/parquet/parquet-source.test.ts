@@ -1,0 +1,194 @@
+import { util } from 'apache-arrow';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
+import { CancelledError, DataError } from '../../../engine/errors.ts';
+import { originOf } from '../../../engine/stream.ts';
+import { arrowRows, collect, context, duckdb, duckRows, goldenFolder, plain, temporaryFolder } from './parquet-testing.ts';
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+
+async function copy(query: string, to: string, options = ''): Promise<void> {
+  await (await duckdb()).run(`COPY (${query}) TO '${path(to)}' (FORMAT parquet${options})`);
+}
+
+const ratings = (rows: number, from = 0) => `SELECT (i % 97)::INTEGER AS "user", (i * 7 % 53)::INTEGER AS item, (i % 10)::FLOAT AS rating FROM range(${from}, ${from + rows}) t(i)`;
+
+beforeAll(async () => {
+  await copy(ratings(10000), 'big.parquet', ', ROW_GROUP_SIZE 2048');
+  await (await duckdb()).run(`COPY (SELECT *, 2000 + item % 3 AS year, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END AS place FROM (${ratings(500)})) TO '${path('hive')}' (FORMAT parquet, PARTITION_BY (year, place))`);
+});
+
+test('schema and statistics come from the footers alone', async () => {
+  const source = new ParquetSource(path('big.parquet'));
+  expect(String(await source.schema())).toBe('Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32 }>');
+  expect(await source.statistics()).toMatchObject({ rows: 10000, files: 1 });
+  expect(source.describe()).toEqual({ paths: [path('big.parquet')] });
+});
+
+test('the rows come in order, each batch with its origin and the schema of the stream', async () => {
+  const source = new ParquetSource(path('big.parquet'), { batchSize: 1000 });
+  const stream = await source.execute(context());
+  const batches = await collect(stream);
+  expect(arrowRows(batches)).toEqual(await duckRows(`SELECT * FROM '${path('big.parquet')}'`));
+  let row = 0;
+  for (const batch of batches) {
+    expect(util.compareSchemas(batch.schema, stream.schema)).toBe(true);
+    expect(originOf(batch)).toEqual({ file: path('big.parquet'), rowGroup: Math.floor(row / 2048), firstRow: row });
+    row += batch.numRows;
+  }
+  // A source can run again.
+  expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(10000);
+});
+
+test('columns are pruned: the bytes of the others are not read', async () => {
+  const read = async (columns?: string[]) => {
+    const reader = await (await parquetBackend()).open(path('big.parquet'));
+    await collect(
+      (async function* () {
+        for await (const { batch } of reader.read({ columns, batchSize: 1000 })) yield batch;
+      })(),
+    );
+    await reader.close();
+    return (reader as unknown as { counter: { bytes: number } }).counter.bytes;
+  };
+  expect(await read(['rating'])).toBeLessThan((await read()) / 2);
+  const stream = await new ParquetSource(path('big.parquet')).execute(context(), ['rating', 'user']);
+  expect(stream.schema.fields.map((field) => field.name)).toEqual(['user', 'rating']);
+  expect((await collect(stream)).every((batch) => batch.numCols === 2)).toBe(true);
+  await expect(new ParquetSource(path('big.parquet')).execute(context(), ['stars'])).rejects.toThrow('column "stars"). The columns are: user, item, rating');
+});
+
+test('no columns at all still give the rows', async () => {
+  const batches = await collect(await new ParquetSource(path('big.parquet')).execute(context(), []));
+  expect(batches.reduce((sum, batch) => sum + batch.numRows, 0)).toBe(10000);
+  expect(batches[0].numCols).toBe(0);
+});
+
+test('nothing is read before it is asked for, and leaving early closes the file', async () => {
+  const before = readdirSync('/proc/self/fd').length;
+  const stream = await new ParquetSource(path('big.parquet'), { batchSize: 100 }).execute(context());
+  let pulled = 0;
+  for await (const batch of stream) {
+    pulled += batch.numRows;
+    if (pulled === 300) break;
+  }
+  expect(pulled).toBe(300);
+  expect(readdirSync('/proc/self/fd').length).toBe(before);
+});
+
+test('back-pressure: a slow consumer holds the reader back', async () => {
+  const source = new ParquetSource(path('big.parquet'), { batchSize: 500 });
+  const iterator = (await source.execute(context()))[Symbol.asyncIterator]();
+  await iterator.next();
+  const reader = await (await parquetBackend()).open(path('big.parquet'));
+  const batches = reader.read({ batchSize: 500 });
+  await batches.next();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  // One row group of five is fetched, although there was time for all.
+  const { counter } = reader as unknown as { counter: { bytes: number } };
+  const group = reader.info.rowGroups[0].columns.reduce((sum, column) => sum + column.bytes, 0);
+  expect(counter.bytes).toBeLessThan(group * 2 + 5000);
+  await batches.return(undefined);
+  await reader.close();
+  await iterator.return?.();
+});
+
+test('the signal ends the stream between batches', async () => {
+  const controller = new AbortController();
+  const seen: number[] = [];
+  const run = async () => {
+    for await (const batch of await new ParquetSource(path('big.parquet'), { batchSize: 500 }).execute(context(controller.signal))) {
+      seen.push(batch.numRows);
+      if (seen.length === 3) controller.abort();
+    }
+  };
+  await expect(run()).rejects.toThrow(CancelledError);
+  expect(seen).toHaveLength(3);
+});
+
+describe('row groups that cannot match', () => {
+  test('are skipped by their statistics; rows outside the range may still come', async () => {
+    await copy('SELECT i::INTEGER AS item, i::BIGINT AS at FROM range(10000) t(i)', 'sorted.parquet', ', ROW_GROUP_SIZE 2048');
+    const range = async (filter: { column: string; min?: number; max?: number }) => {
+      const batches = await collect(await new ParquetSource(path('sorted.parquet'), { filter }).execute(context(), ['item']));
+      const items = arrowRows(batches).map(([item]) => item as number);
+      return [items[0], items.at(-1)];
+    };
+    expect(await range({ column: 'item', min: 5000, max: 5100 })).toEqual([4096, 6143]);
+    expect(await range({ column: 'at', max: 100 })).toEqual([0, 2047]);
+    expect(await range({ column: 'at', min: 20000 })).toEqual([undefined, undefined]);
+    await expect(range({ column: 'when', min: 1 })).rejects.toThrow(DataError);
+  });
+
+  test('unsigned columns have no usable order', async () => {
+    const source = new ParquetSource(join(goldenFolder, 'unsigned.parquet'), { filter: { column: 'u32', min: 4294967000 } });
+    expect(arrowRows(await collect(await source.execute(context())))).toHaveLength(50);
+  });
+});
+
+describe('several files', () => {
+  test('are read in the order of their paths, with one schema', async () => {
+    await copy(ratings(100), 'b.parquet');
+    await copy(`SELECT rating, item, "user" FROM (${ratings(100, 100)})`, 'a.parquet');
+    const source = new ParquetSource([path('b.parquet'), path('a.parquet')]);
+    const batches = await collect(await source.execute(context()));
+    expect(batches.map((batch) => originOf(batch)?.file)).toEqual([path('a.parquet'), path('b.parquet')]);
+    expect(arrowRows(batches)).toEqual(await duckRows(`SELECT rating, item, "user" FROM '${path('a.parquet')}' UNION ALL SELECT rating, item, "user" FROM '${path('b.parquet')}'`));
+    expect(await source.statistics()).toMatchObject({ rows: 200, files: 2 });
+  });
+
+  test('of different schemas are refused by file and column', async () => {
+    await copy('SELECT 1::BIGINT AS "user", 2::INTEGER AS item, 3::FLOAT AS rating', 'wide.parquet');
+    await copy('SELECT 1::INTEGER AS "user", 2::INTEGER AS item', 'narrow.parquet');
+    await copy('SELECT 1::INTEGER AS "user", 2::INTEGER AS item, 3::FLOAT AS rating, 4 AS more', 'more.parquet');
+    const together = (name: string) => new ParquetSource([path('big.parquet'), path(name)]).schema();
+    await expect(together('wide.parquet')).rejects.toThrow(/this file has column "user" as Int64, and .*big.parquet as Int32 \(.*wide.parquet, column "user"\)/);
+    await expect(together('narrow.parquet')).rejects.toThrow(/has no column "rating".*narrow.parquet/);
+    await expect(together('more.parquet')).rejects.toThrow(/has a column "more".*more.parquet/);
+  });
+
+  test('in Hive folders get the folders as columns', async () => {
+    const source = new ParquetSource(path('hive'));
+    expect(String(await source.schema())).toBe('Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32, 3: year: Int32, 4: place: Utf8 }>');
+    const rows = arrowRows(await collect(await source.execute(context())));
+    const expected = await duckRows(`SELECT "user", item, rating, (2000 + item % 3)::INTEGER, CASE WHEN item % 2 = 0 THEN 'a b/ä' ELSE NULL END FROM (${ratings(500)})`);
+    const sorted = (all: unknown[][]) => all.map((row) => JSON.stringify(row.map(plain))).sort();
+    expect(sorted(rows)).toEqual(sorted(expected));
+    const years = await collect(await source.execute(context(), ['year']));
+    expect(years.reduce((sum, batch) => sum + batch.numRows, 0)).toBe(500);
+    expect(years[0].schema.fields.map((field) => field.name)).toEqual(['year']);
+  });
+});
+
+test('a request travels as JSON and gives the same rows elsewhere', async () => {
+  const source = new ParquetSource(path('hive'));
+  const requests = JSON.parse(JSON.stringify(await source.requests(['item', 'year']))) as Parameters<typeof readRowGroups>[0][];
+  const there = [];
+  for (const request of requests) there.push(...(await collect(readRowGroups(request))));
+  expect(arrowRows(there)).toEqual(arrowRows(await collect(await source.execute(context(), ['item', 'year']))));
+  const [second] = await collect(readRowGroups({ file: path('big.parquet'), rowGroups: [1], columns: ['item'] }));
+  expect(originOf(second)).toMatchObject({ rowGroup: 1, firstRow: 2048 });
+});
+
+test('strings come as utf8, however the writer kept them', async () => {
+  const { Dictionary, Field, Int32, LargeUtf8, RecordBatch, Schema, Struct, Utf8, makeData, vectorFromArray } = await import('apache-arrow');
+  const words = ['ä', null, 'bee', 'ä', ''];
+  for (const [name, vector] of [
+    ['dictionary', vectorFromArray(words, new Dictionary(new Utf8(), new Int32()))],
+    ['large', vectorFromArray(words, new LargeUtf8())],
+  ] as const) {
+    const schema = new Schema([new Field('word', vector.type, true)]);
+    const batch = new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: 5, nullCount: 0, children: [vector.data[0]] }));
+    const writer = await (await parquetBackend()).create(path(`${name}.parquet`), schema, { codec: 'snappy', rowGroupSize: 3 });
+    await writer.write(batch);
+    await writer.close();
+    const source = new ParquetSource(path(`${name}.parquet`));
+    expect(String(await source.schema()), name).toBe('Schema<{ 0: word: Utf8 }>');
+    expect(arrowRows(await collect(await source.execute(context()))).flat(), name).toEqual(words);
+  }
+});

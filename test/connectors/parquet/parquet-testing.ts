@@ -1,0 +1,85 @@
+import { DuckDBInstance } from '@duckdb/node-api';
+import type { DuckDBConnection } from '@duckdb/node-api';
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import type { ProgressEvent } from '../../../engine/events.ts';
+import { batchStream } from '../../../engine/stream.ts';
+import type { BatchStream } from '../../../engine/stream.ts';
+
+export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
+export const goldenFiles = readdirSync(goldenFolder).filter((name) => name.endsWith('.parquet')).sort();
+
+/** A folder that is removed after the test file. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export function context(signal = new AbortController().signal) {
+  const told: ProgressEvent[] = [];
+  return { signal, events: (event: ProgressEvent) => void told.push(event), told };
+}
+
+let connection: Promise<DuckDBConnection> | undefined;
+
+export function duckdb(): Promise<DuckDBConnection> {
+  connection ??= DuckDBInstance.create(':memory:', { threads: '1' }).then((instance) => instance.connect());
+  return connection;
+}
+
+/** Rows as plain values, as DuckDB reads them: bigint for 64 bits, Date for timestamps. */
+export async function duckRows(query: string): Promise<unknown[][]> {
+  return (await (await duckdb()).runAndReadAll(query)).getRowsJS();
+}
+
+/** Rows of our batches as plain values. */
+export function arrowRows(batches: readonly RecordBatch[]): unknown[][] {
+  return batches.flatMap((batch) => {
+    const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index));
+    return Array.from({ length: batch.numRows }, (_, row) => columns.map((column) => column?.get(row) as unknown));
+  });
+}
+
+/** A value in a form that both readers share: dates as milliseconds, vectors and typed arrays as arrays. */
+export function plain(value: unknown): unknown {
+  if (value instanceof Date) return value.getTime();
+  if (typeof value === 'string' || value === null || typeof value !== 'object') return value;
+  return Symbol.iterator in value ? Array.from(value as Iterable<unknown>, plain) : value;
+}
+
+export async function collect(batches: AsyncIterable<RecordBatch>): Promise<RecordBatch[]> {
+  const all: RecordBatch[] = [];
+  for await (const batch of batches) all.push(batch);
+  return all;
+}
+
+export function streamOf(schema: Schema, batches: readonly RecordBatch[]): BatchStream {
+  return batchStream(
+    schema,
+    (async function* () {
+      yield* batches;
+    })(),
+  );
+}
+
+/** The outcome of an operation: its value, or the error that it throws. */
+export async function outcome<T>(run: () => Promise<T>): Promise<T | Error> {
+  try {
+    return await run();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** Linear congruential numbers, so that every run has the same positions and bits. */
+export function random(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}

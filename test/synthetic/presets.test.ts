@@ -1,0 +1,112 @@
+/** The promises of each preset on part of its users: few enough for a test, many enough for its statistics. */
+import { describe, expect, it } from 'vitest';
+import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
+import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
+import { expectedLevel } from '../../synthetic/ratings/planted-model.ts';
+import { scalePreset } from '../../synthetic/preset.ts';
+import { findPreset, presetNames } from '../../synthetic/presets.ts';
+import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
+import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
+import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
+import { userRanges } from '../../synthetic/dataset/generate-dataset.ts';
+
+/** [mean, median, maximum] of both parts together, and bands of the best predictor's RMSE and of the ratings' deviation. */
+const promised: Readonly<Record<string, { users: readonly number[]; best: readonly number[]; deviation: readonly number[] }>> = {
+  movielens20m: { users: [144.41, 68, 9200], best: [0.685, 0.705], deviation: [0.98, 1.04] },
+  netflix: { users: [209.25, 92.5, 15_200], best: [0.76, 0.785], deviation: [1.04, 1.11] },
+  yahoomusic: { users: [256.55, 75, 119_400], best: [17.6, 19], deviation: [27, 31] },
+  hugewiki: { users: [61.92, 37, 4_850], best: [0.42, 0.44], deviation: [0.6, 0.85] },
+  movielens10m: { users: [139.73, 69, 7_290], best: [0.685, 0.705], deviation: [0.98, 1.04] },
+  yahoor1: { users: [59.73, 24, 19_800], best: [17.6, 19], deviation: [27, 31] },
+  yahoor4: { users: [29.02, 19, 1_160], best: [0.75, 0.8], deviation: [0.95, 1.1] },
+  delicious: { users: [5, 2.5, 1_320], best: [0.74, 0.8], deviation: [0.95, 1.15] },
+};
+
+const within = (value: number, [low, high]: readonly number[]) => {
+  expect(value).toBeGreaterThan(low);
+  expect(value).toBeLessThan(high);
+};
+
+describe('every preset', () => {
+  it('has its promises tested here', () => {
+    expect(Object.keys(promised).sort()).toEqual([...presetNames].sort());
+  });
+
+  // 50 million degrees take seconds; a 25th of them has the same law, with a lower end of the tail.
+  it.each(presetNames)('%s: users rate as much as they should', (name) => {
+    const preset = name === 'hugewiki' ? { ...findPreset(name), users: 2_003_304, train: 122_792_719, test: 1_253_116 } : findPreset(name);
+    const degrees = degreeSequence(preset.users, preset.train + preset.test, preset.degrees);
+    const { mean, median, maximum } = summarizeDegrees(degrees);
+    const [meanGoal, medianGoal, maximumGoal] = promised[name].users;
+    expect(mean).toBeCloseTo(meanGoal, 1);
+    expect(Math.abs(median - medianGoal)).toBeLessThan(1);
+    expect(Math.abs(maximum / maximumGoal - 1)).toBeLessThan(0.1);
+    expect(degrees[0]).toBe(preset.degrees.minimum);
+  });
+
+  it.each(presetNames)('%s: ratings spread as they should, and leave the error they should', (name) => {
+    const base = findPreset(name);
+    const preset = scalePreset(base, 60_000 / (base.train + base.test));
+    const tables = buildRatingTables(preset, 1);
+    const statistics = new RatingStatistics(preset);
+    for (const _ of generateRatings(tables, { statistics })) continue;
+    // The preset with the fewest test ratings here, yahoomusic, has 900.
+    const [low, high] = promised[name].best;
+    within(statistics.bestTestRmse, [low * 0.95, high * 1.05]);
+    within(statistics.ratings.deviation, [promised[name].deviation[0] * 0.95, promised[name].deviation[1] * 1.05]);
+    const items = summarizeDegrees(statistics.itemDegrees);
+    expect(items.maximum).toBeGreaterThan(3 * items.mean);
+    expect(items.median).toBeLessThan(items.mean);
+  });
+});
+
+describe('netflix', () => {
+  it('has the items of the Netflix Prize: some rated by all users, most by few', () => {
+    const preset = findPreset('netflix');
+    const tables = buildRatingTables(preset, 1);
+    const users = { first: 0, end: 4000 };
+    const statistics = new RatingStatistics(preset);
+    for (const _ of generateRatings(tables, { statistics, users })) continue;
+    const share = preset.users / users.end;
+    const { mean, maximum } = summarizeDegrees(statistics.itemDegrees);
+    within(maximum * share, [195_000, 225_000]);
+    // In a sample, where items have a handful of ratings, the mean tells more than the median.
+    within(mean * share, [4_800, 6_500]);
+    within(statistics.bestTestRmse, [0.75, 0.79]);
+  });
+
+  it('has exactly the ratings of its two parts', () => {
+    const { train, test } = findPreset('netflix');
+    expect([train, test]).toEqual([99_072_112, 1_408_395]);
+  });
+});
+
+describe('the best predictor of fine scales', () => {
+  it('sums the levels as if one by one', () => {
+    const scale = { minimum: 1, maximum: 100, step: 1 };
+    for (const noise of [4, 20, 60]) {
+      for (const signal of [-80, 0.5, 1, 37.2, 50, 99, 100.5, 240]) {
+        // 99 thresholds, each split in a scale that is coarse for its noise: the same sum without the shortcut.
+        let sum = 0;
+        for (let level = 0; level < 99; level++) sum += expectedLevel((signal - 1.5 - level) / noise, 1, { minimum: -0.5, maximum: 0.5, step: 1 });
+        expect(Math.abs(expectedLevel(signal, noise, scale) - sum)).toBeLessThan(1e-6);
+      }
+    }
+  });
+});
+
+describe('ranges of users', () => {
+  it('follow from the size alone, and cover each user once', () => {
+    for (const name of presetNames) {
+      const preset = findPreset(name);
+      const ranges = userRanges(preset);
+      expect(ranges[0].first).toBe(0);
+      expect(ranges.at(-1)?.end).toBe(preset.users);
+      for (let i = 1; i < ranges.length; i++) expect(ranges[i].first).toBe(ranges[i - 1].end);
+    }
+    expect(userRanges(findPreset('netflix'))).toHaveLength(24);
+    expect(userRanges(findPreset('movielens20m'))).toHaveLength(8);
+    expect(userRanges(findPreset('yahoor4'))).toHaveLength(1);
+    expect(userRanges(scalePreset(findPreset('netflix'), 1e-6))).toHaveLength(1);
+  });
+});
