@@ -8,12 +8,12 @@ import { type MatrixShape, type Partition, partitionBytes, partitionKey, type Pa
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
-import type { AcquireOptions, GpuInfo } from './acquire.ts';
-import { deviceBytes, sharedCopy } from './host-columns.ts';
-import { strideOf, STRIDE_STEP } from './resources.ts';
+import type { AcquireOptions, GpuInfo } from './webgpu/acquire.ts';
+import { deviceBytes, sharedCopy } from './device/host-columns.ts';
+import { strideOf, STRIDE_STEP } from './device/resources.ts';
 import type { TuneUpdateValues } from './tasks/tune-update.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
-import { TunerCache } from './tuner-cache.ts';
+import { TunerCache } from './device/tuner-cache.ts';
 import { chooseUpdate } from './update/choose.ts';
 import type { UpdateProblem } from './update/variant.ts';
 import { StoreChanges } from './store-changes.ts';

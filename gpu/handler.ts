@@ -1,8 +1,8 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import type { Gpu } from './gpu.ts';
-import type { DeviceBlock, DeviceList, DeviceMatrix } from './resources.ts';
+import type { Gpu } from './webgpu/gpu.ts';
+import type { DeviceBlock, DeviceList, DeviceMatrix } from './device/resources.ts';
 
 /** What a handler gets to do one task with, in the thread that owns the GPU. What it allocates it destroys. */
 export interface GpuTaskScope {

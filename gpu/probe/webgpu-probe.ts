@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../engine/worker-file.ts';
-import { isSoftware } from '../acquire.ts';
+import { isSoftware } from '../webgpu/acquire.ts';
 
 interface ProbeReport {
   readonly adapter: { readonly name: string; readonly vendor: string; readonly architecture: string; readonly isFallback: boolean; readonly features: readonly string[] } | null;

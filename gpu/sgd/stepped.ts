@@ -1,8 +1,8 @@
-import { fromHalfKernel, fromHalfWorkgroups } from '../descriptors/from-half.ts';
-import { toHalfKernel, toHalfWorkgroups } from '../descriptors/to-half.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from '../kernels/copies/from-half.ts';
+import { toHalfKernel, toHalfWorkgroups } from '../kernels/copies/to-half.ts';
 import type { GpuTaskScope } from '../handler.ts';
-import type { Pass } from '../pass.ts';
-import type { DeviceMatrix } from '../resources.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import type { DeviceMatrix } from '../device/resources.ts';
 
 /** Both sides' factors as a kernel of SGD steps them: with float16 their mirrors. */
 export interface Stepped {

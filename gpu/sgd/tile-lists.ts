@@ -1,6 +1,6 @@
-import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../descriptors/sgd-deal.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../kernels/sgd-sorting/sgd-tile-count.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { DeviceBlock } from '../device/resources.ts';
 
 /** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
 export interface TileLists {

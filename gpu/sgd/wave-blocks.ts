@@ -1,6 +1,6 @@
-import { MOST_BANDS, sgdWaveCountKernel, sgdWaveScatterKernel } from '../descriptors/sgd-wave-sort.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import { MOST_BANDS, sgdWaveCountKernel, sgdWaveScatterKernel } from '../kernels/sgd-sorting/sgd-wave-count.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { DeviceBlock } from '../device/resources.ts';
 
 /** Where bands begin, and the last one ends. */
 export interface Bands {

@@ -1,5 +1,5 @@
 import type { SgdBlockTask } from '../../operators/tasks.ts';
-import { sgdListKernel } from '../descriptors/sgd-list.ts';
+import { sgdListKernel } from '../kernels/sgd/sgd-list.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from '../sgd/stepped.ts';
 

@@ -1,5 +1,5 @@
 import type { SgdTilesTask } from '../../operators/tasks.ts';
-import { sgdTilesKernel, tileBatches } from '../descriptors/sgd-tiles.ts';
+import { sgdTilesKernel, tileBatches } from '../kernels/sgd/sgd-tiles.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';

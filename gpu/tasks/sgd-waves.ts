@@ -1,5 +1,5 @@
 import type { SgdWavesTask } from '../../operators/tasks.ts';
-import { sgdWavesKernel } from '../descriptors/sgd-waves.ts';
+import { sgdWavesKernel } from '../kernels/sgd/sgd-waves.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { waveBlocks } from '../sgd/wave-blocks.ts';

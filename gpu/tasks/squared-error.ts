@@ -1,5 +1,5 @@
 import type { SquaredErrorTask } from '../../operators/tasks.ts';
-import { ERROR_RATINGS, squaredErrorKernel } from '../descriptors/squared-error.ts';
+import { ERROR_RATINGS, squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /** See SquaredErrorTask. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */

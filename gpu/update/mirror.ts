@@ -1,7 +1,7 @@
-import { toHalfKernel, toHalfWorkgroups } from '../descriptors/to-half.ts';
-import type { Gpu } from '../gpu.ts';
-import type { Pass } from '../pass.ts';
-import type { DeviceMatrix } from '../resources.ts';
+import { toHalfKernel, toHalfWorkgroups } from '../kernels/copies/to-half.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import type { DeviceMatrix } from '../device/resources.ts';
 
 /** Adds the making of a matrix's half mirror to a pass. */
 export async function addHalf(gpu: Gpu, pass: Pass, { rows, stride, values, half }: DeviceMatrix): Promise<void> {

@@ -1,8 +1,8 @@
-import { normalEquationsKernel } from '../descriptors/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
-import type { GpuInfo } from '../acquire.ts';
-import { admits } from '../admits.ts';
-import { paddedRank } from './layout.ts';
+import { normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel, updateTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import type { GpuInfo } from '../webgpu/acquire.ts';
+import { admits } from '../webgpu/admits.ts';
+import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;

@@ -1,8 +1,8 @@
-import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../descriptors/update-matrix-free.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { DeviceBlock } from '../device/resources.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import { paddedRank, slotElements } from './layout.ts';
+import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
 import type { UpdateSettings } from './settings.ts';
 import type { UpdateVariant } from './variant.ts';
 import type { Parts } from './work.ts';

@@ -1,5 +1,5 @@
-import { tilesOf } from './layout.ts';
-import { hasRatingRow } from './tensor-plan.ts';
+import { tilesOf } from '../kernels/normal-equations/slots.ts';
+import { hasRatingRow } from '../kernels/normal-equations/tensor-plan.ts';
 
 /** Ratings whose rows of θ are gathered at a time, at least: what every GPU with tensor cores has the memory for. */
 export const LEAST_BIN = 32;

@@ -1,8 +1,8 @@
 import { CancelledError, CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import { destroyBuffers } from '../destroy-buffers.ts';
-import type { Gpu } from '../gpu.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from '../resources.ts';
+import { destroyBuffers } from '../device/destroy-buffers.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { type DeviceBlock, type DeviceMatrix, strideOf } from '../device/resources.ts';
 import { type UpdateInputs, updateRows } from './half-iteration.ts';
 import { addHalf } from './mirror.ts';
 import type { UpdateSettings } from './settings.ts';

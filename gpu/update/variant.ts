@@ -1,4 +1,4 @@
-import type { NormalEquationsParams } from '../descriptors/normal-equations.ts';
+import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
 /** How A and b of rows that are not solved where they are summed come to their slots. */
 export type SumKernel =

@@ -1,9 +1,9 @@
-import { chooseNormalEquations, normalEquationsKernel } from '../descriptors/normal-equations.ts';
-import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../descriptors/tensor.ts';
-import { updateShortKernel } from '../descriptors/update-short.ts';
-import type { GpuInfo } from '../acquire.ts';
-import { admits } from '../admits.ts';
-import { paddedRank } from './layout.ts';
+import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
+import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { updateShortKernel } from '../kernels/update/update-short.ts';
+import type { GpuInfo } from '../webgpu/acquire.ts';
+import { admits } from '../webgpu/admits.ts';
+import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';

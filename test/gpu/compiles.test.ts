@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../gpu/descriptors/all.ts';
-import { normalEquationsKernel } from '../../gpu/descriptors/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/descriptors/tensor.ts';
-import { updateShortKernel } from '../../gpu/descriptors/update-short.ts';
-import { type KernelDescriptor, type KernelParams, renderKernel } from '../../gpu/kernel.ts';
+import { kernelSamples } from '../../gpu/kernels/kernel-samples.ts';
+import { normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
+import { updateShortKernel } from '../../gpu/kernels/update/update-short.ts';
+import { type KernelDescriptor, type KernelParams, renderKernel } from '../../gpu/kernels/kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant } from '../../gpu/update/variants.ts';
 import { tensorGpu } from '../support/gpu-info.ts';

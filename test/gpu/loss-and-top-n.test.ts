@@ -1,9 +1,9 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lossChecks } from '../../gpu/checks/loss.ts';
-import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/checks/task-scope.ts';
-import { byNorm, topNCheck, topNChecks } from '../../gpu/checks/top-n.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import { lossChecks } from '../../gpu/kernels/loss/squared-error.check.ts';
+import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/kernels/checking/task-scope.ts';
+import { byNorm, topNCheck, topNChecks } from '../../gpu/kernels/serving/top-n.check.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { topN } from '../../gpu/tasks/top-n.ts';
 import { noGpu, openTestGpu } from '../support/open-gpu.ts';

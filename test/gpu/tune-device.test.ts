@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray } from '../../engine/partition.ts';
 import type { Partition } from '../../engine/partition.ts';
-import { randomBlock } from '../../gpu/checks/task-scope.ts';
+import { randomBlock } from '../../gpu/kernels/checking/task-scope.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import { noGpu } from '../support/open-gpu.ts';

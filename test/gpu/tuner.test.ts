@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
 import type { TuneUpdateTask, TuneUpdateValues } from '../../gpu/tasks/tune-update.ts';
 import { KernelTuner, type TunedKernels } from '../../gpu/tuner.ts';
-import { cacheFolder, TunerCache } from '../../gpu/tuner-cache.ts';
+import { cacheFolder, TunerCache } from '../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import { neighboursOf } from '../../gpu/update/more-variants.ts';
 import { sampleRows } from '../../gpu/update/sample-block.ts';

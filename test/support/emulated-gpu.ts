@@ -2,11 +2,11 @@
  * A GPU in JavaScript, for checks of kernels that no software adapter runs: what their texts compute is written out here once
  * more, in float32 where they use it, from the bytes of the buffers they are given. Tensor cores cut off what does not fit.
  */
-import { RESIDUAL_TOLERANCE } from '../../gpu/descriptors/solve-cg.ts';
-import { halfBits, halfValue, roundToHalf } from '../../gpu/checks/float16.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
-import type { KernelDescriptor, KernelParams } from '../../gpu/kernel.ts';
-import { TILE, tilesOf } from '../../gpu/update/layout.ts';
+import { RESIDUAL_TOLERANCE } from '../../gpu/kernels/solve/solve-cg.ts';
+import { halfBits, halfValue, roundToHalf } from '../../gpu/kernels/checking/float16.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
+import { TILE, tilesOf } from '../../gpu/kernels/normal-equations/slots.ts';
 
 interface HostBuffer {
   readonly bytes: ArrayBuffer;

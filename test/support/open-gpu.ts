@@ -1,5 +1,5 @@
-import { Gpu } from '../../gpu/gpu.ts';
-import type { AcquireOptions } from '../../gpu/acquire.ts';
+import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { AcquireOptions } from '../../gpu/webgpu/acquire.ts';
 
 /** Why GPU tests cannot run here; undefined when they can. Whoever skips because of it says so. */
 export const noGpu: string | undefined = process.env.FACTORFLOW_TEST_NO_GPU || undefined;

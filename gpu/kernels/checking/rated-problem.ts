@@ -1,0 +1,89 @@
+import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { deviation } from './numbers.ts';
+import { randomNumbers } from './random.ts';
+import { type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
+import { relativeResidual, solvedRow, STALE } from './solved-rows.ts';
+
+/** Rows beyond those that are solved: nobody may touch them. */
+const OTHER_ROWS = 2;
+
+/** Rows to be solved from their ratings, with a start. */
+export interface RatedProblem {
+  readonly ratings: RatedRows;
+  readonly biases: boolean;
+  readonly lengths: readonly number[];
+  readonly lambda: number;
+  /** A start for every row, with a 1 in the place of the bias where there are biases. */
+  readonly previous: Float32Array;
+  readonly previousBias: Float32Array;
+}
+
+/** How rows are solved, and which error is too large. */
+export interface Expectation {
+  /** So many steps of CG, compared with as many in float64; 0: exactly, by the residual. */
+  readonly steps: number;
+  /** Rows of at most so many ratings are solved exactly, whatever `steps` says; -1: none. */
+  readonly exactTo: number;
+}
+
+export function ratedProblem(options: RatedRowsOptions): RatedProblem {
+  const { rank, lengths, biases } = options;
+  const ratings = ratedRows(options);
+  const random = randomNumbers(rank + 1);
+  const rows = lengths.length + OTHER_ROWS;
+  const previous = new Float32Array(rows * ratings.stride);
+  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * ratings.stride + k] = biases && k === rank - 1 ? 1 : random() - 0.5;
+  return { ratings, biases, lengths, lambda: 0.05, previous, previousBias: Float32Array.from({ length: rows }, () => random() - 0.5) };
+}
+
+/** The buffers of a half-iteration by the names that kernels have for them, but for lists of rows. */
+export async function problemBuffers(gpu: Gpu, { ratings, lengths, previous, previousBias }: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
+  const { stride } = ratings;
+  const rows = lengths.length + OTHER_ROWS;
+  const contents = {
+    indices: ratings.indices,
+    values: ratings.values,
+    fixed: precision === 'f16' ? ratings.mirror : ratings.theta,
+    fixed_bias: ratings.fixedBias,
+    previous,
+    previous_bias: previousBias,
+    factors: new Float32Array(rows * stride).fill(STALE),
+    half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
+    bias: new Float32Array(rows).fill(STALE),
+  };
+  const buffers: Record<string, GPUBuffer> = {};
+  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
+  return buffers;
+}
+
+/** The largest error of the rows that `buffers` hold; Infinity where something is wrong that must hold exactly. */
+export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Readonly<Record<string, GPUBuffer>>, half: boolean, expectation: Expectation): Promise<number> {
+  const { ratings, lengths, biases } = problem;
+  const { rank, stride } = ratings;
+  const rows = lengths.length + OTHER_ROWS;
+  const factors = new Float32Array(rows * stride);
+  const mirror = new Uint32Array(((rows + 1) * stride) / 2);
+  const bias = new Float32Array(rows);
+  await gpu.download(buffers.factors, factors);
+  await gpu.download(buffers.half, mirror);
+  await gpu.download(buffers.bias, bias);
+  if (!factors.subarray(lengths.length * stride).every((value) => value === STALE)) return Infinity;
+  let error = 0;
+  for (let row = 0; row < lengths.length; row++) {
+    const { x, wrong } = solvedRow({ rank, stride }, row, { factors, half: half ? mirror : undefined, bias: biases ? bias : undefined });
+    error = Math.max(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
+  }
+  return error;
+}
+
+function rowError({ ratings, biases, lengths, lambda, previous, previousBias }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
+  const { rank, stride, theta, offsets } = ratings;
+  if (lengths[row] === 0) return Math.hypot(...x);
+  const equations = normalEquations(theta, stride, rank, ratings.part(offsets[row], lengths[row]), Math.fround(lambda));
+  if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
+  const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+  if (biases) start[rank - 1] = previousBias[row];
+  return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, steps));
+}

@@ -1,0 +1,102 @@
+/** Steps of SGD in float64, with the rounding of factors that are stored as float16: what kernels are compared with. */
+import { stepInOrder } from '../../../cpu/reference/sgd.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { deviation } from './numbers.ts';
+import { roundToHalf } from './float16.ts';
+import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
+
+/** How a kernel steps. */
+export interface StepShape {
+  readonly rank: number;
+  readonly precision: 'f32' | 'f16';
+  readonly biases: boolean;
+  readonly adaptive: boolean;
+  readonly lanes: number;
+}
+
+export interface Rating {
+  readonly row: number;
+  readonly column: number;
+  readonly value: number;
+}
+
+/** What is stepped, by the names of the tasks' outputs. */
+export type Sides = { readonly rows: HostMatrix; readonly columns: HostMatrix; readonly rowSums: HostMatrix; readonly columnSums: HostMatrix };
+
+export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
+
+/** Of the largest element, in float32. */
+const LIMIT = 1e-5;
+/** The same where factors are stored as float16: now and then a value near the middle of two of them goes the other way. */
+const HALF_LIMIT = 2 ** -9;
+
+export function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
+  return `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`;
+}
+
+/** Random factors with the 1s of biases, and sums that have grown already. */
+export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
+  const features = rank + (biases ? 2 : 0);
+  const random = new CounterRandom(seed, 7);
+  const side = (count: number, one: number, which: number): HostMatrix => {
+    const matrix = randomMatrix(count, features, seed + which);
+    if (biases) for (let row = 0; row < count; row++) matrix.values[row * matrix.stride + one] = 1;
+    return matrix;
+  };
+  const sums = (count: number, which: number) => hostMatrix(count, 1, (row) => 2 * random.uniform(2 * row + which));
+  return { rows: side(rows, 1, 1), columns: side(columns, 0, 2), rowSums: sums(rows, 0), columnSums: sums(columns, 1) };
+}
+
+/**
+ * What the sides become by these runs of steps, one after the other. Factors are held as float16 between any two steps, but for
+ * those of the rows, or of both sides, that are `kept` while the next rating of the run has the same.
+ */
+export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[], { rank, precision, biases, adaptive }: StepShape, kept: 'none' | 'rows' | 'both'): Readonly<Record<keyof Sides, Float64Array>> {
+  const half = precision === 'f16';
+  const { stride } = start.rows;
+  const [p, q] = [start.rows, start.columns].map(({ values }) => Float64Array.from(values));
+  const oneEach = (matrix: HostMatrix) => Float64Array.from({ length: matrix.rows }, (_, row) => matrix.values[row * matrix.stride]);
+  const sums = { rows: oneEach(start.rowSums), columns: oneEach(start.columnSums) };
+  const store = (values: Float64Array, row: number) => {
+    for (let at = row * stride; at < (row + 1) * stride; at++) values[at] = roundToHalf(values[at]);
+  };
+  if (half) {
+    for (let row = 0; row < start.rows.rows; row++) store(p, row);
+    for (let column = 0; column < start.columns.rows; column++) store(q, column);
+  }
+  for (const ratings of runs) {
+    ratings.forEach(({ row, column, value }, k) => {
+      stepInOrder(p, q, stride, { rows: [row], columns: [column], values: [value] }, { rank, biases, ...STEP_RATES }, adaptive ? sums : undefined);
+      if (half && (kept !== 'both' || ratings[k + 1]?.column !== column)) store(q, column);
+      if (half && (kept === 'none' || ratings[k + 1]?.row !== row)) store(p, row);
+    });
+  }
+  return { rows: p, columns: q, rowSums: sums.rows, columnSums: sums.columns };
+}
+
+/** The largest deviation of what was stepped; Infinity where padding or a 1 changed. */
+export async function stepError({ read }: Pick<OpenScope, 'read'>, start: Sides, expected: ReturnType<typeof steppedSides>, { rank, biases, adaptive, precision }: StepShape): Promise<{ error: number; limit: number }> {
+  const features = rank + (biases ? 2 : 0);
+  let error = 0;
+  for (const [name, one] of [['rows', 1], ['columns', 0]] as const) {
+    const found = await read(name);
+    const { stride } = start[name];
+    found.forEach((value, at) => {
+      const feature = at % stride;
+      if (feature >= features && value !== 0) error = Infinity;
+      if (biases && feature === one && value !== 1) error = Infinity;
+    });
+    error = worse(error, deviation(found, expected[name]));
+  }
+  for (const name of adaptive ? (['rowSums', 'columnSums'] as const) : []) {
+    const { stride } = start[name];
+    const found = await read(name);
+    error = worse(error, deviation(found.filter((_, at) => at % stride === 0), expected[name]));
+  }
+  return { error, limit: precision === 'f16' ? HALF_LIMIT : LIMIT };
+}
+
+/** The larger one, where NaN is larger than all. */
+function worse(left: number, right: number): number {
+  return left >= right ? left : right;
+}

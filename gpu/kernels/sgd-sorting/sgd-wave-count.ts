@@ -1,0 +1,29 @@
+import type { KernelDescriptor } from '../kernel.ts';
+import { reads, writes } from '../bindings.ts';
+
+/** Bands of columns that ratings can be sorted by. */
+export const MOST_BANDS = 2048;
+
+const sorting = {
+  uniforms: [
+    { name: 'row_bands', type: 'u32' },
+    { name: 'column_bands', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS: 256, MOST_BANDS }),
+  workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
+} as const;
+
+/** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
+export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'sgd-wave-count',
+  bindings: [...reads('offsets', 'indices', 'row_starts', 'band_of'), ...writes('counts')],
+  ...sorting,
+};
+
+/** Writes the ratings to their blocks, by row and then by column. */
+export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'sgd-wave-scatter',
+  bindings: [...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'), ...writes('ratings')],
+  ...sorting,
+};

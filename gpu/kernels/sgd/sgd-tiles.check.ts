@@ -1,0 +1,176 @@
+/** SGD over tiles of columns: how ratings are dealt, and epochs whose teams share no row and no column against their twin in the order of the kernel. */
+import { CounterRandom } from '../../../engine/random.ts';
+import { sgdTileScatterKernel } from '../sgd-sorting/sgd-tile-count.ts';
+import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { batchOrder } from '../../sgd/batch-order.ts';
+import { tileLists, type TileLists } from '../../sgd/tile-lists.ts';
+import { sgdTiles } from '../../tasks/sgd-tiles.ts';
+import type { KernelCheck } from '../checking/check.ts';
+import { halfValue } from '../checking/float16.ts';
+import { describeShape, randomSides, type Rating, STEP_RATES, stepError, type StepShape, steppedSides } from '../checking/sgd-steps.ts';
+import { type HostBlock, openScope, randomBlock } from '../checking/task-scope.ts';
+
+const NO_COLUMN = 0xffff_ffff;
+const LEVEL = 1.5;
+/** Rounding to float16, towards zero at worst. */
+const ROUNDING = 2 ** -10;
+
+interface Problem {
+  readonly block: HostBlock;
+  readonly columns: number;
+  readonly tiles: number;
+  readonly threads: number;
+}
+
+/** Rows of each tile's own; columns in two places of equal tiles and in half of the last place, `most` ratings the first. */
+function ownRows(tiles: number, most: number, threads: number): Problem {
+  const columns = 2 * tiles + Math.ceil(tiles / 2);
+  const rowsEach = 24;
+  const random = new CounterRandom(most, tiles);
+  const ratings: Rating[] = [];
+  for (let column = 0; column < columns; column++) {
+    // Columns are dealt there and back by falling numbers of ratings.
+    const [place, across] = [Math.floor(column / tiles), column % tiles];
+    const tile = place % 2 === 0 ? across : tiles - 1 - across;
+    for (let k = 0; k < most - column; k++) ratings.push({ row: tile * rowsEach + ((5 * column + k) % rowsEach), column, value: LEVEL + 2 * random.uniform(ratings.length) - 1 });
+  }
+  return { block: blockOf(ratings, tiles * rowsEach), columns, tiles, threads };
+}
+
+/** One rating for each row and each column: no two steps share anything, whatever runs at once. */
+function matching(count: number, tiles: number, threads: number): Problem {
+  const random = new CounterRandom(count);
+  const ratings = Array.from({ length: count }, (_, row): Rating => ({ row, column: (7 * row + 3) % count, value: LEVEL + 2 * random.uniform(row) - 1 }));
+  return { block: blockOf(ratings, count), columns: count, tiles, threads };
+}
+
+/** Tiles that have no ratings, and one column each. */
+function emptyTiles(): Problem {
+  const ratings = [3, 1, 1, 2].map((row, k): Rating => ({ row, column: k === 3 ? 4 : 2, value: LEVEL + k / 4 }));
+  return { block: blockOf(ratings, 5), columns: 6, tiles: 6, threads: 4 };
+}
+
+/** Ratings by row, in the given order inside a row. */
+function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
+  const byRow = ratings.toSorted((left, right) => left.row - right.row);
+  const offsets = new Int32Array(rows + 1);
+  for (const { row } of byRow) offsets[row + 1]++;
+  for (let row = 0; row < rows; row++) offsets[row + 1] += offsets[row];
+  return { offsets, indices: Uint32Array.from(byRow, ({ column }) => column), values: Float32Array.from(byRow, ({ value }) => value) };
+}
+
+/** What lies in the tiles: the ratings of each, in their order there. */
+async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): Promise<Rating[][]> {
+  const { tiles, places } = lists;
+  const [starts, columns, words] = [new Uint32Array(tiles + 1), new Uint32Array(tiles * places), new Uint32Array(2 * count)];
+  await gpu.download(lists.starts, starts);
+  await gpu.download(lists.columns, columns);
+  await gpu.download(lists.ratings, words);
+  return Array.from({ length: tiles }, (_, tile) =>
+    Array.from({ length: starts[tile + 1] - starts[tile] }, (_unused, k): Rating => {
+      const [row, packed] = words.subarray(2 * (starts[tile] + k));
+      return { row, column: columns[tile * places + (packed & 0xffff)], value: LEVEL + halfValue(packed >>> 16) };
+    }),
+  );
+}
+
+/** A tile's ratings in the order in which its teams step them, one team after the other. */
+function walkOf(ratings: readonly Rating[], tile: number, largest: number, threads: number, lanes: number): Rating[] {
+  const batches = tileBatches(largest, { threads, lanes });
+  const { multiplier, offset } = batchOrder(batches, SEED, EPOCH);
+  const start = (which: number) => which * Math.floor(ratings.length / batches) + Math.min(which, ratings.length % batches);
+  const walk: Rating[] = [];
+  for (let team = 0; team < threads / lanes; team++) {
+    for (let batch = team; batch < batches; batch += threads / lanes) {
+      const which = (batch * multiplier + offset) % batches;
+      const own = ratings.slice(start(which), start(which + 1));
+      const first = own.length === 0 ? 0 : ((Math.imul(tile, 40503) + Math.imul(which, 9973)) >>> 0) % own.length;
+      walk.push(...own.slice(first), ...own.slice(0, first));
+    }
+  }
+  return walk;
+}
+
+const [SEED, EPOCH] = [11, 3];
+
+async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, threads }: Problem): Promise<{ error: number; limit: number }> {
+  const { rank, precision, biases, adaptive, lanes } = shape;
+  const start = randomSides(block.offsets.length - 1, columns, shape, rank);
+  const blank = randomSides(block.offsets.length - 1, columns, shape, rank + 1);
+  const matrices = { sourceRows: start.rows, sourceColumns: start.columns, sourceRowSums: start.rowSums, sourceColumnSums: start.columnSums, ...blank };
+  const params = { rank, biases, adaptive, precision, lanes, tiles, threads, level: LEVEL, seed: SEED, epoch: EPOCH, ...STEP_RATES };
+  const opened = await openScope(gpu, params, { matrices, blocks: { block } });
+  try {
+    const { rows } = await sgdTiles(opened.scope);
+    const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
+    const dealt = await dealtRatings(gpu, lists, block.indices.length);
+    const walks = dealt.map((ratings, tile) => walkOf(ratings, tile, lists.largest, threads, lanes));
+    if (rows !== block.indices.length || walks.flat().length !== rows) return { error: Infinity, limit: 0 };
+    return await stepError(opened, start, steppedSides(start, walks, shape, 'rows'), shape);
+  } finally {
+    opened.close();
+  }
+}
+
+/** Every rating lies once in the tile of its column, the tiles' ratings by row, as many as the starts say. */
+async function checkDealing(gpu: Gpu, { block, columns, tiles }: Omit<Problem, 'threads'>): Promise<{ error: number; limit: number }> {
+  const opened = await openScope(gpu, {}, { blocks: { block } });
+  try {
+    const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
+    const dealt = await dealtRatings(gpu, lists, block.indices.length);
+    const tileOf = new Map<number, number>();
+    dealt.forEach((ratings, tile) => ratings.forEach(({ column }) => tileOf.set(column, tileOf.get(column) ?? tile)));
+    const wrong = dealt.some((ratings, tile) => ratings.some(({ row, column }, k) => column === NO_COLUMN || tileOf.get(column) !== tile || (k > 0 && row < ratings[k - 1].row)));
+    const key = ({ row, column }: Rating) => row * columns + column;
+    const given = Array.from(block.indices, (column, k): Rating => ({ row: block.offsets.findLastIndex((offset) => offset <= k), column, value: block.values[k] }));
+    const sorted = (ratings: readonly Rating[]) => ratings.toSorted((left, right) => key(left) - key(right) || left.value - right.value);
+    const [found, expected] = [sorted(dealt.flat()), sorted(given)];
+    if (wrong || found.length !== expected.length || found.some((rating, k) => key(rating) !== key(expected[k]))) return { error: Infinity, limit: ROUNDING };
+    return { error: Math.max(...found.map(({ value }, k) => Math.abs(value - expected[k].value) / Math.max(Math.abs(expected[k].value - LEVEL), 2 ** -14))), limit: ROUNDING };
+  } finally {
+    opened.close();
+  }
+}
+
+const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 } as const;
+const f16 = { ...f32, precision: 'f16' } as const;
+const both = { biases: true, adaptive: true } as const;
+
+/** Ranks and teams that between them reach every branch of the kernels' text; shared with sgd-list. */
+export const stepShapes: readonly StepShape[] = [
+  ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
+  ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
+  { ...f32, ...both, rank: 7 },
+  { ...f16, ...both, rank: 30 },
+  { ...f16, rank: 20, adaptive: true },
+  ...[10, 64, 100, 128, 200, 512].map((rank) => ({ ...f32, rank, lanes: 4 })),
+  ...[7, 100, 128].map((rank) => ({ ...f16, rank, lanes: 4 })),
+  { ...f32, ...both, rank: 10, lanes: 4 },
+  { ...f32, rank: 64, lanes: 4, biases: true },
+  { ...f16, ...both, rank: 98, lanes: 4 },
+  ...[8, 16, 32].flatMap((lanes) => [
+    { ...f16, rank: 128, lanes },
+    { ...f16, rank: 512, lanes },
+    { ...f32, ...both, rank: 200, lanes },
+  ]),
+];
+
+function stepCheck(shape: StepShape, what: string, problem: Problem): KernelCheck {
+  const { rank, biases, precision, lanes, adaptive } = shape;
+  const { tiles, threads } = problem;
+  const params = { features: rank + (biases ? 2 : 0), precision, lanes, biases, adaptive, threads, places: Math.ceil(problem.columns / tiles) };
+  return { name: sgdTilesKernel.name, variant: `${describeShape(shape)}, ${what}`, admitted: (gpu) => gpu.admits(sgdTilesKernel, params), run: (gpu) => checkSteps(gpu, shape, problem) };
+}
+
+export const sgdTilesChecks: readonly KernelCheck[] = [
+  ...stepShapes.map((shape) => stepCheck(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
+  ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => stepCheck({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
+  stepCheck({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),
+  stepCheck({ ...f32, ...both, rank: 6, lanes: 4 }, 'tiles without ratings', emptyTiles()),
+  ...[
+    { what: 'rows of all lengths', problem: { block: randomBlock([0, 1, 300, 0, 2, 90, ...Array.from({ length: 150 }, (_, row) => row % 11), 0], 80, 5), columns: 80, tiles: 7 } },
+    { what: 'a tile a column', problem: { block: randomBlock([4, 9, 0, 3], 40, 6), columns: 40, tiles: 40 } },
+    { what: 'one tile', problem: { block: randomBlock([4, 9, 0, 3], 40, 6), columns: 40, tiles: 1 } },
+  ].map(({ what, problem }): KernelCheck => ({ name: sgdTileScatterKernel.name, variant: what, run: (gpu) => checkDealing(gpu, problem) })),
+];
