@@ -8,7 +8,8 @@ import { type MatrixShape, type Partition, partitionBytes, partitionKey, type Pa
 import type { Task, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
-import type { AcquireOptions, GpuInfo } from './webgpu/acquire.ts';
+import type { AcquireOptions } from './webgpu/acquire.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
 import { deviceBytes, sharedCopy } from './device/host-columns.ts';
 import { strideOf, STRIDE_STEP } from './device/resources.ts';
 import type { TuneUpdateValues } from './tasks/tune-update.ts';

@@ -1,5 +1,5 @@
 import type { KernelTuning } from '../engine/executor.ts';
-import type { GpuInfo } from './webgpu/acquire.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TuneUpdateTask, TuneUpdateValues } from './tasks/tune-update.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';

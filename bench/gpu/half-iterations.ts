@@ -6,7 +6,7 @@ import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
-import { addHalf } from '../../gpu/update/mirror.ts';
+import { addHalf } from '../../gpu/kernels/copies/to-half.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { updateVariants } from '../../gpu/update/variants.ts';
 import type { RatingBlock } from '../../operators/rating-block.ts';

@@ -1,6 +1,5 @@
 import { type Partition, partitionBytes, type SharedColumn } from '../../engine/partition.ts';
-import { vectorLayouts } from './layouts.ts';
-import { strideOf } from './resources.ts';
+import { strideOf, vectorLayouts } from './resources.ts';
 
 /** Bytes that a partition takes on the device once a task names it; others stay on the host. */
 export function deviceBytes(partition: Partition): number {

@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { DeviceMatrix } from './resources.ts';
 import { STAGING_BYTES } from '../webgpu/staging.ts';
+import type { DeviceMatrix } from './resources.ts';
 
 /** Copies rows without padding to a matrix whose padding is 0. */
 export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {

@@ -7,6 +7,9 @@ export function strideOf(columns: number): number {
   return Math.ceil(columns / STRIDE_STEP) * STRIDE_STEP;
 }
 
+/** Layouts of operators/tasks.ts whose column `values` is one float32 buffer on a GPU. */
+export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
+
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */
 export interface DeviceMatrix {
   readonly rows: number;
@@ -46,4 +49,11 @@ export interface DeviceList {
   readonly columns: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
+}
+
+/** What a kernel's preparation keeps with a block goes with it: buffers, or lists and objects of them. */
+export function destroyBuffers(value: unknown): void {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
+  if ('destroy' in value && typeof value.destroy === 'function') value.destroy();
+  else for (const part of Object.values(value)) destroyBuffers(part);
 }

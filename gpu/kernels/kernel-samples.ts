@@ -1,22 +1,26 @@
-import type { KernelDescriptor, KernelParams } from './kernel.ts';
-import { chooseNormalEquations, normalEquationsKernel } from './normal-equations/normal-equations.ts';
-import { predictKernel } from './serving/predict.ts';
 import { fromHalfKernel } from './copies/from-half.ts';
-import { sgdTileCountKernel, sgdTileScatterKernel } from './sgd-sorting/sgd-tile-count.ts';
+import { spinKernel } from './copies/spin.ts';
+import { toHalfKernel } from './copies/to-half.ts';
+import type { KernelDescriptor, KernelParams } from './kernel.ts';
+import { squaredErrorKernel } from './loss/squared-error.ts';
+import { weightedNormKernel } from './loss/weighted-norm.ts';
+import { chooseNormalEquations, normalEquationsKernel } from './normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from './normal-equations/normal-equations-tensor.ts';
+import { predictKernel } from './serving/predict.ts';
+import { topNKernel } from './serving/top-n.ts';
+import { sgdTileCountKernel } from './sgd-sorting/sgd-tile-count.ts';
+import { sgdTileScatterKernel } from './sgd-sorting/sgd-tile-scatter.ts';
+import { sgdWaveCountKernel } from './sgd-sorting/sgd-wave-count.ts';
+import { sgdWaveScatterKernel } from './sgd-sorting/sgd-wave-scatter.ts';
 import { sgdListKernel } from './sgd/sgd-list.ts';
 import { sgdTilesKernel } from './sgd/sgd-tiles.ts';
-import { sgdWaveCountKernel, sgdWaveScatterKernel } from './sgd-sorting/sgd-wave-count.ts';
 import { sgdWavesKernel } from './sgd/sgd-waves.ts';
 import { solveCgKernel } from './solve/solve-cg.ts';
+import { solveCgRegistersKernel } from './solve/solve-cg-registers.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve/solve-cholesky.ts';
-import { spinKernel } from './copies/spin.ts';
-import { squaredErrorKernel } from './loss/squared-error.ts';
-import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from './normal-equations/normal-equations-tensor.ts';
-import { toHalfKernel } from './copies/to-half.ts';
-import { topNKernel } from './serving/top-n.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-matrix-free.ts';
 import { updateShortKernel } from './update/update-short.ts';
-import { weightedNormKernel } from './loss/weighted-norm.ts';
+import { updateTensorKernel } from './update/update-tensor.ts';
 
 /** A kernel, and variants of it that between them use all of its text. */
 export interface KernelSample {

@@ -1,11 +1,4 @@
-import { Liquid } from 'liquidjs';
-import { kernelTexts } from '../generated/kernels-wgsl.ts';
-
-/**
- * What an adapter may lack and a kernel may need. `subgroups` are of 32 threads, `quads` of four at least. `tensor` is chromium-experimental-subgroup-matrix with
- * f16 x f16 -> f32 in 16x16x16.
- */
-export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor';
+import type { GpuFeature, GpuInfo } from '../webgpu/gpu-info.ts';
 
 /** Values of a kernel's parameters, as plain JSON: they are the key of the compiled pipeline. */
 export type KernelParams = Readonly<Record<string, number | boolean | string>>;
@@ -30,26 +23,23 @@ export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
 }
 
-const engine = new Liquid({ templates: { ...kernelTexts }, strictVariables: true, strictFilters: true, ownPropertyOnly: true });
-
-/** The WGSL text of a variant. */
-export function renderKernel<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): string {
-  const text = kernelTexts[kernel.name];
-  if (text === undefined) throw new Error(`there is no kernel text kernels/${kernel.name}.wgsl`);
-  const values = kernel.values(params);
-  const body = engine.parseAndRenderSync(text, { ...values }) as string;
-  // Directives come before all declarations.
-  const [, directives, rest] = /^((?:\s*(?:\/\/[^\n]*\n|(?:enable|requires|diagnostic)\b[^;]*;))*)([\s\S]*)$/.exec(body) as RegExpExecArray;
-  return `${directives}\n${constants(values)}\n${rest}`;
+/** Storage buffers that a kernel only reads, in the order of their bindings. */
+export function reads(...names: readonly string[]): KernelDescriptor['bindings'] {
+  return names.map((name) => ({ name, access: 'read' }));
 }
 
-function constants(values: Readonly<Record<string, unknown>>): string {
-  return Object.entries(values)
-    .filter(([name]) => /^[A-Z][A-Z0-9_]*$/.test(name))
-    .flatMap(([name, value]) => {
-      if (typeof value === 'boolean') return [`const ${name}: bool = ${value};`];
-      if (typeof value === 'number' && Number.isInteger(value)) return [`const ${name}: u32 = ${value}u;`];
-      return [];
-    })
-    .join('\n');
+/** Storage buffers that a kernel writes, reading them or not. */
+export function writes(...names: readonly string[]): KernelDescriptor['bindings'] {
+  return names.map((name) => ({ name, access: 'read_write' }));
+}
+
+/** The numbers 0, 1, ... count - 1, for loops of templates. */
+export function range(count: number): number[] {
+  return Array.from({ length: count }, (_, i) => i);
+}
+
+/** True when an adapter has the features, threads, workgroup memory and number of buffers that a variant needs. */
+export function admits<Params extends KernelParams>({ features, limits }: GpuInfo, kernel: KernelDescriptor<Params>, params: Params): boolean {
+  const { threads, bytes } = kernel.workgroup(params);
+  return kernel.needs(params).every((feature) => features.includes(feature)) && threads <= limits.workgroupThreads && bytes <= limits.workgroupBytes && kernel.bindings.length <= limits.storageBuffers;
 }

@@ -1,8 +1,8 @@
-import { fromHalfKernel, fromHalfWorkgroups } from '../kernels/copies/from-half.ts';
-import { toHalfKernel, toHalfWorkgroups } from '../kernels/copies/to-half.ts';
-import type { GpuTaskScope } from '../handler.ts';
-import type { Pass } from '../webgpu/pass.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
+import type { GpuTaskScope } from '../handler.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from '../kernels/copies/from-half.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
+import type { Pass } from '../webgpu/pass.ts';
 
 /** Both sides' factors as a kernel of SGD steps them: with float16 their mirrors. */
 export interface Stepped {
@@ -26,8 +26,7 @@ export async function steppedFactors(scope: GpuTaskScope, precision: 'f32' | 'f1
 export async function begin(scope: GpuTaskScope, pass: Pass, stepped: Stepped, rows: DeviceMatrix, columns: DeviceMatrix): Promise<void> {
   for (const [source, target] of [[rows, stepped.rows], [columns, stepped.columns]] as const) {
     if (stepped.precision === 'f16' && target.half !== undefined) {
-      const quads = source.stride / 4;
-      pass.dispatch(await scope.gpu.compile(toHalfKernel, {}), { factors: source.values, half: target.half }, { rows: source.rows, quads }, toHalfWorkgroups(source.rows, quads));
+      await addHalf(scope.gpu, pass, { ...source, half: target.half });
     } else if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
   }
 }

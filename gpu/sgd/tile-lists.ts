@@ -1,6 +1,7 @@
-import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../kernels/sgd-sorting/sgd-tile-count.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
 import type { DeviceBlock } from '../device/resources.ts';
+import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from '../kernels/sgd-sorting/sgd-tile-count.ts';
+import { sgdTileScatterKernel } from '../kernels/sgd-sorting/sgd-tile-scatter.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 
 /** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
 export interface TileLists {

@@ -1,6 +1,7 @@
-import { MOST_BANDS, sgdWaveCountKernel, sgdWaveScatterKernel } from '../kernels/sgd-sorting/sgd-wave-count.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
 import type { DeviceBlock } from '../device/resources.ts';
+import { MOST_BANDS, sgdWaveCountKernel } from '../kernels/sgd-sorting/sgd-wave-count.ts';
+import { sgdWaveScatterKernel } from '../kernels/sgd-sorting/sgd-wave-scatter.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 
 /** Where bands begin, and the last one ends. */
 export interface Bands {

@@ -1,8 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { KernelChoice } from '../../engine/executor.ts';
-import type { GpuInfo } from '../webgpu/acquire.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';

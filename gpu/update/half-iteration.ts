@@ -1,15 +1,17 @@
-import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
+import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
+import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
-import type { CompiledKernel, Gpu } from '../webgpu/gpu.ts';
-import type { Binding, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
-import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addHalf } from './mirror.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import type { UpdateSettings } from './settings.ts';
+import type { UpdateSettings } from './variant.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;

@@ -1,8 +1,9 @@
+import { admits } from '../kernels/kernel.ts';
 import { normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import type { GpuInfo } from '../webgpu/acquire.ts';
-import { admits } from '../webgpu/admits.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;

@@ -1,10 +1,9 @@
+import type { DeviceBlock } from '../device/resources.ts';
+import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
 import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { DeviceBlock } from '../device/resources.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
-import type { UpdateSettings } from './settings.ts';
-import type { UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
 import type { Parts } from './work.ts';
 
 /** Memory for normal equations between their kernel and the solver. */

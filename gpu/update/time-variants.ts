@@ -1,12 +1,10 @@
 import { CancelledError, CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import { destroyBuffers } from '../device/destroy-buffers.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../device/resources.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from '../device/resources.ts';
 import { type UpdateInputs, updateRows } from './half-iteration.ts';
-import { addHalf } from './mirror.ts';
-import type { UpdateSettings } from './settings.ts';
-import type { UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
 /** What came of one variant: milliseconds of a half-iteration, or why there are none. */
 export type VariantTime = {

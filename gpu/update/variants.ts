@@ -1,11 +1,13 @@
+import { admits } from '../kernels/kernel.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
-import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import { updateShortKernel } from '../kernels/update/update-short.ts';
-import type { GpuInfo } from '../webgpu/acquire.ts';
-import { admits } from '../webgpu/admits.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
-import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
+import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { updateShortKernel } from '../kernels/update/update-short.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { moreVariants } from './more-variants.ts';
+import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import type { UpdateProblem, UpdateVariant } from './variant.ts';
 
 /** Ratings of a part; long rows are cut so that no workgroup works for long on its own. */

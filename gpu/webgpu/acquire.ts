@@ -1,29 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { GpuFeature } from '../kernels/kernel.ts';
-
-/** What one adapter is and can do, as plain data. */
-export interface GpuInfo {
-  /** "NVIDIA H200" */
-  readonly name: string;
-  readonly vendor: string;
-  readonly architecture: string;
-  /** It computes on the processor. */
-  readonly software: boolean;
-  readonly features: readonly GpuFeature[];
-  /** Threads of a subgroup where all have the same number, else 0. */
-  readonly subgroupSize: number;
-  readonly timestamps: boolean;
-  readonly limits: GpuLimits;
-}
-
-export interface GpuLimits {
-  readonly bufferBytes: number;
-  readonly bindingBytes: number;
-  readonly workgroupBytes: number;
-  readonly workgroupThreads: number;
-  readonly workgroupsPerDimension: number;
-  readonly storageBuffers: number;
-}
+import type { GpuFeature, GpuInfo } from './gpu-info.ts';
 
 export interface AcquireOptions {
   /** Whether Dawn guards every access to a buffer against its bounds. Off: the kernels check what must be checked. */

@@ -1,26 +1,15 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { admits } from './admits.ts';
-import { type AcquiredGpu, type AcquireOptions, acquireGpu, type GpuInfo, releaseGpu } from './acquire.ts';
-import { TransferCounters } from './counters.ts';
 import { spinKernel } from '../kernels/copies/spin.ts';
-import { keepBusy } from './keep-busy.ts';
-import { type KernelDescriptor, type KernelParams, renderKernel } from '../kernels/kernel.ts';
-import { Pass } from './pass.ts';
+import { admits, type KernelDescriptor, type KernelParams } from '../kernels/kernel.ts';
+import { renderKernel } from '../kernels/render-kernel.ts';
+import { type AcquiredGpu, acquireGpu, type AcquireOptions, releaseGpu } from './acquire.ts';
+import { TransferCounters } from './counters.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
 import { type HostBytes, Staging } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
-
-/** A kernel compiled for one variant. */
-export interface CompiledKernel {
-  readonly kernel: KernelDescriptor;
-  readonly params: KernelParams;
-  /** "normal-equations {"rank":100}": what errors name. */
-  readonly label: string;
-  readonly pipeline: GPUComputePipeline;
-  /** Of its uniforms and buffers. */
-  readonly layout: GPUBindGroupLayout;
-}
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
 export class Gpu {
@@ -114,7 +103,7 @@ export class Gpu {
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
       const compiling = this.#compile(kernel as unknown as KernelDescriptor, params, label);
-      compiled = kernel.name === spinKernel.name ? compiling : keepBusy(this, compiling);
+      compiled = kernel.name === spinKernel.name || this.info.software ? compiling : keepBusy(compiling, () => this.#spin());
       this.#kernels.set(label, compiled);
     }
     return compiled;
@@ -140,6 +129,13 @@ export class Gpu {
       this.requireDevice(label);
       throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
     }
+  }
+
+  /** Gives the GPU some milliseconds of work, on a large one. */
+  async #spin(): Promise<void> {
+    const spin = await this.compile(spinKernel, {});
+    const result = await this.scratch('spin', 16);
+    await this.pass('spin').dispatch(spin, { result }, { rounds: 20_000 }, 2048).submit();
   }
 
   /** As the descriptor says, so that a variant that does not look at a buffer may be given it all the same. */
@@ -179,4 +175,20 @@ export class Gpu {
     }
     this.requireDevice(doing);
   }
+}
+
+/**
+ * Waits for `work` of the host, such as the compiling of kernels, and calls `spin` meanwhile: an idle card clocks down to a fifth,
+ * and takes tenths of a second to come back, which would be the first iterations'.
+ */
+async function keepBusy<Result>(work: Promise<Result>, spin: () => Promise<void>): Promise<Result> {
+  const state = { waiting: true };
+  const done = work.finally(() => {
+    state.waiting = false;
+  });
+  // The failure of `work` reaches the caller.
+  done.catch(() => undefined);
+  await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 5))]);
+  while (state.waiting) await spin();
+  return done;
 }

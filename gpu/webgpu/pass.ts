@@ -1,4 +1,27 @@
-import type { CompiledKernel, Gpu } from './gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../kernels/kernel.ts';
+import type { TransferCounters } from './counters.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import type { PassBuffers } from './pass-buffers.ts';
+
+/** The parts of an opened GPU that a pass uses. */
+interface PassGpu {
+  readonly device: GPUDevice;
+  readonly info: GpuInfo;
+  readonly counters: TransferCounters;
+  readonly passBuffers: PassBuffers;
+  requireDevice(doing: string): void;
+}
+
+/** A kernel compiled for one variant. */
+export interface CompiledKernel {
+  readonly kernel: KernelDescriptor;
+  readonly params: KernelParams;
+  /** The name in errors: "normal-equations {"rank":100}". */
+  readonly label: string;
+  readonly pipeline: GPUComputePipeline;
+  /** Layout of its uniforms and buffers. */
+  readonly layout: GPUBindGroupLayout;
+}
 
 /** A buffer, or a part of one. */
 export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
@@ -29,11 +52,11 @@ const UNIFORM_STEP = 256;
  * done and throws the validation errors of the whole sequence with the kernels' labels.
  */
 export class Pass {
-  readonly #gpu: Gpu;
+  readonly #gpu: PassGpu;
   readonly #label: string;
   readonly #dispatches: Dispatch[] = [];
 
-  constructor(gpu: Gpu, label: string) {
+  constructor(gpu: PassGpu, label: string) {
     this.#gpu = gpu;
     this.#label = label;
   }

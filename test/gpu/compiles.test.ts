@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kernelSamples } from '../../gpu/kernels/kernel-samples.ts';
 import { normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
+import { normalEquationsTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
 import { updateShortKernel } from '../../gpu/kernels/update/update-short.ts';
-import { type KernelDescriptor, type KernelParams, renderKernel } from '../../gpu/kernels/kernel.ts';
+import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
+import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant } from '../../gpu/update/variants.ts';
 import { tensorGpu } from '../support/gpu-info.ts';

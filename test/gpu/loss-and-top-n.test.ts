@@ -1,6 +1,6 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lossChecks } from '../../gpu/kernels/loss/squared-error.check.ts';
+import { lossChecks } from '../../gpu/kernels/checks.ts';
 import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/kernels/checking/task-scope.ts';
 import { byNorm, topNCheck, topNChecks } from '../../gpu/kernels/serving/top-n.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';

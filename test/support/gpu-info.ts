@@ -1,4 +1,4 @@
-import type { GpuInfo } from '../../gpu/webgpu/acquire.ts';
+import type { GpuInfo } from '../../gpu/webgpu/gpu-info.ts';
 
 const limits = { bufferBytes: 2 ** 40, bindingBytes: 2 ** 31 - 4, workgroupBytes: 49_152, workgroupThreads: 1024, workgroupsPerDimension: 65_535, storageBuffers: 16 };
 

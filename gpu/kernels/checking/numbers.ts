@@ -8,3 +8,24 @@ export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>)
   }
   return difference / (largest || 1);
 }
+
+/** The larger one, where NaN is larger than all. */
+export function worse(left: number, right: number): number {
+  return left >= right ? left : right;
+}
+
+/** Numbers of [0, 1) that are the same for a seed everywhere (mulberry32). */
+export function randomNumbers(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+/** The difference to a twin's value, over that. */
+export function relative(value: number, twin: number): number {
+  return Math.abs(value - twin) / (Math.abs(twin) || 1);
+}

@@ -1,13 +1,15 @@
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { deviation } from './numbers.ts';
-import { randomNumbers } from './random.ts';
+import { deviation, randomNumbers } from './numbers.ts';
 import { type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
 import { relativeResidual, solvedRow, STALE } from './solved-rows.ts';
 
 /** Rows beyond those that are solved: nobody may touch them. */
 const OTHER_ROWS = 2;
+
+/** Ratings of the longest row that kernels on tensor cores are checked with. */
+export const LONGEST = 10_000;
 
 /** Rows to be solved from their ratings, with a start. */
 export interface RatedProblem {
@@ -86,4 +88,9 @@ function rowError({ ratings, biases, lengths, lambda, previous, previousBias }: 
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
   if (biases) start[rank - 1] = previousBias[row];
   return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, steps));
+}
+
+/** Around a bin, and around the four bins of the ring; more rows than workgroups. */
+export function lengthsAround(bin: number): number[] {
+  return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
 }

@@ -1,8 +1,8 @@
 import { type NormalEquations, normalEquations, type RatedColumns } from '../../../cpu/reference/normal-equations.ts';
-import { slotElements, TILE, tilesOf } from '../normal-equations/slots.ts';
 import { strideOf } from '../../device/resources.ts';
+import { slotElements, TILE, tilesOf } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
-import { randomNumbers } from './random.ts';
+import { randomNumbers } from './numbers.ts';
 
 /** A fixed side and rows of ratings of given lengths, made up. */
 export interface RatedRows {

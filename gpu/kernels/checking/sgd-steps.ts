@@ -1,8 +1,8 @@
 /** Steps of SGD in float64, with the rounding of factors that are stored as float16: what kernels are compared with. */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { deviation } from './numbers.ts';
 import { roundToHalf } from './float16.ts';
+import { deviation, worse } from './numbers.ts';
 import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
 
 /** How a kernel steps. */
@@ -96,7 +96,25 @@ export async function stepError({ read }: Pick<OpenScope, 'read'>, start: Sides,
   return { error, limit: precision === 'f16' ? HALF_LIMIT : LIMIT };
 }
 
-/** The larger one, where NaN is larger than all. */
-function worse(left: number, right: number): number {
-  return left >= right ? left : right;
-}
+export const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 } as const;
+export const f16 = { ...f32, precision: 'f16' } as const;
+export const both = { biases: true, adaptive: true } as const;
+
+/** Ranks and teams that between them reach every branch of the kernels' text. */
+export const stepShapes: readonly StepShape[] = [
+  ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
+  ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
+  { ...f32, ...both, rank: 7 },
+  { ...f16, ...both, rank: 30 },
+  { ...f16, rank: 20, adaptive: true },
+  ...[10, 64, 100, 128, 200, 512].map((rank) => ({ ...f32, rank, lanes: 4 })),
+  ...[7, 100, 128].map((rank) => ({ ...f16, rank, lanes: 4 })),
+  { ...f32, ...both, rank: 10, lanes: 4 },
+  { ...f32, rank: 64, lanes: 4, biases: true },
+  { ...f16, ...both, rank: 98, lanes: 4 },
+  ...[8, 16, 32].flatMap((lanes) => [
+    { ...f16, rank: 128, lanes },
+    { ...f16, rank: 512, lanes },
+    { ...f32, ...both, rank: 200, lanes },
+  ]),
+];

@@ -1,10 +1,10 @@
 import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
-import { slotElements } from '../normal-equations/slots.ts';
 import { EntryList } from '../../update/work.ts';
+import { slotElements } from '../normal-equations/slots.ts';
 import { halfValue } from './float16.ts';
-import { randomNumbers } from './random.ts';
+import { randomNumbers } from './numbers.ts';
 import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
 
 /** What slots hold beyond the rank: the kernels that fill them may leave anything there. */

@@ -1,10 +1,9 @@
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import type { GpuTaskHandler, GpuTaskScope } from '../../handler.ts';
-import { destroyBuffers } from '../../device/destroy-buffers.ts';
-import { type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 
 /** Host data of a check: row-major values of rows x stride, padding 0. */
 export interface HostMatrix {

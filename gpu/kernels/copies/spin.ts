@@ -1,5 +1,4 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { writes } from '../bindings.ts';
+import { type KernelDescriptor, writes } from '../kernel.ts';
 
 /** Keeps every thread of 256 a workgroup busy for `rounds` multiplications. */
 export const spinKernel: KernelDescriptor<Record<string, never>> = {

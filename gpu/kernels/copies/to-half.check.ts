@@ -1,8 +1,8 @@
-import { toHalfKernel, toHalfWorkgroups } from './to-half.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { halfValue } from '../checking/float16.ts';
-import { randomNumbers } from '../checking/random.ts';
+import { randomNumbers } from '../checking/numbers.ts';
+import { addHalf, toHalfKernel } from './to-half.ts';
 
 /** Relative rounding, towards zero at worst; absolute below the smallest normal number. */
 const LIMIT = 2 ** -10;
@@ -15,11 +15,9 @@ async function check(gpu: Gpu, rows: number): Promise<{ error: number; limit: nu
   const factors = Float32Array.from({ length: rows * stride }, (_, i) => (i % 5 === 0 ? 0 : (2 * random() - 1) * 10 ** (8 * random() - 4)));
   const words = new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff);
   const buffers = { factors: await gpu.bufferOf(factors, 'factors'), half: await gpu.bufferOf(words, 'half') };
-  const compiled = await gpu.compile(toHalfKernel, {});
-  await gpu
-    .pass('check to-half')
-    .dispatch(compiled, buffers, { rows, quads: stride / 4 }, toHalfWorkgroups(rows, stride / 4))
-    .submit();
+  const pass = gpu.pass('check to-half');
+  await addHalf(gpu, pass, { rows, stride, values: buffers.factors, half: buffers.half });
+  await pass.submit();
   await gpu.download(buffers.half, words);
   for (const buffer of Object.values(buffers)) buffer.destroy();
   let error = 0;

@@ -1,12 +1,9 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { reads, writes } from '../bindings.ts';
+import type { DeviceMatrix } from '../../device/resources.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { Pass } from '../../webgpu/pass.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 const THREADS = 256;
-
-/** Workgroups that round `rows` rows of `quads` fours of features. */
-export function toHalfWorkgroups(rows: number, quads: number): number {
-  return Math.ceil(((rows + 1) * quads) / THREADS);
-}
 
 /** The float16 mirror (resources.ts: DeviceMatrix.half) of `rows` rows of 4 `quads` features: rows + 1 rows, the last one 0. */
 export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
@@ -20,3 +17,10 @@ export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   values: () => ({ THREADS }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };
+
+/** Adds the making of a matrix's half mirror to a pass. */
+export async function addHalf(gpu: Gpu, pass: Pass, { rows, stride, values, half }: Omit<DeviceMatrix, 'columns'>): Promise<void> {
+  if (half === undefined) throw new Error('this matrix has no half mirror');
+  const quads = stride / 4;
+  pass.dispatch(await gpu.compile(toHalfKernel, {}), { factors: values, half }, { rows, quads }, Math.ceil(((rows + 1) * quads) / THREADS));
+}

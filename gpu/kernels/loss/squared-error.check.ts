@@ -1,25 +1,18 @@
-/** squared-error, weighted-norm and predict against their float64 twins. */
-import { errors, predictPair, weightedNorm as weightedNormTwin } from '../../../cpu/reference/errors.ts';
-import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { errors, predictPair } from '../../../cpu/reference/errors.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import { predict } from '../../tasks/predict.ts';
 import { squaredError } from '../../tasks/squared-error.ts';
-import { weightedNorm } from '../../tasks/weighted-norm.ts';
-import type { KernelCheck } from '../checking/check.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
+import { PRODUCT_LIMIT } from '../checking/limits.ts';
+import { relative, worse } from '../checking/numbers.ts';
 import { type HostMatrix, randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
 
-const RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
-
 /** Rows without ratings at both ends and in between, rows shorter than a team's four, one that many workgroups share. */
-const LENGTHS = [0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0];
+export const LENGTHS = [0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0];
 
 /** Ranges that start and end anywhere inside a group of four ratings, and without any. */
 const RANGES = [[0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23, 24], [24, 26]] as const;
 
 const COLUMNS = 300;
-/** Sums of float32 errors of rounded products, each about 1e-7 of the product, in both directions. */
-const LIMIT = 2e-6;
 
 function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
   return {
@@ -59,56 +52,9 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
           return sums;
         }
       }
-      return { error, limit: LIMIT };
+      return { error, limit: PRODUCT_LIMIT };
     },
   };
-}
-
-function weightedNormCheck(rank: number): KernelCheck {
-  return {
-    name: 'weighted-norm',
-    variant: `rank ${rank}`,
-    run: async (gpu) => {
-      const lengths = Array.from({ length: 300 }, (_, row) => LENGTHS[row % LENGTHS.length]);
-      const block = randomBlock(lengths, COLUMNS, rank);
-      const factors = randomMatrix(lengths.length, rank, 4);
-      let error = 0;
-      for (const [from, to] of [[0, 300], [0, 1], [5, 5], [63, 129], [299, 300]]) {
-        const { values } = await runHandler(gpu, weightedNorm, { from, to, rank }, { matrices: { factors }, blocks: { block } });
-        error = worse(error, relative(values?.sum as number, weightedNormTwin(factors.values, factors.stride, block.offsets, from, to)));
-      }
-      return { error, limit: LIMIT };
-    },
-  };
-}
-
-function predictCheck(rank: number): KernelCheck {
-  return {
-    name: 'predict',
-    variant: `rank ${rank}`,
-    run: async (gpu) => {
-      const [rowFactors, columnFactors] = [randomMatrix(50, rank, 5), randomMatrix(COLUMNS, rank, 6)];
-      let error = 0;
-      for (const count of [0, 1, 3, 64, 257]) error = worse(error, await predictionError(gpu, rank, rowFactors, columnFactors, count));
-      return { error, limit: LIMIT };
-    },
-  };
-}
-
-async function predictionError(gpu: Gpu, rank: number, rowFactors: HostMatrix, columnFactors: HostMatrix, count: number): Promise<number> {
-  const random = new CounterRandom(count);
-  const [rows, columns] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
-  for (let k = 0; k < count; k++) {
-    rows[k] = random.below(2 * k, rowFactors.rows);
-    columns[k] = random.below(2 * k + 1, columnFactors.rows);
-  }
-  const pairs: Partition = { layout: 'pairs', rows: count, columns: { rows, columns } };
-  const { partitions } = await runHandler(gpu, predict, { rank }, { matrices: { rowFactors, columnFactors }, partitions: { pairs } });
-  const values = partitions!.predictions.columns.values as Float32Array;
-  if (values.length !== count) return Infinity;
-  let error = 0;
-  for (let k = 0; k < count; k++) error = worse(error, Math.abs(values[k] - predictPair(rowFactors.values, rows[k], columnFactors.values, columns[k], rowFactors.stride)));
-  return error;
 }
 
 /** The feature whose product the biases replace. */
@@ -116,18 +62,4 @@ function setLast({ rows, columns, stride, values }: HostMatrix): void {
   for (let row = 0; row < rows; row++) values[row * stride + columns - 1] = 1;
 }
 
-function relative(value: number, twin: number): number {
-  return Math.abs(value - twin) / (Math.abs(twin) || 1);
-}
-
-/** The larger one, where NaN is larger than all. */
-function worse(left: number, right: number): number {
-  return left >= right ? left : right;
-}
-
-export const lossChecks: readonly KernelCheck[] = RANKS.flatMap((rank) => [
-  squaredErrorCheck(rank, false),
-  squaredErrorCheck(rank, true),
-  weightedNormCheck(rank),
-  predictCheck(rank),
-]);
+export const squaredErrorChecks: readonly KernelCheck[] = CHECKED_RANKS.flatMap((rank) => [false, true].map((biased) => squaredErrorCheck(rank, biased)));

@@ -1,5 +1,4 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { reads, writes } from '../bindings.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 const THREADS = 128;
 

@@ -1,11 +1,11 @@
-import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from './normal-equations.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { KernelDescriptor, KernelParams } from '../kernel.ts';
-import { paddedRank, slotElements } from './slots.ts';
 import { EntryList, type Parts } from '../../update/work.ts';
-import type { KernelCheck } from '../checking/check.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { deviation } from '../checking/numbers.ts';
 import { eachSlotElement, partEquations, type RatedRows, ratedRows, readSlot } from '../checking/rated-rows.ts';
+import type { KernelDescriptor, KernelParams } from '../kernel.ts';
+import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from './normal-equations.ts';
+import { paddedRank, slotElements } from './slots.ts';
 
 /** Of the largest element of A and of b: the rounding of some thousand sums. */
 const LIMIT = 1e-5;
@@ -16,7 +16,7 @@ interface Case {
   readonly changes?: Partial<NormalEquationsParams>;
 }
 
-const mainRanks: readonly Case[] = [1, 7, 10, 32, 63, 64, 100, 128, 200].map((rank) => ({ rank, longest: rank <= 64 ? 10_000 : 2_000 }));
+const mainRanks: readonly Case[] = CHECKED_RANKS.map((rank) => ({ rank, longest: rank <= 64 ? 10_000 : 2_000 }));
 
 const variants: readonly Partial<NormalEquationsParams>[] = [
   { precision: 'f16' },

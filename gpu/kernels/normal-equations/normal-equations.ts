@@ -1,7 +1,5 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements } from './slots.ts';
-import type { KernelDescriptor } from '../kernel.ts';
-import { range } from '../unrolled.ts';
-import { reads, writes } from '../bindings.ts';
 
 /** One way of computing the normal equations; what differs is speed, and the precision of θ. */
 export type NormalEquationsParams = {

@@ -1,5 +1,4 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { reads, writes } from '../bindings.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 /** Also the pairs of a workgroup. */
 export const PREDICT_THREADS = 64;

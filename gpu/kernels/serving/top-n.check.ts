@@ -3,7 +3,9 @@ import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { topN } from '../../tasks/top-n.ts';
-import type { KernelCheck } from '../checking/check.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
+import { PRODUCT_LIMIT } from '../checking/limits.ts';
+import { worse } from '../checking/numbers.ts';
 import { type HostBlock, hostMatrix, type HostMatrix, randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
 
 const NO_ITEM = 0xffff_ffff;
@@ -23,7 +25,7 @@ export interface TopNCase {
   readonly limit?: number;
 }
 
-export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, rowStart = 0, bounds, limit = 2e-6 }: TopNCase): KernelCheck {
+export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, rowStart = 0, bounds, limit = PRODUCT_LIMIT }: TopNCase): KernelCheck {
   return {
     name: 'top-n',
     variant,
@@ -39,7 +41,7 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
         const at = (row - from) * n;
         const excluded = new Set(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]));
         const difference = rowError(row, items.subarray(at, at + n), scores.subarray(at, at + n), rowFactors, columnFactors, excluded);
-        error = error >= difference ? error : difference;
+        error = worse(error, difference);
       }
       return { error: items.length === (to - from) * n ? error : Infinity, limit };
     },
@@ -60,7 +62,7 @@ function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFact
     }
     if (k > 0 && !(scores[k] < scores[k - 1] || (scores[k] === scores[k - 1] && items[k] > items[k - 1]))) return Infinity;
     const difference = Math.max(Math.abs(scores[k] - all[items[k]]), Math.abs(scores[k] - all[twin[k]]));
-    error = error >= difference ? error : difference;
+    error = worse(error, difference);
   }
   return error;
 }
@@ -122,4 +124,4 @@ function cases(): TopNCase[] {
   ];
 }
 
-export const topNChecks: readonly KernelCheck[] = [...[1, 7, 10, 32, 63, 64, 100, 128, 200].flatMap(atRank), ...cases()].map(topNCheck);
+export const topNChecks: readonly KernelCheck[] = [...CHECKED_RANKS.flatMap(atRank), ...cases()].map(topNCheck);

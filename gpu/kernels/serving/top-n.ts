@@ -1,5 +1,4 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { reads, writes } from '../bindings.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 /** Threads of a workgroup; the kernel counts on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;

@@ -1,10 +1,12 @@
-import type { KernelDescriptor } from '../kernel.ts';
-import { reads, writes } from '../bindings.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 /** Bands of columns that ratings can be sorted by. */
 export const MOST_BANDS = 2048;
 
-const sorting = {
+/** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
+export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'sgd-wave-count',
+  bindings: [...reads('offsets', 'indices', 'row_starts', 'band_of'), ...writes('counts')],
   uniforms: [
     { name: 'row_bands', type: 'u32' },
     { name: 'column_bands', type: 'u32' },
@@ -12,18 +14,4 @@ const sorting = {
   needs: () => [],
   values: () => ({ THREADS: 256, MOST_BANDS }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
-} as const;
-
-/** Counts the ratings of each block: `counts` u32[row bands * column bands]. */
-export const sgdWaveCountKernel: KernelDescriptor<Record<string, never>> = {
-  name: 'sgd-wave-count',
-  bindings: [...reads('offsets', 'indices', 'row_starts', 'band_of'), ...writes('counts')],
-  ...sorting,
-};
-
-/** Writes the ratings to their blocks, by row and then by column. */
-export const sgdWaveScatterKernel: KernelDescriptor<Record<string, never>> = {
-  name: 'sgd-wave-scatter',
-  bindings: [...reads('offsets', 'indices', 'values', 'row_starts', 'band_of', 'starts'), ...writes('ratings')],
-  ...sorting,
 };

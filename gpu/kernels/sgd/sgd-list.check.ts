@@ -1,15 +1,12 @@
-/** SGD on lists of ratings, whose batches share no row and no column, against its twin; and the widening of float16. */
+/** SGD on lists of ratings, whose batches share no row and no column, against its twin. */
 import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
-import { sgdListKernel } from './sgd-list.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
 import { sgdBlock } from '../../tasks/sgd-block.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { halfValue } from '../checking/float16.ts';
-import { describeShape, randomSides, type Rating, STEP_RATES, stepError, type StepShape, steppedSides } from '../checking/sgd-steps.ts';
-import { stepShapes } from './sgd-tiles.check.ts';
+import { describeShape, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
 import { openScope } from '../checking/task-scope.ts';
+import { sgdListKernel } from './sgd-list.ts';
 
 const THREADS = 128;
 const [ROWS_EACH, COLUMNS_EACH] = [5, 7];
@@ -61,31 +58,9 @@ function stepCheck(shape: StepShape, what: string, problem: Problem): KernelChec
 
 const plain = { precision: 'f32', biases: false, adaptive: false, lanes: 1, rank: 4 } as const;
 
-/** All pairs of halves that are finite, and what they are as float32: exact. */
-async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }> {
-  const count = 0x8000;
-  const words = Uint32Array.from({ length: count }, (_, k) => finite(k) | (finite(0xffff - k) << 16));
-  const quads = count / 2;
-  const [half, factors] = [await gpu.bufferOf(words, 'half'), await gpu.buffer(16 * quads, 'factors')];
-  const kernel = await gpu.compile(fromHalfKernel, {});
-  await gpu.pass('check from-half').dispatch(kernel, { half, factors }, { quads }, fromHalfWorkgroups(quads)).submit();
-  const found = new Float32Array(4 * quads);
-  await gpu.download(factors, found);
-  for (const buffer of [half, factors]) buffer.destroy();
-  const wrong = found.filter((value, at) => value !== halfValue((words[at >> 1] >>> (16 * (at & 1))) & 0xffff)).length;
-  return { error: wrong, limit: 0 };
-}
-
-/** 0 for what is infinite or no number, or too small to be kept by every adapter. */
-function finite(bits: number): number {
-  const exponent = (bits >> 10) & 31;
-  return exponent === 31 || exponent === 0 ? 0 : bits;
-}
-
 export const sgdListChecks: readonly KernelCheck[] = [
   ...stepShapes.map((shape) => stepCheck(shape, 'batches in an order', { batches: 7, batch: 20, from: 1, to: 6, workers: 1 })),
   stepCheck(plain, 'a batch longer than the list', { batches: 1, batch: 300, from: 0, to: 1, workers: 1 }),
   stepCheck({ ...plain, lanes: 4, adaptive: true, biases: true }, 'more batches than teams', { batches: 100, batch: 6, from: 0, to: 100, workers: 64 }),
   stepCheck(plain, 'more teams than batches', { batches: 40, batch: 9, from: 0, to: 40, workers: 600 }),
-  { name: fromHalfKernel.name, variant: 'every half', run: checkWidening },
 ];

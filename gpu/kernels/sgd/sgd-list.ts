@@ -1,6 +1,5 @@
-import type { KernelDescriptor } from '../kernel.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
-import { reads, writes } from '../bindings.ts';
 
 /** SGD on the batches [first_batch, last_batch) of `order` of a list of ratings; teams of all workgroups share them out (Hogwild!). */
 export const sgdListKernel: KernelDescriptor<SgdStepParams> = {

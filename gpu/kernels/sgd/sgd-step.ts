@@ -1,6 +1,6 @@
-import type { GpuFeature } from '../kernel.ts';
 import { STRIDE_STEP, strideOf } from '../../device/resources.ts';
-import { range } from '../unrolled.ts';
+import type { GpuFeature } from '../../webgpu/gpu-info.ts';
+import { range } from '../kernel.ts';
 
 /** How a kernel of SGD steps one rating (kernels/parts/sgd-step.wgsl). */
 export type SgdStepParams = {

@@ -1,20 +1,14 @@
-/** SGD over tiles of columns: how ratings are dealt, and epochs whose teams share no row and no column against their twin in the order of the kernel. */
+/** SGD over tiles of columns: epochs whose teams share no row and no column, against their twin in the order of the kernel. */
 import { CounterRandom } from '../../../engine/random.ts';
-import { sgdTileScatterKernel } from '../sgd-sorting/sgd-tile-count.ts';
-import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
 import { batchOrder } from '../../sgd/batch-order.ts';
-import { tileLists, type TileLists } from '../../sgd/tile-lists.ts';
+import { tileLists } from '../../sgd/tile-lists.ts';
 import { sgdTiles } from '../../tasks/sgd-tiles.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { halfValue } from '../checking/float16.ts';
-import { describeShape, randomSides, type Rating, STEP_RATES, stepError, type StepShape, steppedSides } from '../checking/sgd-steps.ts';
-import { type HostBlock, openScope, randomBlock } from '../checking/task-scope.ts';
-
-const NO_COLUMN = 0xffff_ffff;
-const LEVEL = 1.5;
-/** Rounding to float16, towards zero at worst. */
-const ROUNDING = 2 ** -10;
+import { both, describeShape, f16, f32, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
+import { type HostBlock, openScope } from '../checking/task-scope.ts';
+import { dealtRatings, LEVEL } from '../sgd-sorting/sgd-tile-scatter.check.ts';
+import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
 
 interface Problem {
   readonly block: HostBlock;
@@ -60,21 +54,6 @@ function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
   return { offsets, indices: Uint32Array.from(byRow, ({ column }) => column), values: Float32Array.from(byRow, ({ value }) => value) };
 }
 
-/** What lies in the tiles: the ratings of each, in their order there. */
-async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): Promise<Rating[][]> {
-  const { tiles, places } = lists;
-  const [starts, columns, words] = [new Uint32Array(tiles + 1), new Uint32Array(tiles * places), new Uint32Array(2 * count)];
-  await gpu.download(lists.starts, starts);
-  await gpu.download(lists.columns, columns);
-  await gpu.download(lists.ratings, words);
-  return Array.from({ length: tiles }, (_, tile) =>
-    Array.from({ length: starts[tile + 1] - starts[tile] }, (_unused, k): Rating => {
-      const [row, packed] = words.subarray(2 * (starts[tile] + k));
-      return { row, column: columns[tile * places + (packed & 0xffff)], value: LEVEL + halfValue(packed >>> 16) };
-    }),
-  );
-}
-
 /** A tile's ratings in the order in which its teams step them, one team after the other. */
 function walkOf(ratings: readonly Rating[], tile: number, largest: number, threads: number, lanes: number): Rating[] {
   const batches = tileBatches(largest, { threads, lanes });
@@ -113,49 +92,6 @@ async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, t
   }
 }
 
-/** Every rating lies once in the tile of its column, the tiles' ratings by row, as many as the starts say. */
-async function checkDealing(gpu: Gpu, { block, columns, tiles }: Omit<Problem, 'threads'>): Promise<{ error: number; limit: number }> {
-  const opened = await openScope(gpu, {}, { blocks: { block } });
-  try {
-    const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
-    const dealt = await dealtRatings(gpu, lists, block.indices.length);
-    const tileOf = new Map<number, number>();
-    dealt.forEach((ratings, tile) => ratings.forEach(({ column }) => tileOf.set(column, tileOf.get(column) ?? tile)));
-    const wrong = dealt.some((ratings, tile) => ratings.some(({ row, column }, k) => column === NO_COLUMN || tileOf.get(column) !== tile || (k > 0 && row < ratings[k - 1].row)));
-    const key = ({ row, column }: Rating) => row * columns + column;
-    const given = Array.from(block.indices, (column, k): Rating => ({ row: block.offsets.findLastIndex((offset) => offset <= k), column, value: block.values[k] }));
-    const sorted = (ratings: readonly Rating[]) => ratings.toSorted((left, right) => key(left) - key(right) || left.value - right.value);
-    const [found, expected] = [sorted(dealt.flat()), sorted(given)];
-    if (wrong || found.length !== expected.length || found.some((rating, k) => key(rating) !== key(expected[k]))) return { error: Infinity, limit: ROUNDING };
-    return { error: Math.max(...found.map(({ value }, k) => Math.abs(value - expected[k].value) / Math.max(Math.abs(expected[k].value - LEVEL), 2 ** -14))), limit: ROUNDING };
-  } finally {
-    opened.close();
-  }
-}
-
-const f32 = { precision: 'f32', biases: false, adaptive: false, lanes: 1 } as const;
-const f16 = { ...f32, precision: 'f16' } as const;
-const both = { biases: true, adaptive: true } as const;
-
-/** Ranks and teams that between them reach every branch of the kernels' text; shared with sgd-list. */
-export const stepShapes: readonly StepShape[] = [
-  ...[1, 7, 10, 32, 64].map((rank) => ({ ...f32, rank })),
-  ...[1, 10, 32].map((rank) => ({ ...f16, rank })),
-  { ...f32, ...both, rank: 7 },
-  { ...f16, ...both, rank: 30 },
-  { ...f16, rank: 20, adaptive: true },
-  ...[10, 64, 100, 128, 200, 512].map((rank) => ({ ...f32, rank, lanes: 4 })),
-  ...[7, 100, 128].map((rank) => ({ ...f16, rank, lanes: 4 })),
-  { ...f32, ...both, rank: 10, lanes: 4 },
-  { ...f32, rank: 64, lanes: 4, biases: true },
-  { ...f16, ...both, rank: 98, lanes: 4 },
-  ...[8, 16, 32].flatMap((lanes) => [
-    { ...f16, rank: 128, lanes },
-    { ...f16, rank: 512, lanes },
-    { ...f32, ...both, rank: 200, lanes },
-  ]),
-];
-
 function stepCheck(shape: StepShape, what: string, problem: Problem): KernelCheck {
   const { rank, biases, precision, lanes, adaptive } = shape;
   const { tiles, threads } = problem;
@@ -168,9 +104,4 @@ export const sgdTilesChecks: readonly KernelCheck[] = [
   ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => stepCheck({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
   stepCheck({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),
   stepCheck({ ...f32, ...both, rank: 6, lanes: 4 }, 'tiles without ratings', emptyTiles()),
-  ...[
-    { what: 'rows of all lengths', problem: { block: randomBlock([0, 1, 300, 0, 2, 90, ...Array.from({ length: 150 }, (_, row) => row % 11), 0], 80, 5), columns: 80, tiles: 7 } },
-    { what: 'a tile a column', problem: { block: randomBlock([4, 9, 0, 3], 40, 6), columns: 40, tiles: 40 } },
-    { what: 'one tile', problem: { block: randomBlock([4, 9, 0, 3], 40, 6), columns: 40, tiles: 1 } },
-  ].map(({ what, problem }): KernelCheck => ({ name: sgdTileScatterKernel.name, variant: what, run: (gpu) => checkDealing(gpu, problem) })),
 ];

@@ -1,7 +1,6 @@
-import type { KernelDescriptor } from '../kernel.ts';
 import { strideOf } from '../../device/resources.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
-import { reads, writes } from '../bindings.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Columns that a tile holds. */

@@ -1,12 +1,11 @@
 /** wavefront-update against its twin in exactly its order, on ratings that share rows and columns as others do. */
 import { sharedArray } from '../../../engine/partition.ts';
-import { sgdWavesKernel } from './sgd-waves.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
 import { sgdWaves } from '../../tasks/sgd-waves.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { describeShape, randomSides, type Rating, STEP_RATES, stepError, type StepShape, steppedSides } from '../checking/sgd-steps.ts';
-import { stepShapes } from './sgd-tiles.check.ts';
+import { describeShape, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
 import { type HostBlock, openScope, randomBlock } from '../checking/task-scope.ts';
+import { sgdWavesKernel } from './sgd-waves.ts';
 
 const NONE = 0xffff_ffff;
 

@@ -1,6 +1,5 @@
-import type { KernelDescriptor } from '../kernel.ts';
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
-import { reads, writes } from '../bindings.ts';
 
 /** One wave of wavefront-update: a workgroup is a team, and steps one block; see SgdWavesTask. */
 export const sgdWavesKernel: KernelDescriptor<Omit<SgdStepParams, 'threads'>> = {

@@ -1,8 +1,6 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements } from '../normal-equations/slots.ts';
-import type { KernelDescriptor } from '../kernel.ts';
 import { biasPlace } from './solve-cholesky.ts';
-import { range } from '../unrolled.ts';
-import { reads, writes } from '../bindings.ts';
 
 export type SolveCgParams = {
   readonly rank: number;

@@ -1,7 +1,5 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts';
-import type { KernelDescriptor } from '../kernel.ts';
-import { range } from '../unrolled.ts';
-import { reads, writes } from '../bindings.ts';
 
 export type SolveCholeskyParams = {
   readonly rank: number;

@@ -1,15 +1,13 @@
 /** Whole half-iterations, by every variant that an adapter admits. */
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { GpuInfo } from '../../webgpu/acquire.ts';
-import { destroyBuffers } from '../../device/destroy-buffers.ts';
-import type { DeviceBlock, DeviceMatrix } from '../../device/resources.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
 import type { UpdateVariant } from '../../update/variant.ts';
 import { updateVariants } from '../../update/variants.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../checking/check.ts';
+import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
-import { CG_HALF_LIMIT, CG_LIMIT, RESIDUAL_LIMIT } from '../solve/solve-cg.check.ts';
-import { CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../normal-equations/normal-equations-tensor.check.ts';
 
 /** What is solved: with biases the last feature is the bias. */
 export interface HalfIterationShape {

@@ -1,26 +1,21 @@
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
-import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
 import { EntryList } from '../../update/work.ts';
-import type { KernelCheck } from '../checking/check.ts';
-import { deviation } from '../checking/numbers.ts';
-import { randomNumbers } from '../checking/random.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
+import { CG_BIAS_LIMIT, CG_LIMIT, NO_ROW } from '../checking/limits.ts';
+import { deviation, randomNumbers } from '../checking/numbers.ts';
 import { ratedRows } from '../checking/rated-rows.ts';
+import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
 
-const NO_ROW = 0xffff_ffff;
 const LAMBDA = 0.05;
-/** Of the largest element of x after as many steps in float64 on the same θ. */
-const LIMIT = 1e-4;
-/** See CG_BIAS_LIMIT of the solvers' checks. */
-const BIAS_LIMIT = 2e-3;
 
 function choose(rank: number, precision: 'f32' | 'f16', biases: boolean, changes: Partial<UpdateMatrixFreeParams> = {}): UpdateMatrixFreeParams {
   return { ...chooseUpdateMatrixFree(rank, precision, 6, biases), ...changes };
 }
 
 const cases: readonly UpdateMatrixFreeParams[] = [
-  ...[1, 7, 10, 32, 63, 64, 100, 128, 200, 512].map((rank) => choose(rank, 'f32', false)),
+  ...[...CHECKED_RANKS, 512].map((rank) => choose(rank, 'f32', false)),
   ...[10, 64, 128].map((rank) => choose(rank, 'f16', false)),
   ...[10, 64].map((rank) => choose(rank, 'f32', true)),
   choose(48, 'f16', true),
@@ -85,5 +80,5 @@ async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error:
     padded.set(expected);
     error = Math.max(error, deviation(found, padded));
   }
-  return { error, limit: biases ? BIAS_LIMIT : LIMIT };
+  return { error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }

@@ -1,9 +1,7 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
-import type { KernelDescriptor } from '../kernel.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 import { biasPlace } from '../solve/solve-cholesky.ts';
-import { range } from '../unrolled.ts';
-import { reads, writes } from '../bindings.ts';
 
 export type UpdateMatrixFreeParams = {
   readonly rank: number;

@@ -1,6 +1,5 @@
-import type { KernelDescriptor } from '../kernel.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
-import { reads, writes } from '../bindings.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
@@ -47,7 +46,3 @@ export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   },
   workgroup: ({ longest }) => ({ threads: 32, bytes: longest * (5 * 16 + 4) }),
 };
-
-function range(count: number): number[] {
-  return Array.from({ length: count }, (_, i) => i);
-}
