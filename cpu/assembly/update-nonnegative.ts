@@ -7,7 +7,7 @@
  * that of update.ts; the solver's part lies in what the tiles of A no longer need.
  */
 import { addDiagonal } from './normal-equations';
-import { solveNonnegative } from './nonnegative';
+import { solveNonnegative } from './solve/nonnegative';
 import { accumulateRow, gatheredOf, vectorsOf } from './update';
 import { clear } from './vectors';
 

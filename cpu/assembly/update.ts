@@ -15,10 +15,10 @@
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addDiagonal, addNormalEquations } from './normal-equations';
-import { solveCholesky } from './cholesky';
-import { solveFormed, solveMatrixFree } from './conjugate-gradient';
-import { solveDual } from './dual';
-import { PANEL } from './panels';
+import { solveCholesky } from './solve/cholesky';
+import { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { solveDual } from './solve/dual';
+import { PANEL } from './solve/panels';
 import { allFinite, clear, copy } from './vectors';
 
 const VECTORS: usize = 5;

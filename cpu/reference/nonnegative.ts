@@ -2,7 +2,7 @@ import { solveCholesky } from './cholesky.ts';
 import type { NormalEquations } from './normal-equations.ts';
 
 /**
- * Twin of cpu/assembly/nonnegative.ts in float64, one feature at a time: the active-set method of Lawson and Hanson (1974,
+ * Twin of cpu/assembly/solve/nonnegative.ts in float64, one feature at a time: the active-set method of Lawson and Hanson (1974,
  * chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x_i >= 0 for all but the last `free` features; undefined
  * when A is not positive definite.
  */

@@ -19,7 +19,7 @@ const REGISTER_STRIDE = 128;
 /** Elements of A that one thread keeps. */
 const REGISTER_ELEMENTS = 64;
 
-/** Of ‖r‖² against its first value and against ‖b‖²: below, float32 has no more to give (cpu/assembly/conjugate-gradient.ts). */
+/** Of ‖r‖² against its first value and against ‖b‖²: below, float32 has no more to give (cpu/assembly/solve/conjugate-gradient.ts). */
 export const RESIDUAL_TOLERANCE = 1e-12;
 export const BIAS_TOLERANCE = 1e-10;
 

@@ -10,8 +10,8 @@
  *
  * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
  */
-import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from './simd';
-import { copy, dot, scale } from './vectors';
+import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
+import { copy, dot, scale } from '../vectors';
 import { gatherAndMultiply, multiplyPanels } from './panels';
 
 /** Of ‖b‖², and of the first ρ. */

@@ -10,7 +10,7 @@
  * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner don't need its
  * result and come after it in program order, so that an out-of-order core works on them while the chain goes on.
  */
-import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from './simd';
+import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 
 /** target[0..3, 0..7] -= Σ over `count` rows of left[0..3]ᵀ right[0..7]. */
 function subtractBlock(left: usize, right: usize, size: usize, count: i32, target: usize): void {

@@ -15,7 +15,7 @@
  *     members            size               Int32: P, ascending
  *     system             size² / 2          A_PP
  */
-import { VECTOR, WORD, multiplyAddDouble } from './simd';
+import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { solveCholeskyDouble } from './cholesky-double';
 
 /** States of a feature. A barred one is zero, and float32 can't tell whether it should be. */

@@ -19,7 +19,7 @@
  * that depends on others of P to within float32 is left at 0, and its g_i held to 1e-4 ‖b‖, for it is made of A's rounding. What
  * doesn't meet that within 3 f + 20 steps of the second method has no solution, and becomes NaN.
  */
-import { WORD } from './simd';
+import { WORD } from '../simd';
 import {
   BARRED,
   PASSIVE,
@@ -32,7 +32,7 @@ import {
   solvePassive,
   stateOf,
 } from './passive-set';
-import { allFinite } from './vectors';
+import { allFinite } from '../vectors';
 
 /** Of ‖b‖. */
 const TOLERANCE: f64 = 1e-6;

@@ -6,7 +6,7 @@
  *
  * A column that depends on those before it to within the rounding of A thereby gets x = 0 instead of a quotient of noise.
  */
-import { VECTOR, multiplyAddDouble, multiplySubtractDouble, sumLanesDouble } from './simd';
+import { VECTOR, multiplyAddDouble, multiplySubtractDouble, sumLanesDouble } from '../simd';
 
 /** Bytes of four float64. */
 const FOUR: usize = 32;

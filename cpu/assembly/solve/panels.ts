@@ -10,7 +10,7 @@
  * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while it is still in the first-level
  * cache. The last panel is filled with zero rows, which add nothing.
  */
-import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from './simd';
+import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
 
 /** Ratings of a panel. */
 export const PANEL: i32 = 8;

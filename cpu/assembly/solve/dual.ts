@@ -6,10 +6,10 @@
  * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8 register
  * blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
-import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
+import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
-import { addDiagonal, addTile } from './normal-equations';
-import { clear } from './vectors';
+import { addDiagonal, addTile } from '../normal-equations';
+import { clear } from '../vectors';
 
 /** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
 function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
