@@ -2,7 +2,7 @@ import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts'
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { deviation, randomNumbers } from './numbers.ts';
-import { type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
+import { ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions, uploadAll } from './rated-rows.ts';
 import { relativeResidual, solvedRow, STALE } from './solved-rows.ts';
 
 /** Rows beyond those that are solved: nobody may touch them. */
@@ -44,20 +44,9 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
 export async function problemBuffers(gpu: Gpu, { ratings, lengths, previous, previousBias }: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
   const { stride } = ratings;
   const rows = lengths.length + OTHER_ROWS;
-  const contents = {
-    indices: ratings.indices,
-    values: ratings.values,
-    fixed: precision === 'f16' ? ratings.mirror : ratings.theta,
-    fixed_bias: ratings.fixedBias,
-    previous,
-    previous_bias: previousBias,
-    factors: new Float32Array(rows * stride).fill(STALE),
-    half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
-    bias: new Float32Array(rows).fill(STALE),
-  };
-  const buffers: Record<string, GPUBuffer> = {};
-  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
-  return buffers;
+  const starts = { previous, previous_bias: previousBias };
+  const outputs = { factors: new Float32Array(rows * stride).fill(STALE), half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff), bias: new Float32Array(rows).fill(STALE) };
+  return { ...(await ratedBuffers(gpu, ratings, precision)), ...(await uploadAll(gpu, { ...starts, ...outputs })) };
 }
 
 /** The largest error of the rows that `buffers` hold; Infinity where something is wrong that must hold exactly. */

@@ -1,5 +1,7 @@
 import { type NormalEquations, normalEquations, type RatedColumns } from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { HostBytes } from '../../webgpu/staging.ts';
 import { slotElements, TILE, tilesOf } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
@@ -52,6 +54,18 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
     values: Float64Array.from(values.subarray(first, first + count), (value, k) => (biases ? value - mean - fixedBias[indices[first + k]] : value)),
   });
   return { rank, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, part };
+}
+
+/** The buffers that every kernel reads of them, by its names. */
+export async function ratedBuffers(gpu: Gpu, { indices, values, mirror, theta, fixedBias }: RatedRows, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { indices, values, fixed: precision === 'f16' ? mirror : theta, fixed_bias: fixedBias });
+}
+
+/** A buffer of each content, by the same names. */
+export async function uploadAll(gpu: Gpu, contents: Readonly<Record<string, HostBytes>>): Promise<Record<string, GPUBuffer>> {
+  const buffers: Record<string, GPUBuffer> = {};
+  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
+  return buffers;
 }
 
 /** The twin of a part: A without λ, and b. */

@@ -5,6 +5,7 @@ import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { roundToHalf } from './float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
 import { deviation } from './numbers.ts';
+import { uploadAll } from './rated-rows.ts';
 import { equationsOf, otherRowsKept, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows } from './solved-rows.ts';
 
 /** Ratings of the rows that are solved. */
@@ -49,9 +50,8 @@ export async function solveRows<Params extends KernelParams>(gpu: Gpu, kernel: K
 /** The outputs of one dispatch, and the row that it reports as bad. */
 export async function runSolver<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: SolvedRows, workgroups: number) {
   const { count, lambda } = rows;
-  const buffers: Record<string, GPUBuffer> = { status: await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status') };
-  const contents = { work: rows.work, slots: rows.slots, previous: rows.previous, previous_bias: rows.previousBias, factors: rows.factors, half: rows.half, bias: rows.bias };
-  for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
+  const outputs = { factors: rows.factors, half: rows.half, bias: rows.bias, status: new Uint32Array([NO_ROW]) };
+  const buffers = await uploadAll(gpu, { work: rows.work, slots: rows.slots, previous: rows.previous, previous_bias: rows.previousBias, ...outputs });
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, lambda }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
   const factors = new Float32Array(rows.factors.length);

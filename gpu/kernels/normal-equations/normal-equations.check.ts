@@ -2,7 +2,7 @@ import { EntryList, type Parts } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { deviation } from '../checking/numbers.ts';
-import { eachSlotElement, partEquations, type RatedRows, ratedRows, readSlot } from '../checking/rated-rows.ts';
+import { eachSlotElement, partEquations, ratedBuffers, type RatedRows, ratedRows, readSlot, uploadAll } from '../checking/rated-rows.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from './normal-equations.ts';
 import { paddedRank, slotElements } from './slots.ts';
@@ -80,14 +80,7 @@ export interface SumOptions {
 /** The slots that a kernel makes of parts, over what they held before. */
 export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups }: SumOptions): Promise<Float32Array> {
   const content = new Float32Array(slotElements(rows.rank) * count).fill(7e7);
-  const buffers: Record<string, GPUBuffer> = {
-    work: await gpu.bufferOf(entries, 'work'),
-    indices: await gpu.bufferOf(rows.indices, 'indices'),
-    values: await gpu.bufferOf(rows.values, 'values'),
-    fixed: await gpu.bufferOf(precision === 'f16' ? rows.mirror : rows.theta, 'fixed'),
-    fixed_bias: await gpu.bufferOf(rows.fixedBias, 'fixed_bias'),
-    slots: await gpu.bufferOf(content, 'slots'),
-  };
+  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, slots: content })) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
     .pass(`check ${kernel.name}`)

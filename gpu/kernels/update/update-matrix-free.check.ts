@@ -5,7 +5,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT, NO_ROW } from '../checking/limits.ts';
 import { deviation, randomNumbers } from '../checking/numbers.ts';
-import { ratedRows } from '../checking/rated-rows.ts';
+import { ratedBuffers, ratedRows, uploadAll } from '../checking/rated-rows.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
 
 const LAMBDA = 0.05;
@@ -44,16 +44,7 @@ async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error:
     list.add(row, rows.offsets[row], length, 0);
   });
   const { entries, count } = list.list;
-  const buffers: Record<string, GPUBuffer> = {
-    work: await gpu.bufferOf(entries, 'work'),
-    indices: await gpu.bufferOf(rows.indices, 'indices'),
-    values: await gpu.bufferOf(rows.values, 'values'),
-    fixed: await gpu.bufferOf(precision === 'f16' ? rows.mirror : rows.theta, 'fixed'),
-    fixed_bias: await gpu.bufferOf(rows.fixedBias, 'fixed_bias'),
-    factors: await gpu.bufferOf(start, 'factors'),
-    bias: await gpu.bufferOf(startBias, 'bias'),
-    status: await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status'),
-  };
+  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: startBias, status: new Uint32Array([NO_ROW]) })) };
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')
