@@ -1,4 +1,4 @@
-/** The exported kernels. None keeps a state: every address comes in, so all threads share one memory. */
+/** The exported kernels. They keep no state: all addresses are arguments, so that all threads can share one memory. */
 export { addNormalEquations, addDiagonal } from './normal-equations';
 export { solveCholesky } from './solve/cholesky';
 export { solveDual } from './solve/dual';

@@ -3,25 +3,24 @@ import type { MatrixShape } from '../../engine/partition.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
 /**
- * Buffers that were given back, kept for whoever wants the same number of bytes next: each half-iteration makes a version of
- * a side's factors and frees one. What is taken is zeroed, unless it may hold anything: when it is given back, while nobody
- * waits for it.
+ * Buffers that were given back, kept for the next request of the same size: each half-iteration makes a version of a side's
+ * factors and frees one. A buffer is zeroed when it is given back, while no task waits for it, unless its next owner overwrites all of it.
  */
 export class BufferPool {
   readonly #gpu: Gpu;
   readonly #free = new Map<number, GPUBuffer[]>();
-  /** Of these, those that were not zeroed. */
+  /** The free buffers that were not zeroed. */
   readonly #written = new Set<GPUBuffer>();
 
   constructor(gpu: Gpu) {
     this.#gpu = gpu;
   }
 
-  /** Throws CapacityError when the memory does not suffice even without what is kept here. */
+  /** Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after freeing all buffers kept here. */
   async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
     const kept = this.#free.get(sizeOf(bytes)) ?? [];
     const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
-    // Without one that fits, -1: the last of the others.
+    // -1, when none fits, takes the last of the others.
     const [buffer] = kept.splice(fitting, 1);
     if (buffer === undefined) return this.#create(bytes, label);
     if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
@@ -29,7 +28,7 @@ export class BufferPool {
     return buffer;
   }
 
-  /** `contents`: what its next owner is likely to want. */
+  /** Keeps a buffer. `contents` is what its next owner probably needs. */
   give(buffer: GPUBuffer, contents: MatrixShape['contents'] = 'zeros'): void {
     if (contents === 'zeros') this.#clear(buffer);
     else this.#written.add(buffer);
@@ -38,7 +37,7 @@ export class BufferPool {
     else kept.push(buffer);
   }
 
-  /** Frees what nobody uses. */
+  /** Frees the buffers that are not in use. */
   trim(): void {
     for (const buffers of this.#free.values()) for (const buffer of buffers) buffer.destroy();
     this.#free.clear();
@@ -62,7 +61,7 @@ export class BufferPool {
   }
 }
 
-/** As `Gpu.buffer` rounds it. */
+/** Bytes, rounded up as `Gpu.buffer` does. */
 function sizeOf(bytes: number): number {
   return Math.max(16, Math.ceil(bytes / 16) * 16);
 }

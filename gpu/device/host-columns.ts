@@ -1,14 +1,14 @@
 import { type Partition, partitionBytes, type SharedColumn } from '../../engine/partition.ts';
 import { strideOf, vectorLayouts } from './resources.ts';
 
-/** Bytes that a partition takes on the device once a task names it; others stay on the host. */
+/** Bytes that a partition takes on the device once a task names it; 0 for layouts that stay on the host. */
 export function deviceBytes(partition: Partition): number {
   const { layout, rows, columns } = partition;
   if (layout === 'factors') return rows === 0 ? 0 : rows * strideOf(columns.values.length / rows) * 4;
   return layout === 'rating-block' || layout === 'rating-list' || vectorLayouts.includes(layout) ? partitionBytes(partition) : 0;
 }
 
-/** The column itself where its memory is shared, else a copy. */
+/** The column itself when its memory is shared, else a copy in shared memory. */
 export function sharedCopy<Column extends SharedColumn>(column: Column): Column {
   if (column.buffer instanceof SharedArrayBuffer) return column;
   const memory = new SharedArrayBuffer(column.byteLength);

@@ -20,7 +20,7 @@ export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32
   }
 }
 
-/** The rows of a matrix without padding, in shared memory. `submitted`: the GPU has all copies, and what follows may write the matrix. */
+/** The rows of a matrix without padding, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
 export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
   const { rows, columns, stride, values } = matrix;
   const target = sharedArray(Float32Array, rows * columns);

@@ -1,6 +1,6 @@
-/** What a GPU holds of partitions: buffers and what is needed to use them. */
+/** The forms of partitions on a GPU: buffers, and the data needed to use them. */
 
-/** Features beyond the rank are 0, up to a multiple of the 16 columns of a tensor-core tile. */
+/** Strides are multiples of the 16 columns of a tensor-core tile; features beyond the rank are 0. */
 export const STRIDE_STEP = 16;
 
 export function strideOf(columns: number): number {
@@ -17,27 +17,27 @@ export interface DeviceMatrix {
   readonly stride: number;
   readonly values: GPUBuffer;
   /**
-   * The same in float16, where a kernel gathers it: (rows + 1) * stride halves, two in each u32, lower address in the lower
-   * bits. The last row is 0: what lies behind a row's end gathers it.
+   * The half mirror, for kernels that gather float16: (rows + 1) * stride halves, two in each u32, the lower address in the lower
+   * bits. The last row is 0; reads behind the end of a row of ratings gather it.
    */
   half?: GPUBuffer;
 }
 
-/** A block of ratings (layout rating-block), its row pointers on both sides. */
+/** A block of ratings (layout rating-block), its row pointers and columns also on the host. */
 export interface DeviceBlock {
   readonly rows: number;
   readonly ratings: number;
-  /** Int32[rows + 1] on the host. */
+  /** Row pointers on the host: Int32[rows + 1]. */
   readonly offsets: Int32Array;
-  /** Uint32[ratings] on the host. */
+  /** Column indices on the host: Uint32[ratings]. */
   readonly columns: Uint32Array;
-  /** The same: i32[rows + 1]. */
+  /** Row pointers on the device: i32[rows + 1]. */
   readonly rowPointers: GPUBuffer;
-  /** u32[ratings] */
+  /** Column indices on the device: u32[ratings]. */
   readonly indices: GPUBuffer;
   /** f32[ratings] */
   readonly values: GPUBuffer;
-  /** What a kernel's preparation keeps with the block: lists of its rows in the order in which they are solved. */
+  /** Data that kernels prepare once and keep with the block, such as lists of its rows in solving order. */
   readonly prepared: Map<string, unknown>;
 }
 
@@ -51,7 +51,7 @@ export interface DeviceList {
   readonly values: GPUBuffer;
 }
 
-/** What a kernel's preparation keeps with a block goes with it: buffers, or lists and objects of them. */
+/** Destroys buffers, also those inside lists and objects: the data that kernels keep with a block. */
 export function destroyBuffers(value: unknown): void {
   if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
   if ('destroy' in value && typeof value.destroy === 'function') value.destroy();

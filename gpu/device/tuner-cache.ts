@@ -1,4 +1,4 @@
-/** Which kernels were measured fastest, kept from run to run: one JSON file in the user's cache folder. */
+/** A cache of the kernels that were measured fastest: one JSON file in the user's cache folder. */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { TunedVariant } from '../update/choose.ts';
 
-/** What the file holds: entries of other versions of the kernels are not read, and go with the next write. */
+/** Contents of the file: entries of other versions of the kernels are ignored, and removed by the next write. */
 interface CacheFile {
   readonly format: 'factorflow-tuned-kernels';
   /** Package version and hash of the kernels' texts. */
@@ -20,8 +20,8 @@ const FORMAT = 'factorflow-tuned-kernels';
 const FILE = 'tuned-kernels.json';
 
 /**
- * Measured choices by a key that says what they depend on. A file that is damaged, foreign or of another version counts as
- * none and is written anew; one that cannot be written is told, and nothing else comes of it.
+ * Measured choices by a key of everything they depend on. A file that is damaged, foreign or of another version counts as
+ * empty and is replaced. When a write fails, the run goes on and gets a note.
  */
 export class TunerCache {
   readonly file: string;
@@ -37,7 +37,7 @@ export class TunerCache {
     return Object.hasOwn(entries, key) ? entries[key] : undefined;
   }
 
-  /** Gives why it could not be kept, where that is so. What other processes kept meanwhile stays. */
+  /** Adds an entry and keeps those of other processes. Gives a note with the reason when the file cannot be written. */
   async keep(key: string, tuned: TunedVariant): Promise<string | undefined> {
     const content: CacheFile = { format: FORMAT, version: this.#version, entries: { ...(await this.#read()), [key]: tuned } };
     const unfinished = `${this.file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}`;
@@ -48,7 +48,7 @@ export class TunerCache {
       return undefined;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => undefined);
-      return `what was measured could not be kept in ${this.file} (${error instanceof Error ? error.message : String(error)}); FACTORFLOW_CACHE_DIR names another folder`;
+      return `the measured kernel could not be kept in ${this.file} (${error instanceof Error ? error.message : String(error)}); FACTORFLOW_CACHE_DIR names another folder`;
     }
   }
 
@@ -72,7 +72,7 @@ function isTuned(entry: unknown): boolean {
   return typeof variant === 'string' && typeof reason === 'string';
 }
 
-/** FACTORFLOW_CACHE_DIR, or factorflow's folder where the system keeps what can be made again. */
+/** FACTORFLOW_CACHE_DIR, or factorflow's folder among the system's caches. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>>, platform: NodeJS.Platform, home: string): string {
   if (env.FACTORFLOW_CACHE_DIR) return env.FACTORFLOW_CACHE_DIR;
   if (platform === 'win32') return join(env.LOCALAPPDATA || join(home, 'AppData', 'Local'), 'factorflow', 'Cache');
@@ -84,7 +84,7 @@ function kernelHash(): string {
   return createHash('sha256').update(JSON.stringify(kernelTexts)).digest('hex').slice(0, 16);
 }
 
-/** Of the package.json above the sources or the build. */
+/** Version in the package.json above the sources or the build. */
 function packageVersion(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
     const file = join(folder, 'package.json');

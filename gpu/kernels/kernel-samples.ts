@@ -22,13 +22,13 @@ import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-
 import { updateShortKernel } from './update/update-short.ts';
 import { updateTensorKernel } from './update/update-tensor.ts';
 
-/** A kernel, and variants of it that between them use all of its text. */
+/** A kernel, and variants that together use all of its text. */
 export interface KernelSample {
   readonly kernel: KernelDescriptor;
   readonly variants: readonly KernelParams[];
 }
 
-/** Every kernel there is. */
+/** All kernels. */
 export const kernelSamples: readonly KernelSample[] = [
   sample(normalEquationsKernel, [
     chooseNormalEquations(10, 'f32', false),

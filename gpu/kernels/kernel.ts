@@ -1,25 +1,24 @@
 import type { GpuFeature, GpuInfo } from '../webgpu/gpu-info.ts';
 
-/** Values of a kernel's parameters, as plain JSON: they are the key of the compiled pipeline. */
+/** Values of a kernel's parameters as plain JSON, the key of the compiled pipeline. */
 export type KernelParams = Readonly<Record<string, number | boolean | string>>;
 
 /**
- * One compute shader: the file kernels/<name>.wgsl and how it is used. Binding 0 is the uniform `params`, a struct of
- * `uniforms` in this order; the storage buffers follow from binding 1 in the order of `bindings`. A test compares the text
- * with this.
+ * The use of one compute shader, <name>.wgsl. Binding 0 is the uniform `params`, a struct of `uniforms` in this order; the storage
+ * buffers follow from binding 1 in the order of `bindings`. A test compares the text with the descriptor.
  */
 export interface KernelDescriptor<Params extends KernelParams = KernelParams> {
   readonly name: string;
   readonly bindings: readonly { readonly name: string; readonly access: 'read' | 'read_write' }[];
   readonly uniforms: readonly { readonly name: string; readonly type: 'u32' | 'i32' | 'f32' }[];
-  /** Features that the variant cannot do without. */
+  /** Features that the variant needs. */
   needs(params: Params): readonly GpuFeature[];
   /**
-   * What the text sees. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 = 100u;`) in front
-   * of it; everything is at hand to the template as well, {{ RANK }} or {% for tile in tiles %}.
+   * Values for the text. Whole numbers and booleans in UPPER_CASE become WGSL constants (`const RANK: u32 = 100u;`) in front
+   * of it; the template can use all values, as in {{ RANK }} or {% for tile in tiles %}.
    */
   values(params: Params): Readonly<Record<string, unknown>>;
-  /** Threads of a workgroup, and bytes of workgroup memory: an adapter's limits decide whether the variant is admissible. */
+  /** Threads of a workgroup and bytes of workgroup memory, which an adapter's limits must allow. */
   workgroup(params: Params): { readonly threads: number; readonly bytes: number };
 }
 

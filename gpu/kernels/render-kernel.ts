@@ -7,7 +7,7 @@ const engine = new Liquid({ templates: { ...kernelTexts }, strictVariables: true
 /** The WGSL text of a variant. */
 export function renderKernel<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): string {
   const text = kernelTexts[kernel.name];
-  if (text === undefined) throw new Error(`there is no kernel text kernels/${kernel.name}.wgsl`);
+  if (text === undefined) throw new Error(`gpu/kernels has no shader ${kernel.name}.wgsl`);
   const values = kernel.values(params);
   const body = engine.parseAndRenderSync(text, { ...values }) as string;
   // Directives come before all declarations.

@@ -2,14 +2,14 @@ import { UsageError } from '../../engine/errors.ts';
 import type { GpuFeature, GpuInfo } from './gpu-info.ts';
 
 export interface AcquireOptions {
-  /** Whether Dawn guards every access to a buffer against its bounds. Off: the kernels check what must be checked. */
+  /** Makes Dawn guard every access to a buffer against its bounds. Off: the kernels do the checks that are needed. */
   readonly robust?: boolean;
-  /** Pretends that the adapter lacks these. */
+  /** Features to hide, as if the adapter lacked them. */
   readonly without?: readonly GpuFeature[];
 }
 
 /**
- * Everything that must stay referenced for as long as the device is used: when the garbage collector takes the instance,
+ * Objects that must stay referenced while the device is in use: when the garbage collector takes the instance,
  * the adapter or the device, the process dies with a segmentation fault.
  */
 export interface AcquiredGpu {
@@ -21,7 +21,7 @@ export interface AcquiredGpu {
 
 const alive: AcquiredGpu[] = [];
 
-/** Opens the best adapter there is. Throws UsageError with the reason when there is none. */
+/** Opens the best adapter. Throws UsageError with the reason when there is none. */
 export async function acquireGpu({ robust = false, without = [] }: AcquireOptions = {}): Promise<AcquiredGpu> {
   const { create, globals } = await loadWebGpu();
   Object.assign(globalThis, globals);
@@ -41,7 +41,7 @@ export async function acquireGpu({ robust = false, without = [] }: AcquireOption
   return acquired;
 }
 
-/** Ends the device; what it held is freed. */
+/** Ends the device and frees its memory. */
 export function releaseGpu(acquired: AcquiredGpu): void {
   acquired.device.destroy();
   const at = alive.indexOf(acquired);
@@ -65,7 +65,7 @@ function requiredLimits(limits: GPUSupportedLimits): Record<string, number> {
   return Object.fromEntries(limitNames.map((name) => [name, limits[name]]));
 }
 
-/** Whether the adapter computes on the processor. */
+/** True when the adapter computes on the processor. */
 export function isSoftware({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean {
   return isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${device} ${description}`);
 }

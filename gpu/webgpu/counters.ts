@@ -1,4 +1,4 @@
-/** What went between the host and a GPU's memory, since the counters were made; counted when it is submitted. */
+/** Transfers between the host and a GPU's memory since the counters were made, counted on submission. */
 export interface TransferCounts {
   readonly bytesUp: number;
   readonly bytesDown: number;

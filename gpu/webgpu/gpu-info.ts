@@ -4,16 +4,16 @@
  */
 export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor';
 
-/** What one adapter is and can do, as plain data. */
+/** Name, features and limits of an adapter, as plain data. */
 export interface GpuInfo {
   /** "NVIDIA H200" */
   readonly name: string;
   readonly vendor: string;
   readonly architecture: string;
-  /** It computes on the processor. */
+  /** True when it computes on the processor. */
   readonly software: boolean;
   readonly features: readonly GpuFeature[];
-  /** Threads of a subgroup where all have the same number, else 0. */
+  /** Threads of a subgroup, or 0 when subgroups differ in size. */
   readonly subgroupSize: number;
   readonly timestamps: boolean;
   readonly limits: GpuLimits;

@@ -34,7 +34,7 @@ export class Gpu {
     void this.device.lost.then(({ reason, message }) => {
       if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
     });
-    // What nobody waits for must not end the process; every pass asks for its own errors.
+    // An error outside all scopes must not end the process; every pass asks for its own errors.
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
   }
 
@@ -59,7 +59,7 @@ export class Gpu {
     return buffer;
   }
 
-  /** A buffer of at least `bytes` that kernels use between two submissions; the same one for a label as long as it is large enough. */
+  /** A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when it is too small. */
   async scratch(label: string, bytes: number): Promise<GPUBuffer> {
     const known = this.#scratch.get(label);
     if (known !== undefined && known.size >= bytes) return known;
@@ -92,7 +92,7 @@ export class Gpu {
     await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
   }
 
-  /** Whether the adapter has what the variant needs. */
+  /** True when the adapter has the features and limits that the variant needs. */
   admits<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): boolean {
     return admits(this.info, kernel, params);
   }
@@ -113,7 +113,7 @@ export class Gpu {
     const code = renderKernel(kernel, params);
     this.device.pushErrorScope('validation');
     const module = this.device.createShaderModule({ label, code });
-    // Scopes are a stack: this one ends before anybody else can begin theirs.
+    // Scopes are a stack: this one ends before another can begin.
     const scope = this.device.popErrorScope();
     const { messages } = await module.getCompilationInfo();
     const error = await scope;
@@ -138,7 +138,7 @@ export class Gpu {
     await this.pass('spin').dispatch(spin, { result }, { rounds: 20_000 }, 2048).submit();
   }
 
-  /** As the descriptor says, so that a variant that does not look at a buffer may be given it all the same. */
+  /** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
   #layout({ bindings }: KernelDescriptor, label: string): GPUBindGroupLayout {
     const visibility = GPUShaderStage.COMPUTE;
     const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({ binding: at + 1, visibility, buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } }));
@@ -146,17 +146,17 @@ export class Gpu {
     return this.device.createBindGroupLayout({ label, entries });
   }
 
-  /** Begins a sequence of kernels that is submitted as one. */
+  /** Begins a sequence of kernels that is submitted together. */
   pass(label: string): Pass {
     return this.clock.running ? new TimedPass(this.clock, this, label) : new Pass(this, label);
   }
 
-  /** Throws DeviceLostError when the device is lost; `doing` is what could not be done. */
+  /** Throws DeviceLostError when the device is lost; `doing` names the work that failed. */
   requireDevice(doing: string): void {
     if (this.#lost !== undefined) throw new DeviceLostError(`the GPU ${this.info.name} was lost during ${doing} (${this.#lost})`, { phase: 'gpu' });
   }
 
-  /** Waits for kernels that are still being compiled: a thread that ends under a promise of Dawn's takes the process with it. */
+  /** Closes the device after pending compilations: a thread that ends before one of Dawn's promises takes the process with it. */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());
@@ -178,8 +178,8 @@ export class Gpu {
 }
 
 /**
- * Waits for `work` of the host, such as the compiling of kernels, and calls `spin` meanwhile: an idle card clocks down to a fifth,
- * and takes tenths of a second to come back, which would be the first iterations'.
+ * Waits for `work` of the host, such as compiling kernels, and calls `spin` meanwhile: an idle card clocks down to a fifth and
+ * takes tenths of a second to come back, which would slow the first iterations.
  */
 async function keepBusy<Result>(work: Promise<Result>, spin: () => Promise<void>): Promise<Result> {
   const state = { waiting: true };

@@ -1,4 +1,4 @@
-/** Buffers that passes use again and again: making them anew costs more than a small kernel takes. */
+/** Buffers that passes reuse: creating them takes longer than a small kernel. */
 export class PassBuffers {
   readonly #device: GPUDevice;
   #uniforms: GPUBuffer | undefined;
@@ -8,7 +8,7 @@ export class PassBuffers {
     this.#device = device;
   }
 
-  /** The uniforms of the pass that is submitted next; what was submitted before has read its own. */
+  /** The buffer of the next pass's uniforms; earlier passes have read theirs by the time it is written. */
   uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
     if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {
       this.#uniforms?.destroy();
@@ -18,7 +18,7 @@ export class PassBuffers {
     return this.#uniforms;
   }
 
-  /** A buffer to be mapped for reading; its owner gives it back unmapped. */
+  /** A buffer to map for reading; the caller unmaps it and gives it back. */
   takeResult(bytes: number): GPUBuffer {
     const at = this.#results.findIndex(({ size }) => size >= bytes);
     if (at >= 0) return this.#results.splice(at, 1)[0];

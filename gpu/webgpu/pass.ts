@@ -26,14 +26,14 @@ export interface CompiledKernel {
 /** A buffer, or a part of one. */
 export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
 
-/** Milliseconds on the GPU by kernel name, added up; only where the adapter has timestamps and they were asked for. */
+/** Milliseconds on the GPU by kernel name; empty without timestamps on the adapter, or without `timed`. */
 export type KernelTimes = Readonly<Record<string, number>>;
 
 export interface SubmitOptions {
   readonly timed?: boolean;
-  /** A buffer whose first bytes are wanted, without another round trip. */
+  /** A buffer whose bytes come back with the result, without another round trip. */
   readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
-  /** Called as soon as the GPU has the sequence. */
+  /** Called when the sequence is submitted. */
   readonly submitted?: () => void;
 }
 
@@ -48,8 +48,8 @@ interface Dispatch {
 const UNIFORM_STEP = 256;
 
 /**
- * A sequence of kernels, submitted together: each sees what the ones before it wrote. `submit` resolves when the GPU is
- * done and throws the validation errors of the whole sequence with the kernels' labels.
+ * A sequence of kernels that is submitted together; each kernel sees the writes of those before it. `submit` resolves when the GPU
+ * has finished, and throws the validation errors of the whole sequence with the kernels' labels.
  */
 export class Pass {
   readonly #gpu: PassGpu;
@@ -62,8 +62,8 @@ export class Pass {
   }
 
   /**
-   * Adds a kernel. Workgroups beyond what one dimension takes go to the second: a kernel's number is
-   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and it does nothing where that is too large.
+   * Adds a kernel. Workgroups beyond the limit of one dimension go to the second: a workgroup's number is
+   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups beyond the last number do nothing.
    */
   dispatch(compiled: CompiledKernel, bindings: Readonly<Record<string, Binding>>, uniforms: Readonly<Record<string, number>>, workgroups: number): this {
     if (workgroups > 0) this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });

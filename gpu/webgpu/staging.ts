@@ -8,8 +8,8 @@ const STAGING_BUFFERS = 4;
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 
 /**
- * Moves bytes between host memory and buffers by way of a few mapped buffers that are used again and again: fresh ones
- * cost their page faults each time. Sizes and offsets are multiples of 4.
+ * Moves bytes between host memory and GPU buffers through a few mapped buffers that are reused: new ones would cost page
+ * faults each time. Sizes and offsets are multiples of 4.
  */
 export class Staging {
   readonly #device: GPUDevice;
@@ -24,7 +24,7 @@ export class Staging {
     this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback');
   }
 
-  /** Copies `source` to `target` from `offset` bytes on. Work submitted later sees it, though it may not be done yet. */
+  /** Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy may still be running. */
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
     for (let at = 0; at < source.byteLength; at += STAGING_BYTES) {
       const bytes = Math.min(STAGING_BYTES, source.byteLength - at);
@@ -32,10 +32,10 @@ export class Staging {
     }
   }
 
-  /** The same of at most STAGING_BYTES, which `fill` writes to memory that holds what others left there. */
+  /** Uploads at most STAGING_BYTES that `fill` writes; the memory that it gets holds bytes of earlier uploads. */
   async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
     const staging = await this.#up.take();
-    // A mapped range reaches past the end of what is copied: buffers want whole words.
+    // The mapped range may be longer than the copy: buffers need whole words.
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES);
     fill(staging.getMappedRange(0, STAGING_BYTES));
     staging.unmap();
@@ -44,7 +44,7 @@ export class Staging {
     this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES));
   }
 
-  /** Copies bytes of `source` from `offset` on into `target`, all of it; resolves when they are there. `submitted`: the GPU has the copy. */
+  /** Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. */
   async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < target.byteLength; at += STAGING_BYTES) {
@@ -94,15 +94,15 @@ class StagingPool {
       await next.when;
       return next.buffer;
     }
-    if (this.#all.length >= STAGING_BUFFERS) throw new Error(`staging pool ${this.#label}: nobody gave a buffer back`);
+    if (this.#all.length >= STAGING_BUFFERS) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
     const buffer = this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
     this.#all.push(buffer);
     return buffer;
   }
 
-  /** The buffer may be taken again once `when` has come. */
+  /** Gives a buffer back; it can be taken again once `when` has resolved. */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
-    // Whoever takes it next sees the failure.
+    // The next taker sees the failure.
     when.catch(() => undefined);
     this.#ready.push({ buffer, when });
   }

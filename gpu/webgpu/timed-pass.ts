@@ -1,6 +1,6 @@
 import { type KernelTimes, Pass } from './pass.ts';
 
-/** Adds up what kernels take on the GPU while it runs; see the task kernel-times. */
+/** Sums of the kernels' times on the GPU while it runs; see the task kernel-times. */
 export class KernelClock {
   running = false;
   #times: Record<string, number> = {};
@@ -9,7 +9,7 @@ export class KernelClock {
     for (const [kernel, milliseconds] of Object.entries(times)) this.#times[kernel] = (this.#times[kernel] ?? 0) + milliseconds;
   }
 
-  /** What was added since this was asked last. */
+  /** The sums since the last call. */
   take(): KernelTimes {
     const times = this.#times;
     this.#times = {};
@@ -17,7 +17,7 @@ export class KernelClock {
   }
 }
 
-/** A pass whose kernels' times go to a clock. Each kernel is a compute pass of its own then, which costs some microseconds. */
+/** A pass that adds its kernels' times to a clock. Each kernel becomes a compute pass of its own, which costs some microseconds. */
 export class TimedPass extends Pass {
   readonly #clock: KernelClock;
 

@@ -45,7 +45,7 @@ describe('the texts of kernels, those for hardware that is not here too', () => 
 
 type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void;
 
-/** The kernels in which variants differ. */
+/** Adds the kernels in which variants differ. */
 function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVariant, rank: number, biases: boolean): void {
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else {

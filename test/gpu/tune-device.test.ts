@@ -50,7 +50,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     expect(tuning!.variant).toBe(best.variant);
     expect(await device.choose(problem)).toMatchObject({ variant: best.variant, reason: expect.stringMatching(/measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/) });
     expect([...kept.values()]).toEqual([{ variant: tuning!.variant, reason: tuning!.reason }]);
-    // A kernel that is asked for by name is taken all the same.
+    // A kernel that is requested by name is used in any case.
     expect(await device.choose({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({ variant: 'tiled4-f32', reason: expect.stringContaining('as asked') });
     expect(chooseUpdate(device.info, problem).variant).toMatch(/^tiled/);
   });

@@ -7,8 +7,8 @@
  *                             2. the 4 x 4 corner is factored in scalars    (1/U_ii kept in `inverse`)
  *                             3. U[i, j] = corner⁻ᵀ A[i, j]                 for the columns to its right
  *
- * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner don't need its
- * result and come after it in program order, so that an out-of-order core works on them while the chain goes on.
+ * Step 2 is a chain of four square roots and divisions. The blocks of step 1 to the right of the corner do not need its
+ * result and follow it in program order, so that an out-of-order core computes them while the chain runs.
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 

@@ -4,9 +4,9 @@
  *     r = b - A x;  p = r;  ρ = rᵀr
  *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
  *
- * Line 5 of the paper misses the α. It returns at once when r = 0 (the next α would be 0/0), and where float32 has
- * nothing left to give: when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could underflow. A matrix-free solve knows b only through
- * xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
+ * Line 5 of the paper misses the α. The loop ends at once when r = 0 (the next α would be 0/0), and when float32 cannot improve x:
+ * when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could underflow. A matrix-free solve knows b only
+ * through xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
  *
  * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
  */
@@ -14,10 +14,10 @@ import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { copy, dot, scale } from '../vectors';
 import { gatherAndMultiply, multiplyPanels } from './panels';
 
-/** Of ‖b‖², and of the first ρ. */
+/** Limits of ρ over ‖b‖², and over the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;
 const RESIDUAL_TOLERANCE: f32 = 1e-12;
-/** ρ below which its products underflow. */
+/** Limit of ρ, below which its products underflow. */
 const SMALLEST: f32 = 1e-30;
 
 /** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
@@ -125,7 +125,7 @@ function iterate(
   const spare = panels + <usize>kept * size;
   let rho = dot(r, r, size);
   let enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // Beyond float32 nothing is small: go on, and let the solution show it.
+  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
   if (!(enough < Infinity)) enough = 0;
   if (rho <= enough) return;
   copy(p, r, size);

@@ -15,7 +15,7 @@ import { clear } from '../vectors';
 function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
   const last = count - 1;
   for (let k = 0; (<usize>k << 2) < width; k += 4) {
-    // Rows past the end are read as the last one and multiplied by 0 or 1 in `keep`.
+    // Rows past the end are read as the last one; `keep` multiplies by 0 or 1.
     const source0 = theta + indexAt(indices, min(k, last)) * size;
     const source1 = theta + indexAt(indices, min(k + 1, last)) * size;
     const source2 = theta + indexAt(indices, min(k + 2, last)) * size;

@@ -15,9 +15,9 @@
  *    objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems, 1974, chapter 23). It takes the
  *    place of Kim and Park's backup rule, which needs hundreds of steps there.
  *
- * The stopping rule is one for all rows: no bounded feature of P below 0, and no g_i outside P below -1e-6 ‖b‖. A feature
- * that depends on others of P to within float32 is left at 0, and its g_i held to 1e-4 ‖b‖, for it is made of A's rounding. What
- * doesn't meet that within 3 f + 20 steps of the second method has no solution, and becomes NaN.
+ * The stopping rule is the same for all rows: no bounded feature of P below 0, and no g_i outside P below -1e-6 ‖b‖. A feature
+ * that depends on others of P to within float32 is left at 0, with 1e-4 ‖b‖ as the limit of its g_i, which is A's rounding. A row
+ * that does not meet the rule within 3 f + 20 steps of the second method has no solution, and becomes NaN.
  */
 import { WORD } from '../simd';
 import {
@@ -34,7 +34,7 @@ import {
 } from './passive-set';
 import { allFinite } from '../vectors';
 
-/** Of ‖b‖. */
+/** Limits of g_i, over ‖b‖. */
 const TOLERANCE: f64 = 1e-6;
 const DEPENDENT_TOLERANCE: f64 = 1e-4;
 
@@ -50,14 +50,14 @@ function norm(b: usize, rank: i32): f64 {
   return sqrt<f64>(sum);
 }
 
-/** Whether feature i is on the wrong side; NaN always is. A passive feature at 0 was left out as dependent. */
+/** True when feature i is on the wrong side, as NaN always is. A passive feature at 0 was left out as dependent. */
 @inline
 function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
   const z = load<f64>(solutionOf(work, size, i));
   return z != 0 ? !(z > 0) : !(load<f64>(gradientOf(work, size, i)) >= least);
 }
 
-/** Whether the features that can't choose their side are where they should be: dependent ones, and the free ones. */
+/** True when the features that cannot change sides meet the rule: dependent ones, and the free ones. */
 function isSettled(size: usize, rank: i32, bound: i32, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) {
     const gradient = load<f64>(gradientOf(work, size, i));
@@ -103,7 +103,7 @@ function steepest(size: usize, bound: i32, work: usize, least: f64): i32 {
   return found;
 }
 
-/** Goes from x towards z until the first feature reaches 0, and takes those that did out of P. False when z itself is feasible. */
+/** Moves x towards z until a feature reaches 0, and removes those at 0 from P. False when z itself is feasible. */
 function retreat(size: usize, rank: i32, bound: i32, work: usize): bool {
   let step: f64 = 1;
   let feasible = true;
@@ -152,7 +152,7 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bound: i32, bias: us
       store<i32>(stateOf(work, size, entering), BARRED);
     }
     if (entering < 0) {
-      // The last attempts may have left another z behind.
+      // The last attempts may have left another z.
       memory.copy(solutionOf(work, size, 0), pointOf(work, size, 0), 2 * size);
       return true;
     }

@@ -93,7 +93,7 @@ function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
   const factor7 = v128.load32_splat(factors, 28);
   const end = panel + (size << 3);
   for (; panel < end; panel += PANEL_STEP) {
-    // Two chains of four, so that the additions of one column don't wait for each other.
+    // Two chains of four, so that the additions of one column do not wait for each other.
     let first = multiplyAdd(v128.load(panel), factor0, v128.load(y));
     let second = f32x4.mul(v128.load(panel, 64), factor4);
     first = multiplyAdd(v128.load(panel, 16), factor1, first);
@@ -111,7 +111,7 @@ function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
   if (count < PANEL) {
-    // A copy beside the factors, filled up with zeros: what follows the row's ratings is not its own.
+    // A copy beside the factors, padded with zeros, since the next row's ratings follow these.
     const tail = products + 16;
     memory.fill(tail, 0, 32);
     memory.copy(tail, values, <usize>count << 2);
@@ -128,7 +128,7 @@ function subtractFromRatings(values: usize, count: i32, factors: usize, products
 
 /**
  * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first when `backward`:
- * passes in turn find in the cache what the one before read last. `factors`: 64 bytes.
+ * alternating passes find in the cache the panels that the last pass read at its end. `factors`: 64 bytes.
  * The products of the next panel come before the sum over this one, which hides their latency.
  */
 export function multiplyPanels(panels: usize, size: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
@@ -155,7 +155,7 @@ export function multiplyPanels(panels: usize, size: usize, count: i32, backward:
  * The same for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
  * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
  * get Σ r_uv θ_vᵀ p added. `factors`: 96 bytes.
- * The sum over a panel comes after the next one is asked for, so that it fills the time its rows take to arrive.
+ * The next panel is requested before the sum over this one, which runs while its rows arrive.
  */
 export function gatherAndMultiply(
   theta: usize,

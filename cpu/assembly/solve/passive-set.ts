@@ -3,8 +3,8 @@
  *
  *     z_P = A_PP⁻¹ b_P,   z = 0 elsewhere,   g = A z - b          g_P = 0
  *
- * A and b come in float32, as the normal equations give them; all that follows is in float64, so that the signs of z and g
- * which decide about P can be trusted down to the rounding of A itself.
+ * A and b are the float32 of the normal equations; all other numbers are float64, so that the signs of z and g, which decide
+ * about P, are right down to the rounding of A itself.
  *
  * Workspace of PASSIVE_VECTORS * size + size² / 2 bytes, `size` = bytes of a factor row; f float64 take 2 * size:
  *
@@ -18,7 +18,7 @@
 import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { solveCholeskyDouble } from './cholesky-double';
 
-/** States of a feature. A barred one is zero, and float32 can't tell whether it should be. */
+/** States of a feature. A barred one is zero, and float32 is too coarse to decide about it. */
 export const ZERO: i32 = 0;
 export const PASSIVE: i32 = 1;
 export const BARRED: i32 = 2;
@@ -113,7 +113,7 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
     const at = <usize>a << 3;
     let target = system + <usize>a * stride;
     if (a >= count) {
-      // A feature that isn't there: a row of the unit matrix.
+      // A missing feature is a row of the unit matrix.
       for (let c = a & ~3; c < padded; c++) store<f64>(target + (<usize>c << 3), c == a ? 1 : 0);
       store<f64>(floors + at, 0);
       store<f64>(solution + at, 0);

@@ -1,4 +1,4 @@
-/** Float16 as kernels keep it: rounding of one value to nearest, ties to even, and the bits of it. */
+/** Float16 as kernels store it: rounding to nearest, ties to even, and bits. */
 
 /** The nearest float16, as a number. */
 export function roundToHalf(value: number): number {
@@ -32,7 +32,7 @@ export function halfValue(bits: number): number {
   return sign * (exponent === 0 ? fraction * 2 ** -24 : (1 + fraction / 1024) * 2 ** (exponent - 15));
 }
 
-/** Halves two by two in words, the first in the lower bits, with one row of zeros behind: DeviceMatrix.half. */
+/** The half mirror of a matrix (DeviceMatrix.half): two halves a word, the first in the lower bits, and a last row of zeros. */
 export function halfMirror(values: Float32Array, stride: number): Uint32Array {
   const words = new Uint32Array((values.length + stride) / 2);
   for (let i = 0; i < values.length; i += 2) words[i / 2] = halfBits(values[i]) | (halfBits(values[i + 1]) << 16);

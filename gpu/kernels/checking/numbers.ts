@@ -1,4 +1,4 @@
-/** The largest difference, over the largest element; NaN where there is one. */
+/** The largest difference over the largest element; NaN if any element is NaN. */
 export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>): number {
   let difference = 0;
   let largest = 0;
@@ -9,12 +9,12 @@ export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>)
   return difference / (largest || 1);
 }
 
-/** The larger one, where NaN is larger than all. */
+/** The larger error; NaN counts as the largest. */
 export function worse(left: number, right: number): number {
   return left >= right ? left : right;
 }
 
-/** Numbers of [0, 1) that are the same for a seed everywhere (mulberry32). */
+/** Random numbers of [0, 1), the same for a seed on any machine (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -25,7 +25,7 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** The difference to a twin's value, over that. */
+/** The difference from a twin's value, over that value. */
 export function relative(value: number, twin: number): number {
   return Math.abs(value - twin) / (Math.abs(twin) || 1);
 }

@@ -5,7 +5,7 @@ import { deviation, randomNumbers } from './numbers.ts';
 import { ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions, uploadAll } from './rated-rows.ts';
 import { relativeResidual, solvedRow, STALE } from './solved-rows.ts';
 
-/** Rows beyond those that are solved: nobody may touch them. */
+/** Rows beyond the solved ones, which must stay as they are. */
 const OTHER_ROWS = 2;
 
 /** Ratings of the longest row that kernels on tensor cores are checked with. */
@@ -17,16 +17,16 @@ export interface RatedProblem {
   readonly biases: boolean;
   readonly lengths: readonly number[];
   readonly lambda: number;
-  /** A start for every row, with a 1 in the place of the bias where there are biases. */
+  /** A start for every row; with biases the bias's place holds 1. */
   readonly previous: Float32Array;
   readonly previousBias: Float32Array;
 }
 
-/** How rows are solved, and which error is too large. */
+/** The method by which rows are solved. */
 export interface Expectation {
-  /** So many steps of CG, compared with as many in float64; 0: exactly, by the residual. */
+  /** Steps of CG, compared with as many in float64; 0 for exact solutions, checked by the residual. */
   readonly steps: number;
-  /** Rows of at most so many ratings are solved exactly, whatever `steps` says; -1: none. */
+  /** Longest row that is solved exactly even with CG; -1 for none. */
   readonly exactTo: number;
 }
 
@@ -40,7 +40,7 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
   return { ratings, biases, lengths, lambda: 0.05, previous, previousBias: Float32Array.from({ length: rows }, () => random() - 0.5) };
 }
 
-/** The buffers of a half-iteration by the names that kernels have for them, but for lists of rows. */
+/** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
 export async function problemBuffers(gpu: Gpu, { ratings, lengths, previous, previousBias }: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
   const { stride } = ratings;
   const rows = lengths.length + OTHER_ROWS;
@@ -49,7 +49,7 @@ export async function problemBuffers(gpu: Gpu, { ratings, lengths, previous, pre
   return { ...(await ratedBuffers(gpu, ratings, precision)), ...(await uploadAll(gpu, { ...starts, ...outputs })) };
 }
 
-/** The largest error of the rows that `buffers` hold; Infinity where something is wrong that must hold exactly. */
+/** The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated. */
 export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Readonly<Record<string, GPUBuffer>>, half: boolean, expectation: Expectation): Promise<number> {
   const { ratings, lengths, biases } = problem;
   const { rank, stride } = ratings;
@@ -79,7 +79,7 @@ function rowError({ ratings, biases, lengths, lambda, previous, previousBias }: 
   return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, steps));
 }
 
-/** Around a bin, and around the four bins of the ring; more rows than workgroups. */
+/** Lengths around a bin and around the four bins of the ring; more rows than workgroups. */
 export function lengthsAround(bin: number): number[] {
   return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
 }

@@ -6,22 +6,22 @@ import { slotElements, TILE, tilesOf } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
 
-/** A fixed side and rows of ratings of given lengths, made up. */
+/** A random fixed side, and random rows of ratings of given lengths. */
 export interface RatedRows {
   readonly rank: number;
   readonly stride: number;
   readonly columns: number;
-  /** columns x stride, padding 0; with biases the last feature is 1, and in float16 these are numbers of it. */
+  /** θ: columns x stride, padding 0; rounded to float16 if kernels gather that. With biases the last feature is 1. */
   readonly theta: Float32Array;
   readonly mirror: Uint32Array;
   readonly offsets: Int32Array;
-  /** Ascending within a row, as in blocks; a column may come twice. */
+  /** Columns, ascending within a row as in blocks; a column may occur twice. */
   readonly indices: Uint32Array;
-  /** Multiples of 1/64, as mean and biases are: float16 holds them and their differences, whatever way an adapter rounds. */
+  /** Ratings. Like mean and biases they are multiples of 1/64, so that float16 holds them and their differences exactly. */
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
-  /** One row's ratings, or a part of them, as the solver sees them: without mean and biases. */
+  /** A row's ratings, or a part of them, less mean and biases. */
   part(first: number, count: number): RatedColumns;
 }
 
@@ -56,30 +56,30 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   return { rank, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, part };
 }
 
-/** The buffers that every kernel reads of them, by its names. */
+/** The buffers that kernels read, by the kernels' names for them. */
 export async function ratedBuffers(gpu: Gpu, { indices, values, mirror, theta, fixedBias }: RatedRows, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
   return uploadAll(gpu, { indices, values, fixed: precision === 'f16' ? mirror : theta, fixed_bias: fixedBias });
 }
 
-/** A buffer of each content, by the same names. */
+/** A buffer for each content, by the same names. */
 export async function uploadAll(gpu: Gpu, contents: Readonly<Record<string, HostBytes>>): Promise<Record<string, GPUBuffer>> {
   const buffers: Record<string, GPUBuffer> = {};
   for (const [name, content] of Object.entries(contents)) buffers[name] = await gpu.bufferOf(content, name);
   return buffers;
 }
 
-/** The twin of a part: A without λ, and b. */
+/** The twin's equations of a part: A without λ, and b. */
 export function partEquations(rows: RatedRows, first: number, count: number): NormalEquations {
   return normalEquations(rows.theta, rows.stride, rows.rank, rows.part(first, count), 0);
 }
 
-/** Puts normal equations into a slot (update/layout.ts). */
+/** Puts normal equations into a slot (normal-equations/slots.ts). */
 export function writeSlot(slot: Float32Array, { matrix, bias }: NormalEquations): void {
   eachSlotElement(bias.length, (at, i, j) => (slot[at] = matrix[i * bias.length + j]));
   slot.set(bias, slotElements(bias.length) - tilesOf(bias.length) * TILE);
 }
 
-/** The normal equations of a slot, from its lower tiles. */
+/** The normal equations in a slot, from its lower tiles. */
 export function readSlot(slot: Float32Array, rank: number): NormalEquations {
   const matrix = new Float64Array(rank * rank);
   eachSlotElement(rank, (at, i, j) => {
@@ -90,7 +90,7 @@ export function readSlot(slot: Float32Array, rank: number): NormalEquations {
   return { matrix, bias: Float64Array.from(slot.subarray(first, first + rank)) };
 }
 
-/** Calls back for every element of A that a slot holds: its place there, its row and its column. */
+/** Calls `visit` for every element of A in a slot, with its place there, its row and its column. */
 export function eachSlotElement(rank: number, visit: (at: number, i: number, j: number) => void): void {
   for (let i = 0; i < rank; i++) {
     const above = Math.floor(i / TILE);

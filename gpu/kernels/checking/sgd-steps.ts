@@ -1,11 +1,11 @@
-/** Steps of SGD in float64, with the rounding of factors that are stored as float16: what kernels are compared with. */
+/** The twin of SGD's kernels: steps in float64, with the rounding of factors that are stored as float16. */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { roundToHalf } from './float16.ts';
 import { deviation, worse } from './numbers.ts';
 import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
 
-/** How a kernel steps. */
+/** Parameters of a kernel's steps. */
 export interface StepShape {
   readonly rank: number;
   readonly precision: 'f32' | 'f16';
@@ -20,21 +20,21 @@ export interface Rating {
   readonly value: number;
 }
 
-/** What is stepped, by the names of the tasks' outputs. */
+/** Matrices that are stepped, by the names of the tasks' outputs. */
 export type Sides = { readonly rows: HostMatrix; readonly columns: HostMatrix; readonly rowSums: HostMatrix; readonly columnSums: HostMatrix };
 
 export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
 
-/** Of the largest element, in float32. */
+/** Limit of the deviation in float32, over the largest element. */
 const LIMIT = 1e-5;
-/** The same where factors are stored as float16: now and then a value near the middle of two of them goes the other way. */
+/** The same for factors stored as float16: a value near the middle of two halves may be rounded the other way. */
 const HALF_LIMIT = 2 ** -9;
 
 export function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
   return `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`;
 }
 
-/** Random factors with the 1s of biases, and sums that have grown already. */
+/** Random factors with the 1s of biases, and sums above 0. */
 export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
   const features = rank + (biases ? 2 : 0);
   const random = new CounterRandom(seed, 7);
@@ -48,8 +48,8 @@ export function randomSides(rows: number, columns: number, { rank, biases }: Ste
 }
 
 /**
- * What the sides become by these runs of steps, one after the other. Factors are held as float16 between any two steps, but for
- * those of the rows, or of both sides, that are `kept` while the next rating of the run has the same.
+ * The sides after these runs of steps, one after the other. Factors are rounded to float16 after every step, apart from those of the
+ * sides that are `kept`: while the next rating of the run has the same row or column, they stay in float64.
  */
 export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[], { rank, precision, biases, adaptive }: StepShape, kept: 'none' | 'rows' | 'both'): Readonly<Record<keyof Sides, Float64Array>> {
   const half = precision === 'f16';
@@ -74,7 +74,7 @@ export function steppedSides(start: Sides, runs: readonly (readonly Rating[])[],
   return { rows: p, columns: q, rowSums: sums.rows, columnSums: sums.columns };
 }
 
-/** The largest deviation of what was stepped; Infinity where padding or a 1 changed. */
+/** The largest deviation of the stepped matrices; Infinity if padding or a 1 changed. */
 export async function stepError({ read }: Pick<OpenScope, 'read'>, start: Sides, expected: ReturnType<typeof steppedSides>, { rank, biases, adaptive, precision }: StepShape): Promise<{ error: number; limit: number }> {
   const features = rank + (biases ? 2 : 0);
   let error = 0;

@@ -7,25 +7,25 @@ import { halfValue } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
 import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
 
-/** What slots hold beyond the rank: the kernels that fill them may leave anything there. */
+/** Content of slots beyond the rank, where the kernels that fill them may leave anything. */
 const BEYOND = 1234;
 
-/** What is left in outputs before a kernel runs. */
+/** Content of outputs before a kernel runs. */
 export const STALE = 3e7;
 
-/** Rows of the output beyond those that are solved: nobody may touch them. */
+/** Rows of the output beyond the solved ones, which must stay as they are. */
 const OTHER_ROWS = 2;
 
-/** Rows to be solved, some of them in several slots, and room for what comes out. */
+/** Rows to be solved, some of them in several slots, and their outputs. */
 export interface SolvedRows {
   readonly rank: number;
   readonly stride: number;
   readonly lambda: number;
-  /** Row, first slot, n, slots. */
+  /** Entries: row, first slot, n, slots. */
   readonly work: Uint32Array;
   readonly count: number;
   readonly slots: Float32Array;
-  /** A start for every row, with a 1 in the place of the bias where there are biases. */
+  /** A start for every row; with biases the bias's place holds 1. */
   readonly previous: Float32Array;
   readonly previousBias: Float32Array;
   readonly factors: Float32Array;
@@ -33,7 +33,7 @@ export interface SolvedRows {
   readonly bias: Float32Array;
 }
 
-/** Rows of these many ratings, the first in three slots, one without ratings naming the last row's slot; row numbers descend. */
+/** Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and row numbers descend. */
 export function rowsToSolve(rank: number, biases: boolean, lengths: readonly number[]): SolvedRows {
   const rated = ratedRows({ rank, lengths, biases, precision: 'f32' });
   const { stride } = rated;
@@ -71,7 +71,7 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
   };
 }
 
-/** A with λ n, and b, from the float32 of a row's slots; A / n through `round` first where it is given. */
+/** A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. */
 export function equationsOf(rows: SolvedRows, entry: number, round?: (value: number) => number): NormalEquations {
   const [, first, ratings, cuts] = rows.work.subarray(4 * entry, 4 * entry + 4);
   const elements = slotElements(rows.rank);
@@ -96,11 +96,11 @@ export function relativeResidual({ matrix, bias }: NormalEquations, x: Float64Ar
 
 export interface SolvedRow {
   readonly x: Float64Array;
-  /** Deviations of what must hold exactly: padding, the 1 of biases, the mirror's rounding (0 or Infinity). */
+  /** Infinity when padding, the 1 of biases or the mirror's rounding is wrong, else 0. */
   readonly wrong: number;
 }
 
-/** A row of the outputs, its bias back in its place. */
+/** A row of the outputs, with the bias back in its place. */
 export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number, outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array }): SolvedRow {
   const { rank, stride } = rows;
   const found = outputs.factors.subarray(row * stride, (row + 1) * stride);
@@ -120,12 +120,12 @@ export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number
   return { x, wrong };
 }
 
-/** Whether what lies beyond the solved rows is as it was. */
+/** True when the rows beyond the solved ones are unchanged. */
 export function otherRowsKept(rows: SolvedRows, factors: Float32Array): boolean {
   return factors.subarray(rows.count * rows.stride).every((value) => value === STALE);
 }
 
-/** Whether the half is a neighbour of the value: adapters may round to nearest or towards zero. */
+/** True when the half is a neighbour of the value: adapters may round to nearest or towards zero. */
 function isHalfOf(bits: number, value: number): boolean {
   return Math.abs(halfValue(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
 }

@@ -15,7 +15,7 @@ export function rowLengths(rank: number): number[] {
 
 type StepParams = KernelParams & { readonly rank: number; readonly steps: number; readonly biases: boolean; readonly half: boolean };
 
-/** As many workgroups as rows are enough for both kernels. `halfA`: A / n is rounded to float16. */
+/** Compares a kernel's steps of CG with as many in float64, by one workgroup a row. `halfA`: A / n is rounded to float16. */
 export async function checkSteps<Params extends StepParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, halfA: boolean) {
   const { rank, steps, biases } = params;
   const rows = rowsToSolve(rank, biases, rowLengths(rank));
@@ -32,7 +32,7 @@ export async function checkSteps<Params extends StepParams>(gpu: Gpu, kernel: Ke
   return { error: Math.max(...errors), limit: halfA ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }
 
-/** An element of A in the first slot of the first row, which has the highest number, is infinite. */
+/** Checks that an infinite element of A is reported; it lies in the first row, which has the highest number. */
 export async function checkNotFinite<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params) {
   const rows = rowsToSolve(20, false, [40, 7, 50]);
   rows.slots[5] = Infinity;
@@ -40,7 +40,7 @@ export async function checkNotFinite<Params extends KernelParams>(gpu: Gpu, kern
   return { error: status === 2 ? 0 : Infinity, limit: 0 };
 }
 
-/** The rows that a solver makes; one with an infinite error where it reports a bad row or writes beyond the rows. */
+/** The rows that a solver writes, or one row with an infinite error when it reports a bad row or writes beyond the rows. */
 export async function solveRows<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params & { readonly biases: boolean; readonly half: boolean }, rows: SolvedRows, workgroups: number): Promise<SolvedRow[]> {
   const { status, factors, half, bias } = await runSolver(gpu, kernel, params, rows, workgroups);
   if (status !== NO_ROW || !otherRowsKept(rows, factors)) return [{ x: new Float64Array(rows.rank), wrong: Infinity }];

@@ -5,7 +5,7 @@ import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, s
 import type { GpuTaskHandler, GpuTaskScope } from '../../handler.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 
-/** Host data of a check: row-major values of rows x stride, padding 0. */
+/** A matrix of a check on the host: row-major values of rows x stride, padding 0. */
 export interface HostMatrix {
   readonly rows: number;
   readonly columns: number;
@@ -19,14 +19,14 @@ export interface HostBlock {
   readonly values: Float32Array;
 }
 
-/** Ratings in the order in which they are visited. */
+/** Ratings in visiting order. */
 export interface HostList {
   readonly rows: Uint32Array;
   readonly columns: Uint32Array;
   readonly values: Float32Array;
 }
 
-/** What a handler is run with, by the task's names. A matrix that is asked for with its half mirror gets one of zeros. */
+/** Inputs and outputs of a handler, by the task's names. A half mirror that a handler requests is made of zeros. */
 export interface CheckInputs {
   readonly matrices?: Readonly<Record<string, HostMatrix>>;
   readonly blocks?: Readonly<Record<string, HostBlock>>;
@@ -35,7 +35,7 @@ export interface CheckInputs {
   readonly partitions?: Readonly<Record<string, Partition>>;
 }
 
-/** A matrix whose elements `element` gives. */
+/** A matrix with the elements that `element` gives. */
 export function hostMatrix(rows: number, columns: number, element: (row: number, column: number) => number): HostMatrix {
   const stride = strideOf(columns);
   const values = new Float32Array(rows * stride);
@@ -43,13 +43,13 @@ export function hostMatrix(rows: number, columns: number, element: (row: number,
   return { rows, columns, stride, values };
 }
 
-/** Uniform in ±1 / √columns, so that products of two rows stay about as large as 1 / 3. */
+/** A matrix of uniform elements in ±1 / √columns: products of two rows are at most about 1 / 3. */
 export function randomMatrix(rows: number, columns: number, seed: number): HostMatrix {
   const random = new CounterRandom(seed);
   return hostMatrix(rows, columns, (row, k) => (2 * random.uniform(row * columns + k) - 1) / Math.sqrt(columns));
 }
 
-/** Rows of the given lengths, columns ascending and distinct where they can be, ratings 0.5 .. 5. */
+/** Rows of the given lengths with ratings 0.5 .. 5; columns ascend, and are distinct as long as they suffice. */
 export function randomBlock(lengths: readonly number[], columns: number, seed: number): HostBlock {
   const random = new CounterRandom(seed);
   const offsets = new Int32Array(lengths.length + 1);
@@ -67,7 +67,7 @@ export function randomBlock(lengths: readonly number[], columns: number, seed: n
 /** A task's scope over uploaded inputs. */
 export interface OpenScope {
   readonly scope: GpuTaskScope;
-  /** What a matrix holds now, with its padding. */
+  /** Current content of a matrix, with its padding. */
   read(matrix: string): Promise<Float32Array>;
   close(): void;
 }
@@ -123,7 +123,7 @@ export async function openScope(gpu: Gpu, params: JsonObject, inputs: CheckInput
   return { scope, read, close };
 }
 
-/** Runs a handler on uploaded inputs, which are freed afterwards. */
+/** Runs a handler on uploaded inputs and frees them. */
 export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: JsonObject, inputs: CheckInputs, cancelled?: () => boolean) {
   const { scope, close } = await openScope(gpu, params, inputs, cancelled);
   try {
@@ -135,6 +135,6 @@ export async function runHandler(gpu: Gpu, handler: GpuTaskHandler, params: Json
 
 function given<T>(inputs: ReadonlyMap<string, T>, name: string): T {
   const input = inputs.get(name);
-  if (input === undefined) throw new Error(`the check gives no ${name}`);
+  if (input === undefined) throw new Error(`the check has no input ${name}`);
   return input;
 }

@@ -12,7 +12,7 @@ interface UpdateCheck {
   readonly expectation: Expectation;
 }
 
-/** Three workgroups walk all rows. */
+/** The largest error of a kernel whose three workgroups walk all rows. */
 export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, { scale, expectation }: UpdateCheck): Promise<number> {
   const { status, buffers } = await runUpdate(gpu, kernel, params, problem, scale);
   const error = status === NO_ROW ? await problemError(gpu, problem, buffers, true, expectation) : Infinity;
@@ -34,7 +34,7 @@ async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDe
   return { status: new Uint32Array(bytes)[0], buffers };
 }
 
-/** A factor of one row's column is infinite: that row must be named, and it alone. */
+/** A check that an infinite factor in one row's column makes the kernel report that row. */
 export function notFinite<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): KernelCheck {
   return {
     name: kernel.name,

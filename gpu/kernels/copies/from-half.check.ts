@@ -5,7 +5,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 
 export const fromHalfChecks: readonly KernelCheck[] = [{ name: fromHalfKernel.name, variant: 'every half', run: checkWidening }];
 
-/** All pairs of halves that are finite, and what they are as float32: exact. */
+/** Compares every finite half with its float32, which must be exact. */
 async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }> {
   const count = 0x8000;
   const words = Uint32Array.from({ length: count }, (_, k) => finite(k) | (finite(0xffff - k) << 16));
@@ -20,7 +20,7 @@ async function checkWidening(gpu: Gpu): Promise<{ error: number; limit: number }
   return { error: wrong, limit: 0 };
 }
 
-/** 0 for what is infinite or no number, or too small to be kept by every adapter. */
+/** The bits, or 0 for NaN, infinities and subnormal halves, which some adapters do not keep. */
 function finite(bits: number): number {
   const exponent = (bits >> 10) & 31;
   return exponent === 31 || exponent === 0 ? 0 : bits;

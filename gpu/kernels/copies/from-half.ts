@@ -2,12 +2,12 @@ import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 const THREADS = 256;
 
-/** Workgroups that widen so many fours of features. */
+/** Workgroups that widen `quads` groups of four features. */
 export function fromHalfWorkgroups(quads: number): number {
   return Math.ceil(quads / THREADS);
 }
 
-/** A float32 matrix from its float16 mirror (resources.ts: DeviceMatrix.half): `quads` fours of features. */
+/** Widens a half mirror (DeviceMatrix.half) of `quads` groups of four features to a float32 matrix. */
 export const fromHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'from-half',
   bindings: [...reads('half'), ...writes('factors')],

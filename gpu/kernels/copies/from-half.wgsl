@@ -1,4 +1,4 @@
-// A float32 matrix from its float16 mirror, four features a thread.
+// Widens a half mirror to a float32 matrix, four features a thread.
 struct Params {
   quads: u32,
 }

@@ -1,6 +1,6 @@
 import { type KernelDescriptor, writes } from '../kernel.ts';
 
-/** Keeps every thread of 256 a workgroup busy for `rounds` multiplications. */
+/** Keeps the 256 threads of each workgroup busy for `rounds` multiplications. */
 export const spinKernel: KernelDescriptor<Record<string, never>> = {
   name: 'spin',
   bindings: [...writes('result')],

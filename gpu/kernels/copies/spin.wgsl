@@ -1,4 +1,4 @@
-// Arithmetic to no end but that the GPU is busy.
+// Arithmetic that only keeps the GPU busy.
 struct Params {
   rounds: u32,
 }
@@ -12,7 +12,7 @@ fn main(@builtin(global_invocation_id) thread: vec3u) {
   for (var round = 0u; round < params.rounds; round++) {
     state = state * 1664525u + 1013904223u;
   }
-  // Hardly ever true, but nobody can know.
+  // Almost never true, but the compiler cannot know that.
   if (state == 0u) {
     result[0] = thread.x;
   }

@@ -4,7 +4,7 @@ import { halfValue } from '../checking/float16.ts';
 import { randomNumbers } from '../checking/numbers.ts';
 import { addHalf, toHalfKernel } from './to-half.ts';
 
-/** Relative rounding, towards zero at worst; absolute below the smallest normal number. */
+/** Limit of the rounding error, which allows rounding towards zero: relative, but absolute below the smallest normal number. */
 const LIMIT = 2 ** -10;
 
 export const toHalfChecks: readonly KernelCheck[] = [1, 100].map((rows) => ({ name: toHalfKernel.name, variant: `${rows} rows`, run: (gpu) => check(gpu, rows) }));

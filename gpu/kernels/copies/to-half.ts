@@ -5,7 +5,7 @@ import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
 const THREADS = 256;
 
-/** The float16 mirror (resources.ts: DeviceMatrix.half) of `rows` rows of 4 `quads` features: rows + 1 rows, the last one 0. */
+/** Rounds `rows` rows of 4 `quads` features to a half mirror (DeviceMatrix.half): rows + 1 rows, the last one 0. */
 export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   name: 'to-half',
   bindings: [...reads('factors'), ...writes('half')],
@@ -18,7 +18,7 @@ export const toHalfKernel: KernelDescriptor<Record<string, never>> = {
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };
 
-/** Adds the making of a matrix's half mirror to a pass. */
+/** Adds the kernel that fills a matrix's half mirror to a pass. */
 export async function addHalf(gpu: Gpu, pass: Pass, { rows, stride, values, half }: Omit<DeviceMatrix, 'columns'>): Promise<void> {
   if (half === undefined) throw new Error('this matrix has no half mirror');
   const quads = stride / 4;

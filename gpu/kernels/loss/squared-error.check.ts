@@ -6,10 +6,10 @@ import { PRODUCT_LIMIT } from '../checking/limits.ts';
 import { relative, worse } from '../checking/numbers.ts';
 import { type HostMatrix, randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
 
-/** Rows without ratings at both ends and in between, rows shorter than a team's four, one that many workgroups share. */
+/** Row lengths: rows without ratings at both ends and in between, rows shorter than a team's four, and one that many workgroups share. */
 export const LENGTHS = [0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0];
 
-/** Ranges that start and end anywhere inside a group of four ratings, and without any. */
+/** Ranges of rows that start and end at every place inside a group of four ratings, and one without ratings. */
 const RANGES = [[0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23, 24], [24, 26]] as const;
 
 const COLUMNS = 300;
@@ -57,7 +57,7 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
   };
 }
 
-/** The feature whose product the biases replace. */
+/** Sets the last feature, whose product the biases replace, to 1. */
 function setLast({ rows, columns, stride, values }: HostMatrix): void {
   for (let row = 0; row < rows; row++) values[row * stride + columns - 1] = 1;
 }

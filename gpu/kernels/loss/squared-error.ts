@@ -9,7 +9,7 @@ export const ERROR_RATINGS = THREADS * STEPS;
 export type SquaredErrorParams = {
   /** Elements of a row of factors. */
   readonly stride: number;
-  /** Otherwise the two biases are not looked at. */
+  /** The errors include both biases; otherwise these buffers are not read. */
   readonly biased: boolean;
 };
 

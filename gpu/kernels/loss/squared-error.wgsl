@@ -1,13 +1,13 @@
 // Sums e^2 and |e| over the ratings [first, last), e = r - x.theta, one pair of sums for each workgroup; the host adds them
-// up in double precision. Four threads, a team, take STEPS * 4 ratings in a row, whatever rows these belong to: of four
-// ratings at a time each thread forms a quarter of the products, quarters change hands through workgroup memory, and each
-// thread ends up with one rating's error.
+// up in double precision. A team of four threads takes STEPS * 4 consecutive ratings, of one row or several: of four
+// ratings at a time each thread forms a quarter of the products, the quarters are exchanged through workgroup memory, and each
+// thread gets one rating's error.
 struct Params {
   from_row: u32,
   to_row: u32,
   first: u32,
   last: u32,
-  // `first` rounded down to a multiple of 4, and mean - 1 where there are biases: the product of their features is 1.
+  // `first` rounded down to a multiple of 4, and with biases mean - 1, since the product of their features is 1.
   origin: u32,
   base: f32,
 }
@@ -22,7 +22,7 @@ struct Params {
 @group(0) @binding(7) var<storage, read> column_bias: array<f32>;
 @group(0) @binding(8) var<storage, read_write> sums: array<vec2f>;
 
-// Two buffers taken in turn, so that one barrier a step is enough; rows of THREADS + 1 keep both directions free of conflicts.
+// Two buffers in turn, so that one barrier a step suffices; rows of THREADS + 1 keep both directions free of conflicts.
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 2 * 4 * PITCH>;
 
@@ -54,7 +54,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var squared = 0.0;
   var absolute = 0.0;
   for (var step = 0u; step < STEPS; step++) {
-    // Threads without ratings work on the last one, and leave its error out.
+    // Threads without ratings work on the last one and leave its error out.
     let four = indices[min(rating, params.last - 1) / 4];
     {%- for i in (0..3) %}
     let rating{{ i }} = clamp(rating + {{ i }}, params.first, params.last - 1);

@@ -6,7 +6,7 @@ import { ratedRows } from '../checking/rated-rows.ts';
 import { normalEquationsTensorKernel, type TensorParams } from './normal-equations-tensor.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
-/** Of the largest element of A or b: the rounding of sums, where tensor cores may cut off instead, once for every sixteen ratings. */
+/** Limit over the largest element of A or b: tensor cores may truncate sums instead of rounding them, once for every sixteen ratings. */
 const SUM_LIMIT = 1e-5 + (LONGEST / 16) * 2 ** -23;
 
 const sums: readonly { readonly params: TensorParams; readonly scale?: number }[] = [
@@ -16,7 +16,7 @@ const sums: readonly { readonly params: TensorParams; readonly scale?: number }[
   ...[10, 64, 100].map((rank) => ({ params: { rank, bin: 32, biases: true }, scale: 8 })),
 ];
 
-/** Long rows in three parts and as one. */
+/** Checks with long rows in three parts and as one. */
 export const normalEquationsTensorChecks: readonly KernelCheck[] = sums.flatMap(({ params, scale = 1 }) =>
   [3, 1].map((cuts) => ({
     name: normalEquationsTensorKernel.name,

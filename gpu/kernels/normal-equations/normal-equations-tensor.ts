@@ -20,7 +20,7 @@ export type TensorParams = {
   readonly biases: boolean;
 };
 
-/** What both kernels with tensor cores see. */
+/** Values of the parts that sum on tensor cores. */
 export function accumulateValues({ rank, bin, biases }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const plan = planOf(rank);
   const chunks = plan.tiles * 2;
@@ -36,7 +36,7 @@ export function accumulateValues({ rank, bin, biases }: TensorParams): Readonly<
     SUBGROUPS: plan.subgroups,
     BIN: bin,
     CHUNKS: chunks,
-    /** Chunks that come from θ; the one behind them holds the rating. */
+    /** Chunks that come from θ; the next one holds the rating. */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
     STAGED: Math.max(bin * (chunks + 1) + 1, plan.tiles * 80),
@@ -64,7 +64,7 @@ export function accumulateBytes(params: TensorParams): number {
 
 /**
  * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as accumulators).
- * Factors are float16, sums float32. One workgroup a part.
+ * Factors are float16, sums float32. Each part has one workgroup.
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',

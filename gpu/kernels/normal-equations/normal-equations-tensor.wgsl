@@ -1,4 +1,4 @@
-// Normal equations of parts of rows on tensor cores: one workgroup a part, its A and b to a slot (see update/layout.ts).
+// Normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a slot (slots.ts).
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -70,7 +70,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if (thread == TILES * 4u - 2u) {
       b = vec4f();
     }
-    // The ratings stood in the padding, which is 0 in a slot: line and column 8 of the last tile row.
+    // The ratings were in the padding, line and column 8 of the last tile row; in a slot these are 0.
     slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;

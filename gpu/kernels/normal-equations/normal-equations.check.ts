@@ -7,7 +7,7 @@ import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from './normal-equations.ts';
 import { paddedRank, slotElements } from './slots.ts';
 
-/** Of the largest element of A and of b: the rounding of some thousand sums. */
+/** Limit over the largest element of A and of b: the rounding of some thousand sums. */
 const LIMIT = 1e-5;
 
 interface Case {
@@ -40,7 +40,7 @@ const cases: readonly Case[] = [
   { rank: 200, longest: 300, changes: { accumulate: 'memory' } },
 ];
 
-/** Every part of every row against float64, over what the slots held before. */
+/** Checks of every part of every row against float64; the slots hold other numbers before. */
 export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
   const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
   const variant = [`rank ${rank}`, ...Object.entries(changes).map(([name, value]) => `${name} ${value}`)].join(', ');
@@ -72,12 +72,12 @@ export function partsOf({ offsets }: RatedRows, size: number): Parts {
 
 export interface SumOptions {
   readonly precision: 'f32' | 'f16';
-  /** Beside count and mean. */
+  /** Uniforms besides count and mean. */
   readonly uniforms: Readonly<Record<string, number>>;
   readonly workgroups: number;
 }
 
-/** The slots that a kernel makes of parts, over what they held before. */
+/** The slots that a kernel writes for parts; they hold other numbers before. */
 export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups }: SumOptions): Promise<Float32Array> {
   const content = new Float32Array(slotElements(rows.rank) * count).fill(7e7);
   const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, slots: content })) };

@@ -1,12 +1,12 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements } from './slots.ts';
 
-/** One way of computing the normal equations; what differs is speed, and the precision of θ. */
+/** One way of computing the normal equations; variants differ in speed and in the precision of θ. */
 export type NormalEquationsParams = {
   readonly rank: number;
-  /** Of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
-  /** A thread keeps tile x tile elements of A (cuMF_ALS, section III: T). */
+  /** Side of the tile of A that a thread keeps (cuMF_ALS, section III: T). */
   readonly tile: 4 | 8;
   /** Rows of θ staged at a time (cuMF, section 3.3: bin). */
   readonly bin: number;
@@ -14,15 +14,15 @@ export type NormalEquationsParams = {
   readonly lanes: number;
   /** Parts that share a workgroup: thread batching (clMF, section 3.2.1). */
   readonly rows: number;
-  /** Whether neighbouring threads read neighbouring elements of one row of θ or the same element of several (cuMF_ALS, Figure 3). */
+  /** Neighbouring threads read neighbouring elements of one row of θ, or the same element of several rows (cuMF_ALS, Figure 3). */
   readonly staging: 'coalesced' | 'strided';
-  /** θ moves in 16 bytes a thread, not in 4 (clMF, section 3.3.3). */
+  /** A thread moves 16 bytes of θ at a time, not 4 (clMF, section 3.3.3). */
   readonly vectorized: boolean;
-  /** Where A grows; `memory`, in the slot itself, is there to show what registers gain (cuMF, section 3.4). */
+  /** Place where A is summed; `memory`, the slot itself, serves to measure the gain by registers (cuMF, section 3.4). */
   readonly accumulate: 'registers' | 'memory';
-  /** `full` computes both triangles, to show what leaving one out gains. It needs registers. */
+  /** `full` computes both triangles, to measure the gain by leaving one out. It needs registers. */
   readonly triangle: 'lower' | 'full';
-  /** Whether μ and the fixed side's biases are taken off the ratings. */
+  /** μ and the fixed side's biases are subtracted from the ratings. */
   readonly biases: boolean;
 };
 
@@ -38,8 +38,8 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 }
 
 /**
- * A good variant for workgroups of at most `threads` threads and `bytes` of workgroup memory: registers, coalesced vectors,
- * and as many rows a workgroup as give it 128 threads.
+ * A good variant for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: registers, coalesced vectors,
+ * and rows for about 128 threads a workgroup.
  */
 export function chooseNormalEquations(
   rank: number,
@@ -57,9 +57,9 @@ export function chooseNormalEquations(
 }
 
 /**
- * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (update/layout.ts). `work` lists parts
+ * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work` lists parts
  * (update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole tiles, float32 or float16 by
- * `precision`. With biases a rating counts as r_uv - mean - fixed_bias[v]; else any buffer serves as `fixed_bias`.
+ * `precision`. With biases the ratings are r_uv - mean - fixed_bias[v]; else any buffer serves as `fixed_bias`.
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   name: 'normal-equations',
@@ -100,7 +100,7 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   workgroup: ({ rank, bin, lanes, rows }) => ({ threads: lanes * rows, bytes: rows * bin * (4 * paddedRank(rank) + 8) }),
 };
 
-/** Element i of a run of vec4: "1.z" for 6. */
+/** Name of element i in a run of vec4: "1.z" for 6. */
 function element(i: number): string {
   return `${Math.floor(i / 4)}.${'xyzw'[i % 4]}`;
 }

@@ -2,7 +2,7 @@
 //
 // BIN rows of theta at a time are staged in workgroup memory; a thread accumulates one TILE x TILE block of the lower
 // triangle of A in registers. LANES threads serve a part, ROWS parts share a workgroup (clMF, section 3.2.1), and where A
-// has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), the first of them also sums b.
+// has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and the first of them also sums b.
 struct Params {
   count: u32,
   mean: f32,
@@ -98,7 +98,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   for (var done = 0u; done < longest; done += BIN) {
     let left = part.z - min(part.z, done);
     let count = min(left, BIN);
-    // The columns of this bin are there, and nobody reads the last bin any more.
+    // The columns of this bin are there, and all threads have finished with the last bin.
     workgroupBarrier();
 {% if staging == 'coalesced' %}
     for (var at = lane; at < count * PIECES; at += LANES) {
@@ -124,7 +124,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
     }
     workgroupBarrier();
-    // Of the next bin, while this one is summed.
+    // Columns of the next bin, while this one is summed.
     for (var k = lane; k < min(BIN, left - count); k += LANES) {
       columns[base + k] = indices[part.y + done + BIN + k];
     }
@@ -146,7 +146,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
     }
     if (group == 0) {
-      // By the last lanes, which may have no block.
+      // The last lanes do this, since they may have no block.
 {% for part in bias_parts %}
       let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
       if (quad_{{ part }} < QUADS) {

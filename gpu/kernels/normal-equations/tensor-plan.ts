@@ -2,14 +2,14 @@ import { TILE, tilesOf } from './slots.ts';
 import { dealTiles, type Tile } from './tile-partition.ts';
 
 /**
- * How a workgroup with tensor cores forms A of one row and hands it to its threads: plain data, unrolled by the kernels'
- * templates.
+ * A plan by which a workgroup with tensor cores forms A of one row and hands it to its threads: plain data that the kernels'
+ * templates unroll.
  *
- * The ratings stand in a column of their own beside the factors, so that b comes out of the same products: in the last
- * eight columns of the padding where it has that many (`ratingTile` false), else as one more tile row.
+ * The ratings are a column of their own beside the factors, so that the same products give b: among the last eight columns of
+ * the padding if it has that many (`ratingRow` false), else as one more tile row.
  */
 export interface TensorPlan {
-  /** F / 16 */
+  /** Tiles of a row: F / 16. */
   readonly tiles: number;
   readonly subgroups: number;
   readonly ratingRow: boolean;
@@ -20,7 +20,7 @@ export interface TensorPlan {
   readonly phases: readonly Phase[];
 }
 
-/** What one subgroup accumulates: tiles with the number of their accumulator, and the tile rows and columns they need. */
+/** The tiles that one subgroup accumulates, each with its accumulator, and the tile rows and columns they need. */
 interface Deal {
   readonly subgroup: number;
   readonly lefts: readonly number[];
@@ -34,7 +34,7 @@ interface Phase {
   readonly rows: readonly { readonly row: number; readonly place: number }[];
 }
 
-/** Whether the ratings need a tile row of their own: the padding has no eight columns for them. */
+/** True when the ratings need a tile row of their own, since the padding has no eight columns for them. */
 export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
 }
@@ -69,7 +69,7 @@ export function tensorPlan(rank: number): TensorPlan {
   };
 }
 
-/** Ascending tile rows, as many at a time as `tiles` tiles hold; the ratings' row comes first and alone. */
+/** Phases of ascending tile rows, each with at most `tiles` tiles; the ratings' row comes first and alone. */
 function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[]): Phase[] {
   const groups: number[][] = ratingRow ? [[tiles]] : [];
   let group: number[] = [];

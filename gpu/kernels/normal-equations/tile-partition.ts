@@ -1,12 +1,12 @@
-/** Tile (row, column) of the lower triangle, in tiles. */
+/** Position of a tile of the lower triangle, in tiles. */
 export interface Tile {
   readonly row: number;
   readonly column: number;
 }
 
 /**
- * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: what a subgroup loads
- * once it uses for all its tiles. Simulated annealing with a fixed seed: the same tiles always come the same way.
+ * Deals tiles to subgroups, equally many each, so that together they load few tile rows and columns: a subgroup loads each of its
+ * tile rows and columns once for all its tiles. Simulated annealing with a fixed seed gives the same result every time.
  */
 export function dealTiles(tiles: readonly Tile[], subgroups: number): Tile[][] {
   const share = Math.ceil(tiles.length / subgroups);
@@ -33,7 +33,7 @@ export function dealTiles(tiles: readonly Tile[], subgroups: number): Tile[][] {
   return Array.from({ length: subgroups }, (_, subgroup) => tiles.filter((_tile, at) => best[at] === subgroup));
 }
 
-/** Loads of all subgroups, and half of the busiest one's again. */
+/** Loads of all subgroups, plus half of the busiest one's. */
 function loadCost(tiles: readonly Tile[], owner: readonly number[], subgroups: number): number {
   let [sum, most] = [0, 0];
   for (let subgroup = 0; subgroup < subgroups; subgroup++) {

@@ -1,6 +1,6 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
-/** Also the pairs of a workgroup. */
+/** Threads of a workgroup, and pairs that it takes. */
 export const PREDICT_THREADS = 64;
 
 export type PredictParams = {
@@ -8,7 +8,7 @@ export type PredictParams = {
   readonly stride: number;
 };
 
-/** x_uᵀθ_v for `pairs` pairs of positions. */
+/** Predictions x_uᵀθ_v of `pairs` pairs of positions. */
 export const predictKernel: KernelDescriptor<PredictParams> = {
   name: 'predict',
   bindings: [...reads('rows', 'columns', 'row_factors', 'column_factors'), ...writes('predictions')],

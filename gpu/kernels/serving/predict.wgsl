@@ -1,5 +1,5 @@
-// x.theta of pairs. Four threads, a team, take four pairs: each thread forms a quarter of their products, quarters change
-// hands through workgroup memory, and each thread ends up with one pair's product.
+// x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products, the quarters are
+// exchanged through workgroup memory, and each thread gets one pair's product.
 struct Params {
   pairs: u32,
 }

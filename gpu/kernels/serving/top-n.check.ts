@@ -1,4 +1,4 @@
-/** top-n against its float64 twin: other columns than the twin's are an error as large as the scores differ. */
+/** Checks of top-n against its float64 twin: the error of a column that the twin does not list is the difference of scores. */
 import { predictPair } from '../../../cpu/reference/errors.ts';
 import { topN as topNTwin } from '../../../cpu/reference/top-n.ts';
 import { CounterRandom } from '../../../engine/random.ts';
@@ -21,7 +21,7 @@ export interface TopNCase {
   /** See TopNTask. */
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
-  /** 0 where products are exact: then ties must be broken as the twin does. */
+  /** 0 when products are exact, so that ties must be broken as in the twin. */
   readonly limit?: number;
 }
 
@@ -48,7 +48,7 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
   };
 }
 
-/** Infinity for a list that is wrong whatever the rounding: its length, its order, an excluded or repeated column. */
+/** A row's largest error; Infinity for errors that no rounding explains: a wrong length or order, an excluded or repeated column. */
 function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFactors: HostMatrix, columnFactors: HostMatrix, excluded: ReadonlySet<number>): number {
   const all = Float64Array.from({ length: columnFactors.rows }, (_, column) => predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride));
   const twin = topNTwin(all, items.length, excluded);
@@ -67,7 +67,7 @@ function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFact
   return error;
 }
 
-/** As operators/items-by-norm.ts makes them: columns by falling norm, and the norm of the first of each eight with room for rounding. */
+/** Columns by falling norm, and of each eight the first one's norm with a margin for rounding, as in operators/items-by-norm.ts. */
 export function byNorm(matrix: HostMatrix): { readonly matrix: HostMatrix; readonly bounds: Float32Array } {
   const rows = Array.from({ length: matrix.rows }, (_, row) => matrix.values.subarray(row * matrix.stride, row * matrix.stride + matrix.columns));
   const sorted = rows.map((row) => ({ row, norm: Math.hypot(...row) })).sort((left, right) => right.norm - left.norm);
@@ -75,7 +75,7 @@ export function byNorm(matrix: HostMatrix): { readonly matrix: HostMatrix; reado
   return { matrix: hostMatrix(matrix.rows, matrix.columns, (row, k) => sorted[row].row[k]), bounds };
 }
 
-/** Rows that exclude nothing, one, most and all columns. */
+/** Exclusions of no, one, most and all columns. */
 function exclusionOf(rows: number, columns: number): HostBlock {
   return randomBlock(Array.from({ length: rows }, (_, row) => [0, 1, 2, 40, columns - 1, columns][row % 6]), columns, 9);
 }

@@ -1,24 +1,24 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
-/** Threads of a workgroup; the kernel counts on one row a thread, and on 8 x 8 scores a thread. */
+/** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
 const THREADS = 128;
 const COLUMNS = 64;
-/** Candidates that a row's queue holds. A tile with more of them is offered in several rounds. */
+/** Candidates that a row's queue holds; a tile with more of them takes several rounds. */
 const QUEUE = 4;
 
 /** Rows of one workgroup. */
 export const TOP_N_ROWS = THREADS;
 
 export type TopNParams = {
-  /** Columns in the row's part of `exclude_indices` are left out; else neither it nor `exclude_offsets` is looked at. */
+  /** Columns in the row's part of `exclude_indices` are left out; otherwise the exclusions are not read. */
   readonly excluding: boolean;
-  /** Columns come by falling bound, so that a workgroup stops where no row can improve; else `bounds` is not looked at. */
+  /** Columns come by falling bound, so that a workgroup stops when no row can improve; otherwise `bounds` is not read. */
   readonly bounded: boolean;
 };
 
 /**
  * The n best columns of `rows` rows from from_row on, ties by lower column; see the kernel's text for `lists`. The result
- * depends neither on the order in which threads come nor on how rows are cut into dispatches.
+ * depends neither on the order of threads nor on the cut of rows into dispatches.
  */
 export const topNKernel: KernelDescriptor<TopNParams> = {
   name: 'top-n',

@@ -1,21 +1,21 @@
-// The best columns of each row by x.theta, scores never stored. A workgroup has ROWS rows and meets all columns, COLUMNS at
-// a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores in registers. A score above
-// what its row's list ends in (hardly any is: about n ln(columns / n) a row) is put into the row's queue, and the row's own
-// thread takes it from there into the list: a heap in `lists` whose root is the worst entry kept.
+// The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes through all columns,
+// COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores in registers. The few
+// scores above the worst in their row's list (about n ln(columns / n) a row) go to the row's queue, and the row's own thread moves
+// them to the list: a heap in `lists` whose root is the worst entry kept.
 //
-//   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first when all is done
+//   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
 struct Params {
   from_row: u32,
   rows: u32,
   columns: u32,
-  // Groups of four elements in a row of factors, and groups of eight that are not padding alone.
+  // Groups of four elements in a row of factors, and groups of eight that hold a feature.
   quads: u32,
   slabs: u32,
   n: u32,
   // The place of row from_row in `lists`.
   list_row: u32,
   scores_at: u32,
-  // The row of the exclusions that row 0 of the factors is.
+  // Row of the exclusions that belongs to row 0 of the factors.
   exclude_row: u32,
 }
 
@@ -29,7 +29,7 @@ struct Params {
 
 const NONE = 0xffffffffu;
 const NAN_BITS = 0x7fc00000u;
-// What no score is below.
+// The lowest score.
 const LOWEST = -3.40282346638528859812e38f;
 
 // Eight features of rows and columns: [feature / 4][row].
@@ -41,11 +41,11 @@ var<workgroup> queued_columns: array<u32, QUEUE * ROWS>;
 var<workgroup> queued: array<atomic<u32>, ROWS>;
 // Score of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
-// The last round in which a queue was too short, and the tile that some row still reaches, counted from 1.
+// The last round in which a queue was too short, and the last tile that can still improve some row, counted from 1.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
 
-// Where the list of the thread's own row begins.
+// Start of the list of the thread's own row.
 var<private> list: u32;
 var<private> worst_score: f32;
 var<private> worst_column: u32;
@@ -54,7 +54,7 @@ fn is_worse(score: f32, column: u32, than_score: f32, than_column: u32) -> bool 
   return score < than_score || (score == than_score && column > than_column);
 }
 
-// Puts an entry in the place of the root of the first `count` entries and lets it sink to its level.
+// Replaces the root of the first `count` entries and lets the new entry sink to its level.
 fn replace_root(count: u32, score: f32, column: u32) {
   var at = 0u;
   loop {
@@ -110,7 +110,7 @@ fn above(left: vec4f, right: vec4f, threshold: f32) -> u32 {
   return both.x | both.y | both.z | both.w;
 }
 
-// Whether the row's queue had room.
+// True when the row's queue had room.
 fn enqueue(row: u32, column: u32, score: f32, round: u32) -> bool {
   let place = atomicAdd(&queued[row], 1u);
   if (place >= QUEUE) {
@@ -184,7 +184,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       row_tile[ROWS + thread] = next_row1;
       column_tile[thread] = next_column;
       workgroupBarrier();
-      // The next eight are under way while these are worked on.
+      // The next eight are loaded while these are used.
       let ahead = 2 * min(slab, params.slabs - 1);
       next_row0 = row_factors[row_at + ahead];
       next_row1 = row_factors[row_at + ahead + 1];
@@ -216,7 +216,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       candidates.{{ word }} |= above(left{{ i }}, right{{ i }}, threshold{{ i }}) << {{ shift }}u;
     }
     {%- endfor %}
-    // Columns behind the last are none.
+    // Columns behind the last are not candidates.
     let own_columns = select((params.columns - first_column - lane_column + 7) / 8, 0u, first_column + lane_column >= params.columns);
     candidates &= vec2<u32>(0x01010101u * ((1u << min(own_columns, 8u)) - 1u));
     loop {

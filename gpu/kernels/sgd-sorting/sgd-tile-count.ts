@@ -1,9 +1,9 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
-/** Tiles that ratings can be dealt to. */
+/** Largest number of tiles. */
 export const MOST_TILES = 2048;
 
-/** Rows of a chunk that is dealt by one workgroup. */
+/** Rows of a chunk, which one workgroup deals. */
 export const TILE_CHUNK_ROWS = 64;
 
 /** Counts the ratings of each chunk of rows for each tile: `counts` u32[chunks * tiles]. */

@@ -1,4 +1,4 @@
-/** The dealing of ratings to tiles of columns. */
+/** Checks of the dealing of ratings to tiles of columns. */
 import { tileLists, type TileLists } from '../../sgd/tile-lists.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
@@ -9,7 +9,7 @@ import { sgdTileScatterKernel } from './sgd-tile-scatter.ts';
 
 const NO_COLUMN = 0xffff_ffff;
 export const LEVEL = 1.5;
-/** Rounding to float16, towards zero at worst. */
+/** Limit of the rounding to float16, which may go towards zero. */
 const ROUNDING = 2 ** -10;
 
 interface Problem {
@@ -18,7 +18,7 @@ interface Problem {
   readonly tiles: number;
 }
 
-/** What lies in the tiles: the ratings of each, in their order there. */
+/** The ratings of each tile, in their order there. */
 export async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): Promise<Rating[][]> {
   const { tiles, places } = lists;
   const [starts, columns, words] = [new Uint32Array(tiles + 1), new Uint32Array(tiles * places), new Uint32Array(2 * count)];
@@ -33,7 +33,7 @@ export async function dealtRatings(gpu: Gpu, lists: TileLists, count: number): P
   );
 }
 
-/** Every rating lies once in the tile of its column, the tiles' ratings by row, as many as the starts say. */
+/** Checks that every rating lies once in the tile of its column, and that a tile's ratings are sorted by row. */
 async function checkDealing(gpu: Gpu, { block, columns, tiles }: Problem): Promise<{ error: number; limit: number }> {
   const opened = await openScope(gpu, {}, { blocks: { block } });
   try {

@@ -1,4 +1,4 @@
-// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, from where the chunk's part of each tile begins.
+// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's part of each tile.
 struct Params {
   rows: u32,
   tiles: u32,
@@ -10,7 +10,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> places: array<u32>;
-// Where the ratings of a chunk for a tile begin.
+// Starts of the ratings by chunk and tile.
 @group(0) @binding(5) var<storage, read> starts: array<u32>;
 @group(0) @binding(6) var<storage, read_write> ratings: array<vec2<u32>>;
 

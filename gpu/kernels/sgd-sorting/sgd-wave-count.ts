@@ -1,6 +1,6 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 
-/** Bands of columns that ratings can be sorted by. */
+/** Largest number of bands of columns. */
 export const MOST_BANDS = 2048;
 
 /** Counts the ratings of each block: `counts` u32[row bands * column bands]. */

@@ -11,14 +11,14 @@ struct Params {
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> row_starts: array<u32>;
 @group(0) @binding(5) var<storage, read> band_of: array<u32>;
-// Where the ratings of each block begin.
+// Starts of the blocks.
 @group(0) @binding(6) var<storage, read> starts: array<u32>;
-// Row, column and rating, three words each.
+// Three words a rating: row, column, value.
 @group(0) @binding(7) var<storage, read_write> ratings: array<u32>;
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 
-// How many ratings of the row right before `at` are in the same band.
+// Number of the row's ratings directly before `at` in the same band.
 fn before(at: u32, first: u32, band: u32) -> u32 {
   var count = 0u;
   while (at - count > first && band_of[indices[at - count - 1u]] == band) {
@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ratings[place + 2u] = bitcast<u32>(values[at]);
     }
     workgroupBarrier();
-    // The last rating of a row in a band moves the band's cursor, and nobody else does.
+    // Only the last rating of a row in a band moves the band's cursor.
     for (var at = first + thread; at < end; at += THREADS) {
       let band = band_of[indices[at]];
       if (at + 1u == end || band_of[indices[min(at + 1u, end - 1u)]] != band) {

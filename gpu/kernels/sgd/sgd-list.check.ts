@@ -1,4 +1,4 @@
-/** SGD on lists of ratings, whose batches share no row and no column, against its twin. */
+/** Checks of SGD on lists of ratings, whose batches share no row and no column, against the twin. */
 import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { sgdBlock } from '../../tasks/sgd-block.ts';
@@ -13,16 +13,16 @@ const [ROWS_EACH, COLUMNS_EACH] = [5, 7];
 
 interface Problem {
   readonly batches: number;
-  /** Ratings of all batches but the last, which has two fewer. */
+  /** Ratings of a batch; the last batch has two fewer. */
   readonly batch: number;
   /** The batches order[from] .. order[to - 1] are stepped. */
   readonly from: number;
   readonly to: number;
-  /** Teams that are asked for. */
+  /** Teams that the task requests. */
   readonly workers: number;
 }
 
-/** Ratings of a batch go round its own rows and columns. */
+/** A list in which each batch has its own rows and columns. */
 function listOf({ batches, batch }: Problem): Rating[] {
   const random = new CounterRandom(batch);
   return Array.from({ length: batches * batch - 2 }, (_, k): Rating => {

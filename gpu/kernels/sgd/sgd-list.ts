@@ -1,7 +1,7 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
-/** SGD on the batches [first_batch, last_batch) of `order` of a list of ratings; teams of all workgroups share them out (Hogwild!). */
+/** SGD on the batches [first_batch, last_batch) of `order` in a list of ratings, shared among the teams of all workgroups (Hogwild!). */
 export const sgdListKernel: KernelDescriptor<SgdStepParams> = {
   name: 'sgd-list',
   bindings: [...reads('rows', 'columns', 'values', 'order'), ...writes('row_factors', 'column_factors', 'row_sums', 'column_sums')],

@@ -1,6 +1,5 @@
 // SGD on a list of ratings in any order (cuMF_SGD, section 3.2.2, batch-Hogwild!): a team of LANES threads takes batches of consecutive
-// ratings and steps without locks; the next rating's factors are not on their way yet when a rating is stepped, so that a team sees
-// its own steps.
+// ratings and steps without locks; it loads the next rating's factors only after a step, so that it sees its own steps.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

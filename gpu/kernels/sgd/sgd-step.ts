@@ -2,16 +2,16 @@ import { STRIDE_STEP, strideOf } from '../../device/resources.ts';
 import type { GpuFeature } from '../../webgpu/gpu-info.ts';
 import { range } from '../kernel.ts';
 
-/** How a kernel of SGD steps one rating (kernels/parts/sgd-step.wgsl). */
+/** Parameters of a step on one rating (parts/sgd-step.wgsl). */
 export type SgdStepParams = {
-  /** With biases two more than the rank. */
+  /** Features of a row: the rank, with biases two more. */
   readonly features: number;
   readonly precision: 'f32' | 'f16';
   readonly threads: number;
-  /** Threads that step one rating together: a power of two, at most a subgroup's; 1 wants no subgroups. */
+  /** Threads that step one rating together: a power of two, at most a subgroup's; 1 needs no subgroups. */
   readonly lanes: number;
   readonly biases: boolean;
-  /** AdaGrad. */
+  /** Learning rates by AdaGrad. */
   readonly adaptive: boolean;
 };
 
@@ -20,7 +20,7 @@ function featuresAPiece(precision: 'f32' | 'f16'): number {
   return precision === 'f16' ? 8 : 4;
 }
 
-/** What the texts of all of them see. */
+/** Values for the texts of all kernels of SGD. */
 export function stepValues({ features, precision, threads, lanes, biases, adaptive }: SgdStepParams) {
   const perRow = strideOf(features) / featuresAPiece(precision);
   const half = precision === 'f16';
@@ -57,7 +57,7 @@ export function stepValues({ features, precision, threads, lanes, biases, adapti
   };
 }
 
-/** What a team of so many threads needs of the adapter. */
+/** Features of the adapter that a team of `lanes` threads needs. */
 export function teamNeeds(lanes: number): readonly GpuFeature[] {
   return lanes === 1 ? [] : lanes <= 4 ? ['quads'] : ['subgroups'];
 }

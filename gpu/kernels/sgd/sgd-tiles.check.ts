@@ -1,4 +1,4 @@
-/** SGD over tiles of columns: epochs whose teams share no row and no column, against their twin in the order of the kernel. */
+/** Checks of SGD over tiles of columns: epochs whose teams share no row and no column, against the twin in the kernel's order. */
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/batch-order.ts';
 import { tileLists } from '../../sgd/tile-lists.ts';
@@ -17,14 +17,14 @@ interface Problem {
   readonly threads: number;
 }
 
-/** Rows of each tile's own; columns in two places of equal tiles and in half of the last place, `most` ratings the first. */
+/** A problem whose tiles have rows of their own; columns fill two places of all tiles and half of the third, and the first has `most` ratings. */
 function ownRows(tiles: number, most: number, threads: number): Problem {
   const columns = 2 * tiles + Math.ceil(tiles / 2);
   const rowsEach = 24;
   const random = new CounterRandom(most, tiles);
   const ratings: Rating[] = [];
   for (let column = 0; column < columns; column++) {
-    // Columns are dealt there and back by falling numbers of ratings.
+    // Columns are dealt by falling number of ratings, to the tiles in rising and falling order in turn.
     const [place, across] = [Math.floor(column / tiles), column % tiles];
     const tile = place % 2 === 0 ? across : tiles - 1 - across;
     for (let k = 0; k < most - column; k++) ratings.push({ row: tile * rowsEach + ((5 * column + k) % rowsEach), column, value: LEVEL + 2 * random.uniform(ratings.length) - 1 });
@@ -32,20 +32,20 @@ function ownRows(tiles: number, most: number, threads: number): Problem {
   return { block: blockOf(ratings, tiles * rowsEach), columns, tiles, threads };
 }
 
-/** One rating for each row and each column: no two steps share anything, whatever runs at once. */
+/** A problem with one rating for each row and each column: no two steps share factors, in any order. */
 function matching(count: number, tiles: number, threads: number): Problem {
   const random = new CounterRandom(count);
   const ratings = Array.from({ length: count }, (_, row): Rating => ({ row, column: (7 * row + 3) % count, value: LEVEL + 2 * random.uniform(row) - 1 }));
   return { block: blockOf(ratings, count), columns: count, tiles, threads };
 }
 
-/** Tiles that have no ratings, and one column each. */
+/** A problem with tiles without ratings, of one column each. */
 function emptyTiles(): Problem {
   const ratings = [3, 1, 1, 2].map((row, k): Rating => ({ row, column: k === 3 ? 4 : 2, value: LEVEL + k / 4 }));
   return { block: blockOf(ratings, 5), columns: 6, tiles: 6, threads: 4 };
 }
 
-/** Ratings by row, in the given order inside a row. */
+/** The ratings as a block; inside a row they keep their order. */
 function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
   const byRow = ratings.toSorted((left, right) => left.row - right.row);
   const offsets = new Int32Array(rows + 1);
@@ -54,7 +54,7 @@ function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
   return { offsets, indices: Uint32Array.from(byRow, ({ column }) => column), values: Float32Array.from(byRow, ({ value }) => value) };
 }
 
-/** A tile's ratings in the order in which its teams step them, one team after the other. */
+/** A tile's ratings in the order of its teams' steps, one team after the other. */
 function walkOf(ratings: readonly Rating[], tile: number, largest: number, threads: number, lanes: number): Rating[] {
   const batches = tileBatches(largest, { threads, lanes });
   const { multiplier, offset } = batchOrder(batches, SEED, EPOCH);

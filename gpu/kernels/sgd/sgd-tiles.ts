@@ -7,10 +7,10 @@ export type SgdTilesParams = SgdStepParams & {
   readonly places: number;
 };
 
-/** Ratings that a team takes at a time, about. */
+/** Approximate number of ratings of a batch. */
 const TILE_BATCH = 1024;
 
-/** Batches that every tile is cut in, the largest of so many ratings: the same for all, and as many for each team. */
+/** Batches of every tile, when the largest tile has `largest` ratings: equally many for each team. */
 export function tileBatches(largest: number, { threads, lanes }: Pick<SgdTilesParams, 'threads' | 'lanes'>): number {
   const teams = threads / lanes;
   return teams * Math.max(1, Math.ceil(largest / (teams * TILE_BATCH)));
@@ -22,8 +22,8 @@ function placeBytes(features: number, precision: 'f32' | 'f16', adaptive: boolea
 }
 
 /**
- * An epoch of SGD, a workgroup a tile of columns. Every rating is stepped once; teams of a workgroup may overwrite each other's step of a
- * column, those of different workgroups each other's of a row (Hogwild!).
+ * An epoch of SGD with a workgroup for each tile of columns. Every rating is stepped once; teams of a workgroup may overwrite each
+ * other's step of a column, and teams of different workgroups each other's step of a row (Hogwild!).
  */
 export const sgdTilesKernel: KernelDescriptor<SgdTilesParams> = {
   name: 'sgd-tiles',

@@ -1,6 +1,6 @@
 // One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its columns' factors lie in
 // workgroup memory for the whole epoch. Teams of LANES threads walk the tile's ratings, which are sorted by row, in batches; the row's
-// factors stay in registers while the row stays, and those of the next row are on their way. Teams step without locks.
+// factors stay in registers while the row stays, and those of the next row are loaded meanwhile. Teams step without locks.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -18,11 +18,11 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-// Where the ratings of each tile begin.
+// Starts of the tiles.
 @group(0) @binding(1) var<storage, read> starts: array<u32>;
 // Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
 @group(0) @binding(2) var<storage, read> ratings: array<vec2<u32>>;
-// Columns by tile and place; 0xffffffff where a tile has fewer.
+// Columns by tile and place; 0xffffffff for a place without a column.
 @group(0) @binding(3) var<storage, read> columns: array<u32>;
 @group(0) @binding(4) var<storage, read_write> row_factors: array<{{ stored }}>;
 @group(0) @binding(5) var<storage, read_write> column_factors: array<{{ stored }}>;
@@ -36,9 +36,9 @@ var<workgroup> tile_sums: array<f32, PLACES>;
 
 const NO_ROW = 0xffffffffu;
 
-// A team's way through the ratings of a tile: all tiles are cut in as many batches at the same parts of the rows, and take them
-// in one order, an epoch's own, so that what the teams of all tiles have of the rows' factors at a time stays in the cache. Each
-// tile begins a batch somewhere else and goes round, or they would all step the same row at once.
+// A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the rows, and take them in
+// the epoch's order, so that the rows' factors that are in use stay in the cache. Each tile begins elsewhere in a batch and goes
+// round, or all tiles would step the same row at once.
 struct Walk {
   batch: u32,
   first: u32,
@@ -47,12 +47,12 @@ struct Walk {
   left: u32,
 }
 
-// Where batch `which` of so many ratings begins. In whole numbers: where one batch ends for a team the next begins for another.
+// Start of batch `which`. It is a whole number, so that the next batch begins where this one ends, also for other teams.
 fn batch_start(which: u32, count: u32) -> u32 {
   return which * (count / params.batches) + min(which, count % params.batches);
 }
 
-// The first batch from `batch` on that is the team's own and has ratings.
+// The team's first batch from `batch` on that has ratings.
 fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
   var walk = Walk(batch, 0u, 0u, 0u, 0u);
   while (walk.batch < params.batches && walk.left == 0u) {
@@ -78,8 +78,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let lane = thread % LANES;
   let team = thread / LANES;
 {%- if TURNS %}
-  // Every other team takes its pieces in pairs the other way round: side by side the teams of 8 threads, whose loads go together,
-  // would all want the same half of the banks of workgroup memory.
+  // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would all use the same half of
+  // the banks of workgroup memory.
   let lane_even = lane + (team % 2u) * LANES;
   let lane_odd = lane - (team % 2u) * LANES;
 {%- endif %}

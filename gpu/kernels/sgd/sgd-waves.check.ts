@@ -1,4 +1,4 @@
-/** wavefront-update against its twin in exactly its order, on ratings that share rows and columns as others do. */
+/** Checks of wavefront-update against the twin in exactly its order, on ratings that share rows and columns as usual. */
 import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../tasks/sgd-waves.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -15,7 +15,7 @@ interface Problem {
   readonly columnStarts: readonly number[];
 }
 
-/** Bands of one row and of many, blocks without ratings, a row that is in every band. */
+/** Bands of one row and of many, blocks without ratings, and a row with ratings in every band. */
 const usual: Problem = {
   block: randomBlock([5, 0, 1, 40, 3, 2, 0, 17, 9, 1, 1, 30, 0], 41, 5),
   rowStarts: [0, 3, 4, 8, 13],
@@ -23,7 +23,7 @@ const usual: Problem = {
 };
 const single: Problem = { block: randomBlock([3, 0, 2], 3, 6), rowStarts: [0, 3], columnStarts: [0, 1, 3] };
 
-/** Of each wave the band of each worker: none has another's, over the waves each has them all. One wave more has nobody. */
+/** The band of each worker in each wave: no two share one, and each has all over the waves. In the last wave no worker has a band. */
 function wavesOf({ rowStarts, columnStarts }: Problem): number[][] {
   const bands = columnStarts.length - 1;
   const workers = rowStarts.slice(1).map((_, worker) => worker);
@@ -56,7 +56,7 @@ async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ er
   try {
     await sgdWaves(opened.scope);
     const first = await opened.read('rows');
-    // The same bits again, over blocks that lie there already.
+    // A second run, on blocks that are sorted already, must give the same bits.
     await sgdWaves(opened.scope);
     const again = await opened.read('rows');
     if (first.some((value, at) => !Object.is(value, again[at]))) return { error: Infinity, limit: 0 };

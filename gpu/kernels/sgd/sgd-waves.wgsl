@@ -1,6 +1,6 @@
 // One wave of wavefront-update (cuMF_SGD, section 3.2.3): every workgroup is one team, which owns a band of rows and steps one block of
-// it, rating after rating; no two have the same band of columns. The factors of the next rating are on their way meanwhile; those that
-// stay are kept.
+// it, rating after rating; no two have the same band of columns. The factors of the next rating are loaded meanwhile, unless they
+// are the same.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
@@ -16,10 +16,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
-// Where the ratings of each block begin: block (row band, column band) is row band * column_bands + column band.
+// Starts of the blocks: block (row band, column band) is row band * column_bands + column band.
 @group(0) @binding(1) var<storage, read> starts: array<u32>;
 @group(0) @binding(2) var<storage, read> ratings: array<u32>;
-// The band of columns of each worker in each wave; 0xffffffff where it has none.
+// The band of columns of each worker in each wave; 0xffffffff for none.
 @group(0) @binding(3) var<storage, read> order: array<u32>;
 @group(0) @binding(4) var<storage, read_write> row_factors: array<{{ stored }}>;
 @group(0) @binding(5) var<storage, read_write> column_factors: array<{{ stored }}>;

@@ -13,7 +13,7 @@ const inRegisters: readonly SolveRegistersParams[] = [
   { ...registers, rank: 10, steps: 1 },
 ];
 
-/** The same steps in float64 from the same start, with A in registers and a workgroup a row. */
+/** Checks against the same steps in float64 from the same start, with A in registers and a workgroup a row. */
 export const solveCgRegistersChecks: readonly KernelCheck[] = [
   ...inRegisters.map((params) => ({
     name: solveCgRegistersKernel.name,

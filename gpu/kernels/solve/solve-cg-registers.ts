@@ -3,7 +3,7 @@ import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts'
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 
-/** Ranks that the solver on registers and the fused kernel serve: a thread a row of A. */
+/** Largest rank of the solver in registers and of the fused kernel: a thread has a row of A. */
 export const REGISTER_RANKS = 256;
 
 export type SolveRegistersParams = {
@@ -11,7 +11,7 @@ export type SolveRegistersParams = {
   readonly steps: number;
   readonly halfA: boolean;
   readonly biases: boolean;
-  /** Whether the float16 mirror of the factors is written too. */
+  /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
 };
 
@@ -20,12 +20,12 @@ export function registerSolverValues({ steps, halfA }: { readonly steps: number;
   return { tolerance: RESIDUAL_TOLERANCE, STEPS: steps, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
 }
 
-/** Bytes of workgroup memory of the same. */
+/** Bytes of workgroup memory that these parts need. */
 export function registerSolverBytes(rank: number): number {
   return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroupsFor(rank) * 16;
 }
 
-/** Rows from their slots by conjugate gradients with A in registers; ranks to 256, float32 A to 128. One workgroup a row. */
+/** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 128. */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
   bindings: [...reads('work', 'slots', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],

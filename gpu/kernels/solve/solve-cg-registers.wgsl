@@ -1,5 +1,5 @@
-// Solves rows from their slots by conjugate gradients with A in registers: adds up a row's slots in order, tile row by tile row,
-// through workgroup memory.
+// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, tile row by tile
+// row, through workgroup memory.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

@@ -14,7 +14,7 @@ const approximate: readonly SolveCgParams[] = [
   { ...common, rank: 10, steps: 40 },
 ];
 
-/** The same steps in float64 from the same start. */
+/** Checks against the same steps in float64 from the same start. */
 export const solveCgChecks: readonly KernelCheck[] = [
   ...approximate.map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, params, params.a === 'f16') })),
   { name: solveCgKernel.name, variant: 'an A that is not finite', run: (gpu: Gpu) => checkNotFinite(gpu, solveCgKernel, { ...common, rank: 20 }) },

@@ -4,13 +4,13 @@ import { biasPlace } from './solve-cholesky.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
-  /** f_s of cuMF_ALS, Algorithm 1. */
+  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
   readonly steps: number;
   /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
   readonly a: 'f32' | 'f16';
-  /** Whether the last feature is the row's bias. */
+  /** The last feature is the row's bias. */
   readonly biases: boolean;
-  /** Whether the float16 mirror of the factors is written too. */
+  /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
 };
 
@@ -19,7 +19,7 @@ const REGISTER_STRIDE = 128;
 /** Elements of A that one thread keeps. */
 const REGISTER_ELEMENTS = 64;
 
-/** Of ‖r‖² against its first value and against ‖b‖²: below, float32 has no more to give (cpu/assembly/solve/conjugate-gradient.ts). */
+/** Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x (cpu/assembly/solve/conjugate-gradient.ts). */
 export const RESIDUAL_TOLERANCE = 1e-12;
 export const BIAS_TOLERANCE = 1e-10;
 
@@ -38,7 +38,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 
 /**
  * x of (A + λ n_u I) x = b by `steps` steps of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
- * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, else it is read from its first slot. Lists,
+ * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, beyond it is read from its first slot. Lists,
  * slots, outputs and `status` are those of solve-cholesky. With biases a row starts from `previous_bias` in the place of its 1;
  * else any buffer serves as `previous_bias` and `bias`.
  */

@@ -1,8 +1,8 @@
 // Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p).
 //
 // ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row of A, or one of
-// SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p each. A row that is done goes
-// on with steps of length 0: barriers want all threads.
+// SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p each. A finished row goes
+// on with steps of length 0, since all threads must reach the barriers.
 struct Params {
   count: u32,
   lambda: f32,
@@ -25,7 +25,7 @@ var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 {% render 'parts/finite' %}
 {% render 'parts/write-row', biases: biases, half: half %}
 
-// Four floats, the sum of the slots in their order.
+// Four elements, summed over the slots in their order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
   var sum = vec4f();
   for (var slot = 0u; slot < slot_count; slot++) {
@@ -48,7 +48,7 @@ fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
 }
 {% if keep == 'memory' and a == 'f16' %}
 
-// The same where each row of a tile was packed into its first half.
+// The same when each row of a tile is packed into its first half.
 fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
   let own = i / 16;
   let tile = quad / 4;
@@ -64,12 +64,12 @@ fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
 }
 {% endif %}
 
-// Which of four features there are.
+// The features among four that exist.
 fn is_feature(quad: u32) -> vec4<bool> {
   return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
 }
 
-// Adds up what the QUADS threads of a row have put into `shares`.
+// Sums the `shares` of the QUADS threads of a row.
 fn total(batch: u32) -> vec2f {
   var sum = vec2f();
   for (var quad = 0u; quad < QUADS; quad++) {
@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let batch = thread / LANES;
   let lane = thread % LANES;
   let exists = number * ROWS + batch < params.count;
-  // Row, first slot, n, slots.
+  // Entry: row, first slot, n, slots.
   var entry = vec4u();
   if (exists) {
     entry = work[number * ROWS + batch];
@@ -92,7 +92,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let base = entry.y * SLOT_QUADS;
   let ratings = f32(max(entry.z, 1));
 {% if a == 'f16' %}
-  // All is divided by n: the sums of long rows would leave the range of float16.
+  // All sums are divided by n: those of long rows would leave the range of float16.
   let scale = 1.0 / ratings;
   let shift = params.lambda;
 {% else %}

@@ -14,7 +14,7 @@ const exact: readonly SolveCholeskyParams[] = [
   { rank: 512, where: 'global', biases: true, half: false },
 ];
 
-/** Exact solves by their residual, in workgroup memory and in place; and that a singular A is reported. */
+/** Checks of exact solutions by their residual, in workgroup memory and in place, and of the report of a singular A. */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params), run: (gpu: Gpu) => checkExact(gpu, params) })),
   { name: solveCholeskyKernel.name, variant: 'a singular A', run: checkSingular },
@@ -30,7 +30,7 @@ async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
   return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }
 
-/** With λ = 0 rows of one rating have a singular A: the lowest of them must be named. Row numbers descend, so that is row 1. */
+/** Checks the report of a singular A, which rows of one rating have when λ = 0. The lowest such row is row 1, since row numbers descend. */
 async function checkSingular(gpu: Gpu) {
   const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), lambda: 0 };
   const { status } = await runSolver(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, rows, rows.count);

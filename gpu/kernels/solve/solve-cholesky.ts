@@ -3,27 +3,27 @@ import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts'
 
 export type SolveCholeskyParams = {
   readonly rank: number;
-  /** Whether the last feature is the row's bias. */
+  /** The last feature is the row's bias. */
   readonly biases: boolean;
-  /** Whether the float16 mirror of the factors is written too. */
+  /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
-  /** Where A is factored: a copy in workgroup memory, or in place in its first slot. */
+  /** Place where A is factored: a copy in workgroup memory, or its first slot. */
   readonly where: 'workgroup' | 'global';
 };
 
-/** Workgroup memory where it holds the rank's A, else the slot. */
+/** The variant with workgroup memory if that holds A, else the one in the slot. */
 export function chooseSolveCholesky(rank: number, biases: boolean, half: boolean, { bytes = 16384 }: { readonly bytes?: number } = {}): SolveCholeskyParams {
   const within = { rank, biases, half, where: 'workgroup' } as const;
   return workgroup(within).bytes <= bytes ? within : { ...within, where: 'global' };
 }
 
 /**
- * x of (A + λ n_u I) x = b by Cholesky, a workgroup a row. `work` lists rows (update/work.ts): row, first slot, n_u, slots;
+ * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row. `work` lists rows (update/work.ts): row, first slot, n_u, slots;
  * a row's slots follow each other, are added up in order and are changed. `factors` has a stride of whole tiles, padding 0;
  * `half` is its mirror. A row with n_u = 0 becomes 0. `status` becomes the lowest row whose A is not positive definite
  * or whose x is not finite; it starts as the largest u32.
  *
- * With biases the last feature of x goes to `bias` and 1 in its place, for rows with n_u = 0 too.
+ * With biases the last feature of x goes to `bias` and 1 takes its place, also for rows with n_u = 0.
  */
 export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
   name: 'solve-cholesky',
@@ -45,7 +45,7 @@ export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
       QUADS: stride / 4,
       TILES: tilesOf(rank),
       SLOT_QUADS: slotElements(rank) / 4,
-      // Where the last row of tiles begins, and where b does, behind the tiles.
+      // Starts of the last row of tiles, and of b behind the tiles.
       LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: (slotElements(rank) - stride) / 4,
       THREADS: threads,
@@ -65,7 +65,7 @@ function workgroup({ rank, where }: SolveCholeskyParams) {
   return { threads: Math.min(256, Math.ceil((stride + 1) / 32) * 32), bytes: 128 + 4 * stride + (where === 'workgroup' ? 4 * slotElements(rank) : 0) };
 }
 
-/** Where write-row finds the bias among fours of features. */
+/** Position of the bias among groups of four features, for write-row. */
 export function biasPlace(rank: number): { readonly BIAS_QUAD: number; readonly BIAS_COMPONENT: number } {
   return { BIAS_QUAD: Math.floor((rank - 1) / 4), BIAS_COMPONENT: (rank - 1) % 4 };
 }

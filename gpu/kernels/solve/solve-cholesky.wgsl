@@ -1,7 +1,7 @@
 // Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T, a workgroup a row (cuMF, eq. 2).
 //
-// A lies in 16 x 16 tiles (update/layout.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
-// elements of its rows of the panel in registers, and b is one more row below A: what becomes of it is y with L y = b. The
+// A lies in 16 x 16 tiles (normal-equations/slots.ts); L takes the place of A, panel by panel of 16 columns. A thread keeps the 16
+// elements of its rows of the panel in registers, and b is one more row below A, which becomes y with L y = b. The
 // diagonal of L holds 1 / L_cc. Beyond the rank the diagonal is 1 and everything else 0.
 struct Params {
   count: u32,
@@ -16,7 +16,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(6) var<storage, read_write> status: atomic<u32>;
 
-// Two columns of a diagonal tile in turn, so that one barrier a column is enough.
+// Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
 var<workgroup> solution: array<vec4f, QUADS>;
 {% if where == 'workgroup' %}
@@ -30,7 +30,7 @@ fn keep_quad(base: u32, at: u32, content: vec4f) {
   matrix[at] = content;
 }
 
-// Where the fours of a row of a tile lie among each other. Neighbouring threads read rows four apart, from different banks.
+// Place of a group of four in a row of a tile, shuffled so that neighbouring threads, which read rows four apart, use different banks.
 fn shuffled(row: u32, quad: u32) -> u32 {
   return quad ^ (row / 4);
 }
@@ -57,17 +57,17 @@ fn tile_start(down: u32, across: u32) -> u32 {
   return (down * (down + 1) / 2 + across) * 64;
 }
 
-// Where the 16 elements of a row in a tile begin: row F is b.
+// Start of the 16 elements of a row in a tile; row F is b.
 fn row_start(row: u32, tile: u32) -> u32 {
   return select(tile_start(row / 16, tile) + row % 16 * 4, BIAS_START + 4 * tile, row == STRIDE);
 }
 
-// What `shuffled` takes for the row: b is not shuffled.
+// The argument of `shuffled` for a row; b is not shuffled.
 fn row_in_tile(row: u32) -> u32 {
   return select(row % 16, 0, row == STRIDE);
 }
 
-// Which of four elements of a slot belong to features: of the last row of tiles, and of b.
+// The elements among four of a slot that belong to features, for the last row of tiles and for b.
 fn is_feature(at: u32) -> vec4<bool> {
   let within = at - LAST_TILES;
   let row = STRIDE - 16 + within % 64 / 4;
@@ -76,7 +76,7 @@ fn is_feature(at: u32) -> vec4<bool> {
   return select(select(of_matrix, of_bias, at >= BIAS_START), vec4<bool>(true), at < LAST_TILES);
 }
 
-// Sums the slots in their order. Only rows beyond the rank are emptied: columns there stand right of the diagonal, where nobody reads.
+// Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the diagonal, where no thread reads.
 fn gather(base: u32, slot_count: u32, thread: u32) {
   for (var at = thread; at < SLOT_QUADS; at += THREADS) {
     var sum = slots[base + at];
@@ -96,7 +96,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   if (number >= params.count) {
     return;
   }
-  // Row, first slot, n, slots.
+  // Entry: row, first slot, n, slots.
   let entry = work[number];
   let row = entry.x;
   if (entry.z == 0) {
@@ -164,7 +164,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% endfor %}
     {{ barrier }}();
 
-    // What is right of the panel loses the panel's products, in blocks of 4 x 4 and in fours of b.
+    // Subtracts the panel's products from the elements to its right, in blocks of 4 x 4 and groups of four of b.
     let first = 16 * panel + 16;
     let side = (STRIDE - first) / 4;
     let triangle = side * (side + 1) / 2;
@@ -210,7 +210,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     {{ barrier }}();
   }
 
-  // L^T x = y, from the last panel up; every thread solves the panel's 16 for itself.
+  // L^T x = y, from the last panel up; every thread solves the panel's 16 rows itself.
   for (var up = 0u; up < TILES; up++) {
     let panel = TILES - 1 - up;
     let diagonal = tile_start(panel, panel);

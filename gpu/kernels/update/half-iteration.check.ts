@@ -1,4 +1,4 @@
-/** Whole half-iterations, by every variant that an adapter admits. */
+/** Checks of whole half-iterations, by every variant that an adapter admits. */
 import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
 import { updateRows } from '../../update/half-iteration.ts';
 import type { UpdateVariant } from '../../update/variant.ts';
@@ -9,7 +9,7 @@ import type { KernelCheck } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
 
-/** What is solved: with biases the last feature is the bias. */
+/** The problem that is solved; with biases the last feature is the bias. */
 export interface HalfIterationShape {
   readonly rank: number;
   readonly solver: 'cg' | 'cholesky';
@@ -18,7 +18,7 @@ export interface HalfIterationShape {
 
 const CG_STEPS = 6;
 
-/** Long rows are cut here into parts of so many ratings, and by regions of θ of so many bytes. */
+/** Ratings of a part and bytes of a region of θ, both small enough to cut long rows. */
 const PART_RATINGS = 500;
 const REGION_BYTES = 40_000;
 
@@ -29,13 +29,13 @@ const shapes: readonly HalfIterationShape[] = [
   { rank: 65, solver: 'cholesky', biases: true },
 ];
 
-/** Rows for every path: dual systems, CG without A, the fused kernel, parts; in an order that sorting changes. */
+/** Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting changes. */
 function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
   const end = Math.min(longest, fused?.longest ?? 0);
   return [1, 0, 64, 65, longest, 33, ...(end > 70 ? [end, end - 1] : []), 32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1];
 }
 
-/** Checks of all variants that the adapter admits for the shapes; the longest row has so many ratings. */
+/** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
 export function halfIterationChecks(info: GpuInfo, longest: number, among: readonly HalfIterationShape[] = shapes): KernelCheck[] {
   return among.flatMap((shape) =>
     updateVariants(info, { ...shape, cgSteps: CG_STEPS }).map((variant) => ({

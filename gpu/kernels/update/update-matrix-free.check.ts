@@ -23,7 +23,7 @@ const cases: readonly UpdateMatrixFreeParams[] = [
   choose(20, 'f32', false, { lanes: 64, rows: 2, longest: 20, steps: 30 }),
 ];
 
-/** Rows of all lengths a variant takes against CG on the formed A in float64. */
+/** Checks of rows of all lengths that a variant takes, against CG on the formed A in float64. */
 export const updateMatrixFreeChecks: readonly KernelCheck[] = cases.map((params) => {
   const { rank, precision, steps, longest, lanes, rows, biases } = params;
   const variant = `rank ${rank}, ${precision}${biases ? ', biases' : ''}, ${steps} steps, rows of ${longest} ratings by ${lanes} threads, ${rows} a workgroup`;
@@ -66,7 +66,7 @@ async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error:
     }
     const { matrix, bias: right } = normalEquations(rows.theta, stride, rank, rows.part(rows.offsets[row], lengths[row]), Math.fround(LAMBDA));
     const expected = lengths[row] === 0 ? new Float64Array(rank) : conjugateGradient(matrix, right, from, steps);
-    // With the padding, which must be 0.
+    // The padding must be 0.
     const padded = new Float64Array(stride);
     padded.set(expected);
     error = Math.max(error, deviation(found, padded));

@@ -5,21 +5,21 @@ import { biasPlace } from '../solve/solve-cholesky.ts';
 
 export type UpdateMatrixFreeParams = {
   readonly rank: number;
-  /** Of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
-  /** f_s of cuMF_ALS, Algorithm 1. */
+  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
   readonly steps: number;
-  /** No row of the list has more ratings. */
+  /** Ratings of the longest row in the list. */
   readonly longest: number;
   /** Threads that serve one row. */
   readonly lanes: number;
   /** Rows that share a workgroup (clMF, section 3.2.1: thread batching). */
   readonly rows: number;
-  /** Whether the last feature is the row's bias, and μ and the fixed side's biases are taken off the ratings. */
+  /** The last feature is the row's bias, and μ and the fixed side's biases are subtracted from the ratings. */
   readonly biases: boolean;
 };
 
-/** Fours of features between staged rows: odd. */
+/** Groups of four features between staged rows, an odd number. */
 function pitchOf(rank: number): number {
   return paddedRank(rank) / 4 + 1;
 }
@@ -33,7 +33,7 @@ export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count
   return Math.ceil(count / params.rows);
 }
 
-/** One row a subgroup of 32, as many rows a workgroup as `bytes` of workgroup memory hold, and rows as long as one fills it, at most 64. */
+/** A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most 64; a workgroup has up to four rows. */
 export function chooseUpdateMatrixFree(
   rank: number,
   precision: 'f32' | 'f16',
@@ -53,8 +53,8 @@ export function chooseUpdateMatrixFree(
  * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed`, ratings and `fixed_bias` are those
  * of normal-equations, `status` and what is written those of solve-cholesky.
  *
- * Eight storage buffers leave no room for the start and for a float16 mirror: `factors`, and with biases `bias`, hold the start of
- * every row before (copies of the last version), and to-half makes the mirror after.
+ * Eight storage buffers leave no room for the start and for a float16 mirror: `factors`, and with biases `bias`, first hold the start
+ * of every row (copies of the last version), and to-half makes the mirror afterwards.
  */
 export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
   name: 'update-matrix-free',
@@ -81,7 +81,7 @@ export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = 
       ...biasPlace(rank),
       tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
       quad_type: precision === 'f16' ? 'vec2u' : 'vec4f',
-      // Fours of features that a thread keeps.
+      // Groups of four features that a thread keeps.
       owned: range(Math.ceil(quads / lanes)),
     };
   },

@@ -1,9 +1,9 @@
 // Solves rows of few ratings by conjugate gradients that never form A: A p = sum of theta_v (theta_v^T p) + lambda n p
 // (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p), on the row's theta_v in workgroup memory.
 //
-// ROWS rows a workgroup, LANES threads a row. For the products theta_v^T p a thread takes whole ratings, for their sum over
-// the ratings fours of features: those of x, r and p that it keeps. A staged row is an odd number of fours apart from the
-// next, so that threads with different ratings read different banks. A row that is done goes on with steps of length 0.
+// A workgroup has ROWS rows, and a row LANES threads. For the products theta_v^T p a thread takes whole ratings, for their sum over
+// the ratings groups of four features, those of x, r and p that it keeps. Staged rows are an odd number of fours apart, so that
+// threads with different ratings read different banks. A finished row goes on with steps of length 0.
 struct Params {
   count: u32,
   lambda: f32,
@@ -38,7 +38,7 @@ fn features(content: {{ quad_type }}) -> vec4f {
 {% endif %}
 }
 
-// Adds up what the threads of a row have put into `shares`.
+// Sums the `shares` of the threads of a row.
 fn total(batch: u32) -> vec2f {
   var sum = vec2f();
   for (var lane = 0u; lane < SHARES; lane++) {
@@ -53,7 +53,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let batch = thread / LANES;
   let lane = thread % LANES;
   let exists = number * ROWS + batch < params.count;
-  // Row, first rating, ratings, 0.
+  // Entry: row, first rating, ratings, 0.
   var entry = vec4u();
   if (exists) {
     entry = work[number * ROWS + batch];

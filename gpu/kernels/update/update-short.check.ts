@@ -1,4 +1,4 @@
-/** Dual systems on tensor cores against float64 on the same float16 factors. */
+/** Checks of dual systems on tensor cores against float64 on the same float16 factors. */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../checking/check.ts';
 import { RESIDUAL_LIMIT } from '../checking/limits.ts';
@@ -12,7 +12,7 @@ const shorts: readonly UpdateShortParams[] = [
   ...[7, 12, 64, 101].flatMap((rank) => [32, 64].map((longest) => ({ rank, longest, biases: true }))),
 ];
 
-/** Rows of every length that the variant takes. */
+/** Checks of rows of every length that the variant takes. */
 export const updateShortChecks: readonly KernelCheck[] = [
   ...shorts.map((params) => ({
     name: updateShortKernel.name,

@@ -3,7 +3,7 @@ import { paddedRank } from '../normal-equations/slots.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
-  /** Ratings of the longest row that it takes: 32 or 64. */
+  /** Ratings of the longest row: 32 or 64. */
   readonly longest: number;
   readonly biases: boolean;
 };
@@ -12,8 +12,8 @@ export type UpdateShortParams = {
 const CHUNKS_A_ROUND = 4;
 
 /**
- * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, whatever the solver
- * asked for. λ > 0. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
+ * requested. λ > 0. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',

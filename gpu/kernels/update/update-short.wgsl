@@ -1,6 +1,6 @@
 // Rows with few ratings, solved in the space of their ratings: with n ratings and n < f, x = Theta^T y where
-// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. One subgroup a row: Theta Theta^T on tensor cores, its rows
-// in the lanes' registers, conjugate gradients until the residual is rounding, and Theta^T y from rows gathered once more.
+// (Theta Theta^T + lambda n I) y = r, a system of n unknowns instead of f. A subgroup has a row: Theta Theta^T on tensor cores, its rows
+// in the lanes' registers, conjugate gradients until the residual is rounding error, and Theta^T y from rows gathered again.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -115,7 +115,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       workgroupBarrier();
     }
 
-    // Its rows to registers: lane l has rows l, l + 32, ..
+    // Moves its rows to registers: lane l has rows l, l + 32, ...
 {%- for i in own_rows %}
 {%- for v in vectors %}
     var k_{{ i }}_{{ v }} = vec4f();

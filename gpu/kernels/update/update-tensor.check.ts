@@ -1,4 +1,4 @@
-/** The fused kernel on tensor cores against float64 on the same float16 factors. */
+/** Checks of the fused kernel on tensor cores against float64 on the same float16 factors. */
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../checking/limits.ts';
@@ -6,7 +6,7 @@ import { lengthsAround, ratedProblem } from '../checking/rated-problem.ts';
 import { notFinite, updateError } from '../checking/tensor-updates.ts';
 import { updateTensorKernel, type UpdateTensorParams } from './update-tensor.ts';
 
-/** Float32 A stays in registers up to this rank. */
+/** Largest rank with A in float32: beyond, it does not fit the registers. */
 const FULL_REGISTERS = 128;
 
 const common = { bin: 32, biases: false, steps: 6, halfA: false };

@@ -10,7 +10,7 @@ export type UpdateTensorParams = TensorParams & {
 };
 
 /**
- * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A to 128, where it fits the registers.
+ * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the registers, to 128.
  * Workgroups walk the list of rows, so any number of them may be dispatched.
  */
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {

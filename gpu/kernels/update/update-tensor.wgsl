@@ -1,6 +1,6 @@
 // One half-iteration of whole rows without A ever leaving the chip: a workgroup sums a row's normal equations on tensor cores,
 // hands A to its threads' registers and solves there by conjugate gradients. Workgroups walk the list of rows, the longest
-// first; while one row is solved the ratings of the next are on their way.
+// first; while one row is solved the ratings of the next are loaded.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
