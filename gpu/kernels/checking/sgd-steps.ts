@@ -1,6 +1,9 @@
 /** The twin of SGD's kernels: steps in float64, with the rounding of factors that are stored as float16. */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import type { KernelDescriptor, KernelParams } from '../kernel.ts';
+import type { SgdStepParams } from '../sgd/sgd-step.ts';
+import type { KernelCheck } from './check.ts';
 import { roundToHalf } from './float16.ts';
 import { deviation, worse } from './numbers.ts';
 import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
@@ -30,7 +33,7 @@ const LIMIT = 1e-5;
 /** The same for factors stored as float16: a value near the middle of two halves may be rounded the other way. */
 const HALF_LIMIT = 2 ** -9;
 
-export function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
+function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape): string {
   return `rank ${rank}, ${precision}${biases ? ', biases' : ''}${adaptive ? ', AdaGrad' : ''}, ${lanes === 1 ? '1 thread' : `${lanes} threads`} a rating`;
 }
 
@@ -118,3 +121,15 @@ export const stepShapes: readonly StepShape[] = [
     { ...f32, ...both, rank: 200, lanes },
   ]),
 ];
+
+/** A check of a kernel that steps as `shape` says; `others` are its parameters besides. */
+export function stepCheck<Others extends KernelParams>(
+  kernel: KernelDescriptor<Omit<SgdStepParams, 'threads'> & Others>,
+  { rank, biases, ...shape }: StepShape,
+  what: string,
+  others: Others,
+  run: KernelCheck['run'],
+): KernelCheck {
+  const params = { ...shape, ...others, biases, features: rank + (biases ? 2 : 0) };
+  return { name: kernel.name, variant: `${describeShape({ rank, biases, ...shape })}, ${what}`, admitted: (gpu) => gpu.admits(kernel, params), run };
+}

@@ -2,22 +2,60 @@ import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
 import { EntryList } from '../../update/work.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import { slotElements } from '../normal-equations/slots.ts';
 import { halfValue } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
-import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
+import { partEquations, ratedRows, readSlot, uploadAll, writeSlot } from './rated-rows.ts';
 
 /** Content of slots beyond the rank, where the kernels that fill them may leave anything. */
 const BEYOND = 1234;
 
 /** Content of outputs before a kernel runs. */
-export const STALE = 3e7;
+const STALE = 3e7;
 
 /** Rows of the output beyond the solved ones, which must stay as they are. */
 const OTHER_ROWS = 2;
 
+/** Starts and outputs of solved rows and of a few others. */
+export interface RowData {
+  /** A start for every row; with biases the bias's place holds 1. */
+  readonly previous: Float32Array;
+  readonly previousBias: Float32Array;
+  readonly factors: Float32Array;
+  readonly half: Uint32Array;
+  readonly bias: Float32Array;
+}
+
+/** Random starts for `solved` rows and the others, and outputs with stale numbers. */
+export function rowData(solved: number, rank: number, biases: boolean, random: () => number): RowData {
+  const rows = solved + OTHER_ROWS;
+  const stride = strideOf(rank);
+  const previous = new Float32Array(rows * stride);
+  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * stride + k] = biases && k === rank - 1 ? 1 : random() - 0.5;
+  return {
+    previous,
+    previousBias: Float32Array.from({ length: rows }, () => random() - 0.5),
+    factors: new Float32Array(rows * stride).fill(STALE),
+    half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
+    bias: new Float32Array(rows).fill(STALE),
+  };
+}
+
+/** The buffers of starts and outputs, by the kernels' names for them. */
+export function uploadRowData(gpu: Gpu, { previous, previousBias, ...outputs }: RowData): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { previous, previous_bias: previousBias, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
+}
+
+/** The outputs that kernels wrote. */
+export async function downloadOutputs(gpu: Gpu, buffers: Readonly<Record<string, GPUBuffer>>, { factors, half, bias }: RowData): Promise<Pick<RowData, 'factors' | 'half' | 'bias'>> {
+  const outputs = { factors: new Float32Array(factors.length), half: new Uint32Array(half.length), bias: new Float32Array(bias.length) };
+  for (const [name, output] of Object.entries(outputs)) await gpu.download(buffers[name], output);
+  return outputs;
+}
+
 /** Rows to be solved, some of them in several slots, and their outputs. */
-export interface SolvedRows {
+export interface SolvedRows extends RowData {
   readonly rank: number;
   readonly stride: number;
   readonly lambda: number;
@@ -25,12 +63,6 @@ export interface SolvedRows {
   readonly work: Uint32Array;
   readonly count: number;
   readonly slots: Float32Array;
-  /** A start for every row; with biases the bias's place holds 1. */
-  readonly previous: Float32Array;
-  readonly previousBias: Float32Array;
-  readonly factors: Float32Array;
-  readonly half: Uint32Array;
-  readonly bias: Float32Array;
 }
 
 /** Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and row numbers descend. */
@@ -53,22 +85,7 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
   const elements = slotElements(rank);
   const slots = new Float32Array(elements * parts.length).fill(BEYOND);
   parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), part));
-  const rows = lengths.length + OTHER_ROWS;
-  const previous = new Float32Array(rows * stride);
-  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * stride + k] = biases && k === rank - 1 ? 1 : random() - 0.5;
-  return {
-    rank,
-    stride,
-    lambda: 0.05,
-    work: work.list.entries,
-    count: work.count,
-    slots,
-    previous,
-    previousBias: Float32Array.from({ length: rows }, () => random() - 0.5),
-    factors: new Float32Array(rows * strideOf(rank)).fill(STALE),
-    half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
-    bias: new Float32Array(rows).fill(STALE),
-  };
+  return { rank, stride, lambda: 0.05, work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, biases, random) };
 }
 
 /** A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. */
@@ -121,8 +138,8 @@ export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number
 }
 
 /** True when the rows beyond the solved ones are unchanged. */
-export function otherRowsKept(rows: SolvedRows, factors: Float32Array): boolean {
-  return factors.subarray(rows.count * rows.stride).every((value) => value === STALE);
+export function otherRowsKept({ count, stride }: Pick<SolvedRows, 'count' | 'stride'>, factors: Float32Array): boolean {
+  return factors.subarray(count * stride).every((value) => value === STALE);
 }
 
 /** True when the half is a neighbour of the value: adapters may round to nearest or towards zero. */

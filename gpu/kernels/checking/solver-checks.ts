@@ -6,7 +6,7 @@ import { roundToHalf } from './float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
 import { deviation } from './numbers.ts';
 import { uploadAll } from './rated-rows.ts';
-import { equationsOf, otherRowsKept, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows } from './solved-rows.ts';
+import { downloadOutputs, equationsOf, otherRowsKept, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows, uploadRowData } from './solved-rows.ts';
 
 /** Ratings of the rows that are solved. */
 export function rowLengths(rank: number): number[] {
@@ -50,16 +50,10 @@ export async function solveRows<Params extends KernelParams>(gpu: Gpu, kernel: K
 /** The outputs of one dispatch, and the row that it reports as bad. */
 export async function runSolver<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: SolvedRows, workgroups: number) {
   const { count, lambda } = rows;
-  const outputs = { factors: rows.factors, half: rows.half, bias: rows.bias, status: new Uint32Array([NO_ROW]) };
-  const buffers = await uploadAll(gpu, { work: rows.work, slots: rows.slots, previous: rows.previous, previous_bias: rows.previousBias, ...outputs });
+  const buffers = { ...(await uploadAll(gpu, { work: rows.work, slots: rows.slots, status: new Uint32Array([NO_ROW]) })), ...(await uploadRowData(gpu, rows)) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, lambda }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
-  const factors = new Float32Array(rows.factors.length);
-  const half = new Uint32Array(rows.half.length);
-  const bias = new Float32Array(rows.bias.length);
-  await gpu.download(buffers.factors, factors);
-  await gpu.download(buffers.half, half);
-  await gpu.download(buffers.bias, bias);
+  const outputs = await downloadOutputs(gpu, buffers, rows);
   for (const buffer of Object.values(buffers)) buffer.destroy();
-  return { status: new Uint32Array(bytes)[0], factors, half, bias };
+  return { status: new Uint32Array(bytes)[0], ...outputs };
 }

@@ -4,7 +4,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import { sgdBlock } from '../../tasks/sgd-block.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { describeShape, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
+import { randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
 import { openScope } from '../checking/task-scope.ts';
 import { sgdListKernel } from './sgd-list.ts';
 
@@ -50,17 +50,15 @@ async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ er
   }
 }
 
-function stepCheck(shape: StepShape, what: string, problem: Problem): KernelCheck {
-  const { rank, biases, precision, lanes, adaptive } = shape;
-  const params = { features: rank + (biases ? 2 : 0), precision, lanes, biases, adaptive, threads: THREADS };
-  return { name: sgdListKernel.name, variant: `${describeShape(shape)}, ${what}`, admitted: (gpu) => gpu.admits(sgdListKernel, params), run: (gpu) => check(gpu, shape, problem) };
+function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck {
+  return stepCheck(sgdListKernel, shape, what, { threads: THREADS }, (gpu) => check(gpu, shape, problem));
 }
 
 const plain = { precision: 'f32', biases: false, adaptive: false, lanes: 1, rank: 4 } as const;
 
 export const sgdListChecks: readonly KernelCheck[] = [
-  ...stepShapes.map((shape) => stepCheck(shape, 'batches in an order', { batches: 7, batch: 20, from: 1, to: 6, workers: 1 })),
-  stepCheck(plain, 'a batch longer than the list', { batches: 1, batch: 300, from: 0, to: 1, workers: 1 }),
-  stepCheck({ ...plain, lanes: 4, adaptive: true, biases: true }, 'more batches than teams', { batches: 100, batch: 6, from: 0, to: 100, workers: 64 }),
-  stepCheck(plain, 'more teams than batches', { batches: 40, batch: 9, from: 0, to: 40, workers: 600 }),
+  ...stepShapes.map((shape) => checkOf(shape, 'batches in an order', { batches: 7, batch: 20, from: 1, to: 6, workers: 1 })),
+  checkOf(plain, 'a batch longer than the list', { batches: 1, batch: 300, from: 0, to: 1, workers: 1 }),
+  checkOf({ ...plain, lanes: 4, adaptive: true, biases: true }, 'more batches than teams', { batches: 100, batch: 6, from: 0, to: 100, workers: 64 }),
+  checkOf(plain, 'more teams than batches', { batches: 40, batch: 9, from: 0, to: 40, workers: 600 }),
 ];

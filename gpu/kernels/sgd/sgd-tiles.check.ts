@@ -5,7 +5,7 @@ import { tileLists } from '../../sgd/tile-lists.ts';
 import { sgdTiles } from '../../tasks/sgd-tiles.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { both, describeShape, f16, f32, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
+import { both, f16, f32, randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
 import { type HostBlock, openScope } from '../checking/task-scope.ts';
 import { dealtRatings, LEVEL } from '../sgd-sorting/sgd-tile-scatter.check.ts';
 import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
@@ -92,16 +92,13 @@ async function checkSteps(gpu: Gpu, shape: StepShape, { block, columns, tiles, t
   }
 }
 
-function stepCheck(shape: StepShape, what: string, problem: Problem): KernelCheck {
-  const { rank, biases, precision, lanes, adaptive } = shape;
-  const { tiles, threads } = problem;
-  const params = { features: rank + (biases ? 2 : 0), precision, lanes, biases, adaptive, threads, places: Math.ceil(problem.columns / tiles) };
-  return { name: sgdTilesKernel.name, variant: `${describeShape(shape)}, ${what}`, admitted: (gpu) => gpu.admits(sgdTilesKernel, params), run: (gpu) => checkSteps(gpu, shape, problem) };
+function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck {
+  return stepCheck(sgdTilesKernel, shape, what, { threads: problem.threads, places: Math.ceil(problem.columns / problem.tiles) }, (gpu) => checkSteps(gpu, shape, problem));
 }
 
 export const sgdTilesChecks: readonly KernelCheck[] = [
-  ...stepShapes.map((shape) => stepCheck(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
-  ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => stepCheck({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
-  stepCheck({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),
-  stepCheck({ ...f32, ...both, rank: 6, lanes: 4 }, 'tiles without ratings', emptyTiles()),
+  ...stepShapes.map((shape) => checkOf(shape, 'rows of each tile', ownRows(3, 20, shape.lanes))),
+  ...[f32, { ...f16, ...both }, { ...f32, adaptive: true, lanes: 4 }].map((shape) => checkOf({ ...shape, rank: 3 }, 'one rating each', matching(600, 3, 128))),
+  checkOf({ ...f32, rank: 5 }, 'rows longer than a batch', ownRows(2, 700, 1)),
+  checkOf({ ...f32, ...both, rank: 6, lanes: 4 }, 'tiles without ratings', emptyTiles()),
 ];

@@ -3,7 +3,7 @@ import { sharedArray } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../tasks/sgd-waves.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../checking/check.ts';
-import { describeShape, randomSides, type Rating, STEP_RATES, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
+import { randomSides, type Rating, STEP_RATES, stepCheck, stepError, steppedSides, type StepShape, stepShapes } from '../checking/sgd-steps.ts';
 import { type HostBlock, openScope, randomBlock } from '../checking/task-scope.ts';
 import { sgdWavesKernel } from './sgd-waves.ts';
 
@@ -67,15 +67,13 @@ async function check(gpu: Gpu, shape: StepShape, problem: Problem): Promise<{ er
   }
 }
 
-function stepCheck(shape: StepShape, what: string, problem: Problem): KernelCheck {
-  const { rank, biases, precision, lanes, adaptive } = shape;
-  const params = { features: rank + (biases ? 2 : 0), precision, lanes, biases, adaptive };
-  return { name: sgdWavesKernel.name, variant: `${describeShape(shape)}, ${what}`, admitted: (gpu) => gpu.admits(sgdWavesKernel, params), run: (gpu) => check(gpu, shape, problem) };
+function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck {
+  return stepCheck(sgdWavesKernel, shape, what, {}, (gpu) => check(gpu, shape, problem));
 }
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
   // Few ratings are stepped at once, so a thread has few features of a row.
-  ...stepShapes.filter(({ rank, lanes }) => rank <= 32 * lanes).map((shape) => stepCheck(shape, '4 workers', usual)),
-  stepCheck({ precision: 'f32', biases: false, adaptive: false, lanes: 32, rank: 512 }, '4 workers', usual),
-  stepCheck({ precision: 'f32', biases: true, adaptive: true, lanes: 1, rank: 3 }, '1 worker', single),
+  ...stepShapes.filter(({ rank, lanes }) => rank <= 32 * lanes).map((shape) => checkOf(shape, '4 workers', usual)),
+  checkOf({ precision: 'f32', biases: false, adaptive: false, lanes: 32, rank: 512 }, '4 workers', usual),
+  checkOf({ precision: 'f32', biases: true, adaptive: true, lanes: 1, rank: 3 }, '1 worker', single),
 ];
