@@ -4,12 +4,12 @@ const PAGE = 65_536;
 const ALIGNMENT = 64;
 
 /**
- * Hands out aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours merged.
- * Owned by the main thread; workers only get addresses.
+ * Allocates aligned ranges of a growing WebAssembly memory: first fit in a list of free ranges, neighbours merged.
+ * The main thread owns it; workers only get addresses.
  */
 export class Arena {
   readonly memory: WebAssembly.Memory;
-  /** Bytes that may be handed out in all. */
+  /** Bytes that may be allocated in all. */
   readonly capacityBytes: number;
   #free: { start: number; end: number }[] = [];
   readonly #sizes = new Map<number, number>();

@@ -59,7 +59,7 @@ export interface Kernels {
     panels: number,
     work: number,
   ): void;
-  /** Half an iteration over `rows` rows whose ratings lie in memory; -1 or the first row without a finite solution. */
+  /** Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. */
   updateRows(
     theta: number,
     size: number,
@@ -76,9 +76,9 @@ export interface Kernels {
     workspace: number,
     workspaceBytes: number,
   ): number;
-  /** A part of a row too long for one call: its ratings go into the workspace's A and b. */
+  /** Adds a part of a row too long for one call to the workspace's A and b. */
   accumulateRow(theta: number, size: number, indices: number, values: number, count: number, accumulate: 0 | 1, workspace: number): void;
-  /** Solves the row accumulated; 0 when the solution is not finite. */
+  /** Solves the accumulated row; 0 when the solution is not finite. */
   solveAccumulated(
     size: number,
     rank: number,
@@ -138,7 +138,7 @@ export interface Kernels {
     scores: number,
     items: number,
   ): void;
-  /** Offers columns first .. first + columns - 1 to all rows. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
+  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
   offerColumns(
     rowPanels: number,
     rows: number,
@@ -160,7 +160,7 @@ export interface Kernels {
   finishTopN(rows: number, n: number, scores: number, items: number): void;
   /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd.ts. */
   stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
-  /** SGD over `count` ratings as they come. rows, columns: Uint32[count]. */
+  /** SGD over `count` ratings in their order. rows, columns: Uint32[count]. */
   stepRatings(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, values: number, count: number, steps: number): void;
   /** stepRows with AdaGrad. Sums: one float32 a row and a column. steps: 6 vectors, see cpu/assembly/sgd-adaptive.ts. */
   adaptRows(
@@ -212,7 +212,7 @@ export function availableBuild(): KernelBuild {
   });
 }
 
-/** Compiles the kernels for a shared memory of at most 65,536 pages. One instance a thread; instances share nothing but the memory. */
+/** Compiles the kernels for a shared memory of at most 65,536 pages. Each thread has an instance; instances share only the memory. */
 export function loadKernels(memory: WebAssembly.Memory, build: KernelBuild = availableBuild()): Kernels {
   const text = atob(build === 'relaxed-simd' ? relaxedSimd : simd);
   const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0));

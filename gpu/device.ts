@@ -8,13 +8,14 @@ import type { Place } from '../engine/run/place.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
-import type { AcquireOptions, GpuInfo } from './acquire.ts';
-import { deviceBytes, sharedCopy } from './host-columns.ts';
-import { strideOf, STRIDE_STEP } from './resources.ts';
+import type { AcquireOptions } from './webgpu/acquire.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
+import { deviceBytes, sharedCopy } from './device/host-columns.ts';
+import { strideOf, STRIDE_STEP } from './device/resources.ts';
 import type { TaskOf } from '../operators/tasks.ts';
 import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
-import { TunerCache } from './tuner-cache.ts';
+import { TunerCache } from './device/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
 import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 

@@ -1,11 +1,9 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
-import { BufferPool } from './buffer-pool.ts';
-import { destroyBuffers } from './destroy-buffers.ts';
-import type { Gpu } from './gpu.ts';
-import { vectorLayouts } from './layouts.ts';
-import { downloadRows, uploadRows } from './matrix-rows.ts';
-import { addHalf } from './update/mirror.ts';
-import { type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf } from './resources.ts';
+import { BufferPool } from './device/buffer-pool.ts';
+import type { Gpu } from './webgpu/gpu.ts';
+import { downloadRows, uploadRows } from './device/matrix-rows.ts';
+import { addHalf } from './kernels/copies/to-half.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts } from './device/resources.ts';
 
 /** What the store knows of one partition; the buffers are made when a task first names it. */
 interface Entry {

@@ -1,5 +1,5 @@
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks.ts';
-import type { GpuInfo } from './acquire.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';

@@ -1,7 +1,7 @@
 /** What the memory of a GPU gives: the floors that iterations are compared with. */
 import { readFileSync } from 'node:fs';
-import type { Gpu } from '../../gpu/gpu.ts';
-import type { DeviceBlock, DeviceMatrix } from '../../gpu/resources.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
 import type { HalfIterations } from './half-iterations.ts';
 import { median } from './measure.ts';
 

@@ -1,12 +1,12 @@
 /** ALS on a GPU without the engine around it: ratings and factors stay in place, half-iterations run one after the other. */
 import { CounterRandom } from '../../engine/random.ts';
-import { Gpu } from '../../gpu/gpu.ts';
+import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
-import type { KernelTimes } from '../../gpu/pass.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/resources.ts';
+import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
+import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
-import { addHalf } from '../../gpu/update/mirror.ts';
+import { addHalf } from '../../gpu/kernels/copies/to-half.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { updateVariants } from '../../gpu/update/variants.ts';
 import type { RatingBlock } from '../../operators/rating-block.ts';

@@ -1,11 +1,11 @@
 /** What recommending is made of on a GPU: each stage alone, on a GPU of the calling thread. */
 import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import { spinKernel } from '../../gpu/descriptors/spin.ts';
-import { TOP_N_ROWS, topNKernel } from '../../gpu/descriptors/top-n.ts';
-import { Gpu } from '../../gpu/gpu.ts';
-import { uploadRows } from '../../gpu/matrix-rows.ts';
-import { type DeviceMatrix, strideOf } from '../../gpu/resources.ts';
+import { spinKernel } from '../../gpu/kernels/copies/spin.ts';
+import { TOP_N_ROWS, topNKernel } from '../../gpu/kernels/serving/top-n.ts';
+import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import { uploadRows } from '../../gpu/device/matrix-rows.ts';
+import { type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import type { FactorModel } from '../../operators/factor-model.ts';
 import { itemsByNorm } from '../../operators/items-by-norm.ts';
 import { topBatch } from '../../operators/recommend.ts';

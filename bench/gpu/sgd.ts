@@ -13,7 +13,7 @@
  * SGD and what differs from the schedule that they choose. `--rank` is k of the other tables. What `--seconds` does not allow is left out.
  */
 import { parseArgs } from 'node:util';
-import { Gpu } from '../../gpu/gpu.ts';
+import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { describeMachine } from '../machine.ts';
 import { copyRate } from './bandwidth.ts';
 import { chosenTables } from './bench-report.ts';

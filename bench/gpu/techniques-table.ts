@@ -1,5 +1,5 @@
-import { chooseNormalEquations, type NormalEquationsParams, normalEquationsKernel } from '../../gpu/descriptors/normal-equations.ts';
-import { paddedRank } from '../../gpu/update/layout.ts';
+import { chooseNormalEquations, type NormalEquationsParams, normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal-equations.ts';
+import { paddedRank } from '../../gpu/kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { milliseconds } from './bench-report.ts';
 import { type BenchRun, CHECK_ITERATIONS, iterationCell, kernelCell, kernelTime, rmseCell, type Row, shortKernels, solveKernels, sumKernels, type Table } from './bench-run.ts';

@@ -1,5 +1,6 @@
-import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/descriptors/tensor.ts';
-import { subgroupsFor } from '../../gpu/update/tensor-plan.ts';
+import { normalEquationsTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
+import { subgroupsFor } from '../../gpu/kernels/normal-equations/tensor-plan.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { type BenchRun, CHECK_ITERATIONS, iterationCell, kernelCell, rmseCell, type Row, shortKernels, solveKernels, sumKernels, type Table, teraflops } from './bench-run.ts';
 

@@ -43,7 +43,7 @@ export function addErrors(
   store<f64>(sums, absolute, 8);
 }
 
-/** xᵀθ of four consecutive ratings. */
+/** Products xᵀθ of four consecutive ratings. */
 @inline
 function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32): v128 {
   let at0 = theta + indexAt(indices, first) * size;
@@ -54,7 +54,7 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
   let sum1 = sum0;
   let sum2 = sum0;
   let sum3 = sum0;
-  // Counted down: the last matrix may end where addresses do, at 4 GiB.
+  // The loop counts down, since the last matrix may end at 4 GiB, the end of addresses.
   for (let left = size; left > 0; left -= 2 * VECTOR) {
     const low = v128.load(x);
     const high = v128.load(x, 16);

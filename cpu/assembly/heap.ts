@@ -1,6 +1,6 @@
 /**
  * The n best (score, item) of one row: a heap whose root is the worst kept. An entry is worse when its score is lower, or
- * equal with a higher item. It starts full of (-Infinity, NONE), so that entering is always replacing the root, and
+ * equal with a higher item. It starts full of (-Infinity, NONE), so that a new entry always replaces the root, and
  * a NaN never enters.
  *
  *     scores  Float32[n]     items  Uint32[n]
@@ -14,7 +14,7 @@ function worse(score: f32, item: u32, thanScore: f32, thanItem: u32): bool {
   return score < thanScore || (score == thanScore && item > thanItem);
 }
 
-/** n empty entries. */
+/** Fills the heap with n empty entries. */
 export function clearHeap(scores: usize, items: usize, n: i32): void {
   for (let k = 0; k < n; k++) {
     store<f32>(scores + (<usize>k << 2), -Infinity);
@@ -22,7 +22,7 @@ export function clearHeap(scores: usize, items: usize, n: i32): void {
   }
 }
 
-/** Puts an entry in the place of the root of the first `n` entries and lets it sink to its level. */
+/** Replaces the root of the first `n` entries and lets the new entry sink to its level. */
 export function replaceRoot(scores: usize, items: usize, n: i32, score: f32, item: u32): void {
   let at = 0;
   for (;;) {

@@ -1,10 +1,10 @@
-/** The exported kernels. None keeps a state: every address comes in, so all threads share one memory. */
+/** The exported kernels. They keep no state: all addresses are arguments, so that all threads can share one memory. */
 export { addNormalEquations, addDiagonal } from './normal-equations';
-export { solveCholesky } from './cholesky';
-export { solveDual } from './dual';
-export { solveFormed, solveMatrixFree } from './conjugate-gradient';
+export { solveCholesky } from './solve/cholesky';
+export { solveDual } from './solve/dual';
+export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 export { accumulateRow, solveAccumulated, updateRows } from './update';
-export { solveNonnegative } from './nonnegative';
+export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';

@@ -205,8 +205,8 @@ function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size:
 }
 
 /**
- * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each PART_RATINGS are summed apart first: in
- * one float32 chain of ten million additions the last would be lost. Summing a row in several calls gives the same
+ * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each PART_RATINGS are first summed apart: in
+ * one float32 chain of ten million additions the last ones would be lost. Summing a row in several calls gives the same
  * bits as in one when every call but the last has a multiple of PART_RATINGS.
  * `size`: bytes of a row of θ, A and b. `work`: (TILE_ROWS + 1) * size + size² / 4 bytes, for the tile and a part.
  */

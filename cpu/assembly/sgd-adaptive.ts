@@ -42,7 +42,7 @@ function step(p: usize, q: usize, size: usize, rating: f32, rowSum: usize, colum
   store<f32>(columnSum, load<f32>(columnSum) + perFeature * sumLanes(columnSquares));
 }
 
-/** stepRows with sums: `rowSums` is that of the first row, `columnSums` that of column 0. */
+/** stepRows with sums: `rowSums` starts at the first row's, `columnSums` at column 0's. */
 export function adaptRows(
   rowFactors: usize,
   columnFactors: usize,

@@ -3,13 +3,13 @@
  *
  *     e = r - pᵀq;   p <- p + γ (e q - λ_p p);   q <- q + γ (e p - λ_q q)    with the old p in the last
  *
- * p is the row's vector, which stays in the L1 cache while the row lasts; q is the column's. The first four features are
- * multiplied by vectors of their own, so that biases cost nothing: with p = [β, 1, x..] and q = [1, γ, θ..] the features
+ * p is the row's vector, which stays in the L1 cache during the row; q is the column's. The first four features are
+ * multiplied by separate vectors, so that biases cost nothing: with p = [β, 1, x..] and q = [1, γ, θ..] the features
  * that are 1 have decay 1 and gain 0.
  *
  *     steps     8 vectors: decay and gain of p's first four features, of its others; the same of q
  *     p' = decay_p ⊙ p + e (gain_p ⊙ q),   decay = 1 - γλ, gain = γ
- * *
+ *
  * Threads may run it on rows and columns that others write (Hogwild!): loads and stores are plain.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd, sumLanes } from './simd';
@@ -62,7 +62,7 @@ export function stepRows(rowFactors: usize, columnFactors: usize, size: usize, o
   }
 }
 
-/** Steps over `count` ratings in the order in which they lie. */
+/** Steps over `count` ratings in their order. */
 export function stepRatings(rowFactors: usize, columnFactors: usize, size: usize, rows: usize, columns: usize, values: usize, count: i32, steps: usize): void {
   for (let k = 0; k < count; k++) {
     step(rowFactors + indexAt(rows, k) * size, columnFactors + indexAt(columns, k) * size, size, load<f32>(values + (<usize>k << 2)), steps);

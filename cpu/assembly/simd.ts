@@ -52,7 +52,7 @@ export function sumLanes(v: v128): f32 {
 /** The four sums of lanes of four vectors: [Σa, Σb, Σc, Σd]. Two rounds of transposing and adding. */
 @inline
 export function sumLanesOfFour(a: v128, b: v128, c: v128, d: v128): v128 {
-  // ab = a0+a2 b0+b2 a1+a3 b1+b3, and cd alike
+  // ab = a0+a2 b0+b2 a1+a3 b1+b3, and cd likewise
   const ab = f32x4.add(v128.shuffle<f32>(a, b, 0, 4, 1, 5), v128.shuffle<f32>(a, b, 2, 6, 3, 7));
   const cd = f32x4.add(v128.shuffle<f32>(c, d, 0, 4, 1, 5), v128.shuffle<f32>(c, d, 2, 6, 3, 7));
   return f32x4.add(v128.shuffle<f32>(ab, cd, 0, 1, 4, 5), v128.shuffle<f32>(ab, cd, 2, 3, 6, 7));

@@ -1,5 +1,5 @@
 /**
- * The best columns of a group of rows by xᵀθ, a tile of columns at a time, scores never stored.
+ * The best columns of a group of rows by xᵀθ, a tile of columns at a time, without storing the scores.
  *
  *     rowPanels    panels of four rows: [rank][4]; missing rows are zero
  *     columnPanel  eight columns: [rank][8], packed anew for each eight and used by all rows of the group
@@ -10,7 +10,7 @@
  *     scores, items  one heap of n entries a row (heap.ts)
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
  *
- * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Hardly any block has
+ * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Few blocks have
  * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Columns come in
  * ascending order and must be greater than the threshold to enter: of equal scores the lower column stays.
  */
@@ -107,7 +107,7 @@ function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: 
   return true;
 }
 
-/** Lets the eight scores of one row at `block` enter its heap. */
+/** Compares the eight scores of one row at `block` with its heap. */
 function enter(block: usize, left: u32, first: u32, count: i32, threshold: usize, scores: usize, items: usize, n: i32): void {
   let worst = load<f32>(threshold);
   for (let column = 0; column < count; column++) {

@@ -1,13 +1,13 @@
 /**
  * One half-iteration whose rows keep x >= 0: for each row u, A_u and b_u are formed as update.ts forms them for Cholesky (cuMF,
- * eq. 2, with λ n_u once on the diagonal), and min ½ xᵀA_u x - b_uᵀx is found over x >= 0 before the next row is looked at. The
+ * eq. 2, with λ n_u once on the diagonal), and min ½ xᵀA_u x - b_uᵀx is found over x >= 0 before the next row begins. The
  * last `free` features are not bounded: with biases the last feature solved is a bias, which may be negative.
  *
  * A row depends on its ratings and on which of its previous factors are above 0, never on the rows beside it. The workspace is
  * that of update.ts; the solver's part lies in what the tiles of A no longer need.
  */
 import { addDiagonal } from './normal-equations';
-import { solveNonnegative } from './nonnegative';
+import { solveNonnegative } from './solve/nonnegative';
 import { accumulateRow, gatheredOf, vectorsOf } from './update';
 import { clear } from './vectors';
 

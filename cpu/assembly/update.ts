@@ -1,7 +1,7 @@
 /**
- * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row is looked at
- * (cuMF, eq. 2, with λ n_u once on the diagonal). What a row goes through depends on its own length alone, so that
- * the result does not depend on how rows are cut into chunks or tasks:
+ * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row begins
+ * (cuMF, eq. 2, with λ n_u once on the diagonal). The method for a row depends on its own length alone, so that
+ * the result does not depend on the cut of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
@@ -15,10 +15,10 @@
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addDiagonal, addNormalEquations } from './normal-equations';
-import { solveCholesky } from './cholesky';
-import { solveFormed, solveMatrixFree } from './conjugate-gradient';
-import { solveDual } from './dual';
-import { PANEL } from './panels';
+import { solveCholesky } from './solve/cholesky';
+import { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { solveDual } from './solve/dual';
+import { PANEL } from './solve/panels';
 import { allFinite, clear, copy } from './vectors';
 
 const VECTORS: usize = 5;
@@ -33,7 +33,7 @@ export function gatheredOf(workspace: usize, size: usize): usize {
   return vectorsOf(workspace, size) + VECTORS * size + 128;
 }
 
-/** Ratings whose panels can be kept, beside two panels for the others. */
+/** Number of ratings whose panels can be kept, besides two panels for the others. */
 @inline
 function panelCapacity(workspaceBytes: usize, size: usize): i32 {
   return <i32>((workspaceBytes - gatheredOf(0, size)) / (size << 3) - 2) * PANEL;
@@ -49,7 +49,7 @@ function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool 
   return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
 }
 
-/** Below f ratings in whole register blocks. Since padding is less than one block, such a row has fewer ratings than features. */
+/** True for rows below f ratings in whole register blocks. Padding is less than one block, so these have fewer ratings than features. */
 @inline
 function dualIsCheaper(count: i32, size: usize): bool {
   return (((<usize>count << 2) + 31) & ~(<usize>31)) < size;

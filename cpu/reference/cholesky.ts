@@ -1,4 +1,4 @@
-/** Twin of cpu/assembly/cholesky.ts in float64. */
+/** Twin of cpu/assembly/solve/cholesky.ts in float64. */
 
 /** U of A = UᵀU (rank x rank, row-major; 0 below the diagonal), or undefined when a pivot is not positive. */
 export function factor(matrix: Float64Array, rank: number): Float64Array | undefined {

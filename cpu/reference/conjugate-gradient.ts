@@ -1,4 +1,4 @@
-/** Twin of cpu/assembly/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r - α a_p. */
+/** Twin of cpu/assembly/solve/conjugate-gradient.ts in float64: cuMF_ALS, Algorithm 1, with line 5 as r = r - α a_p. */
 
 const BIAS_TOLERANCE = 1e-10;
 const RESIDUAL_TOLERANCE = 1e-12;

@@ -2,7 +2,7 @@ import { solveCholesky } from './cholesky.ts';
 import type { NormalEquations } from './normal-equations.ts';
 
 /**
- * Twin of cpu/assembly/nonnegative.ts in float64, one feature at a time: the active-set method of Lawson and Hanson (1974,
+ * Twin of cpu/assembly/solve/nonnegative.ts in float64, one feature at a time: the active-set method of Lawson and Hanson (1974,
  * chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x_i >= 0 for all but the last `free` features; undefined
  * when A is not positive definite.
  */
@@ -15,7 +15,7 @@ export function solveNonnegative({ matrix, bias }: NormalEquations, free = 0): F
   for (let step = 0; step < 10 * rank + 10; step++) {
     let z = solveAmong(matrix, bias, passive);
     while (z?.some((value, i) => i < bound && value < 0)) {
-      // From x towards z as far as x stays feasible.
+      // Moves x towards z as far as it stays feasible.
       const share = z.reduce((least, value, i) => (i < bound && value < 0 ? Math.min(least, x[i] / (x[i] - value)) : least), 1);
       const target = z;
       const next = x.map((value, i) => value + share * (target[i] - value));

@@ -1,9 +1,9 @@
 /** Twin of cpu/assembly/normal-equations.ts in float64. */
 
 export interface NormalEquations {
-  /** rank x rank, row-major, both triangles. */
+  /** A: rank x rank, row-major, both triangles. */
   readonly matrix: Float64Array;
-  /** rank */
+  /** b: rank elements. */
   readonly bias: Float64Array;
 }
 

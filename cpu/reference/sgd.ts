@@ -1,4 +1,4 @@
-/** Ratings in the order in which they are visited. */
+/** Ratings in visiting order. */
 export interface VisitedRatings {
   readonly rows: ArrayLike<number>;
   readonly columns: ArrayLike<number>;
@@ -21,7 +21,7 @@ export interface ReferenceSums {
 
 /**
  * Twin of cpu/assembly/sgd.ts and sgd-adaptive.ts in float64: steps p and q (rows of `stride` elements) on one rating after
- * the other. With biases feature 1 of p and feature 0 of q stay what they are. `sums`: with AdaGrad.
+ * the other. With biases feature 1 of p and feature 0 of q do not change. AdaGrad needs `sums`.
  */
 export function stepInOrder(p: Float64Array, q: Float64Array, stride: number, ratings: VisitedRatings, steps: ReferenceSteps, sums?: ReferenceSums): void {
   const { rank, biases, rate, rowLambda, columnLambda } = steps;

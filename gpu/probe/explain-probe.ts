@@ -1,6 +1,6 @@
 import type { ProbeOutcome } from './probe-webgpu.ts';
 
-/** Why there is no adapter and what a GPU would need, in words, for somebody who may not want one; undefined when there is one that computes. */
+/** The reason for a missing adapter and the remedy, for users who may not want a GPU; undefined when a hardware adapter was found. */
 export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   const finding = findingOf(outcome, platform);
   return finding && `nothing to do for the CPU, which is used here; for a GPU: ${finding}`;
@@ -30,7 +30,7 @@ export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, 
   }
 }
 
-/** What Dawn uses on the platform; WebGPU itself does not tell. */
+/** The graphics interface that Dawn uses on the platform; WebGPU does not tell it. */
 export function backendName(platform: NodeJS.Platform): string {
   if (platform === 'darwin') return 'Metal';
   return platform === 'win32' ? 'Direct3D 12' : 'Vulkan';

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs';
 
 /**
- * Whether the system has what a GPU's driver needs: on Linux a render node, NVIDIA's or WSL's device file. Elsewhere it may
- * well have, and only a probe can tell. A container that a graphics card is not passed into has none.
+ * True when a GPU's driver could work: on Linux when there is a render node, NVIDIA's or WSL's device file, which a container has only
+ * when a graphics card is passed in. Elsewhere always true, and only a probe can tell.
  */
 export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform): boolean {
   if (platform !== 'linux') return true;

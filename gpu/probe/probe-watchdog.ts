@@ -1,4 +1,4 @@
 /**
- * A thread of the probe that ends its process after a while: a driver that hangs holds the main thread, and whoever asked may be gone.
+ * A thread that ends the probe's process after 25 seconds: a driver that hangs holds the main thread, and the parent may have ended.
  */
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), 25_000);

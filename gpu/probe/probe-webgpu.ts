@@ -6,12 +6,12 @@ export interface Adapter {
   readonly name: string;
   readonly vendor: string;
   readonly architecture: string;
-  /** It computes on the processor. */
+  /** True when it computes on the processor. */
   readonly isFallback: boolean;
   readonly features: readonly string[];
 }
 
-/** What became of the probe. `messages` is what the driver and Dawn said on stderr. */
+/** Result of a probe. `messages` is the stderr of the driver and Dawn. */
 export interface ProbeOutcome {
   readonly adapter?: Adapter;
   readonly failure?: 'no adapter' | 'timeout' | 'crash' | 'error';
@@ -23,8 +23,8 @@ export interface ProbeOutcome {
 const TIMEOUT_MILLISECONDS = 20_000;
 
 /**
- * Looks for a WebGPU adapter that gives a device, in a child process, for at most 20 seconds: a driver that crashes or hangs
- * takes nobody along. Never throws.
+ * Looks for a WebGPU adapter that gives a device, for at most 20 seconds and in a child process, so that a driver that crashes or
+ * hangs does no harm. Never throws.
  */
 export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   const file = fileURLToPath(workerFile(import.meta.url, './webgpu-probe'));
@@ -36,7 +36,7 @@ export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
 }
 
 function outcomeOf(error: Error | null, stdout: string, messages: string): ProbeOutcome {
-  // A driver may print what it likes on other lines.
+  // A driver may print anything on other lines.
   const line = stdout.split('\n').find((text) => text.startsWith('{"adapter":'));
   if (line !== undefined) {
     const { adapter } = JSON.parse(line) as { readonly adapter: Adapter | null };

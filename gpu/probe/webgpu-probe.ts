@@ -1,10 +1,10 @@
 /**
- * Asks WebGPU for an adapter and prints what came on a line of its own, as JSON. Runs as a process of its own: a driver that
- * crashes or hangs takes nobody along.
+ * Asks WebGPU for an adapter and prints the answer as one line of JSON. It runs in its own process, so that a driver that crashes
+ * or hangs does no harm.
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../engine/worker-file.ts';
-import { isSoftware } from '../acquire.ts';
+import { isSoftware } from '../webgpu/acquire.ts';
 
 interface ProbeReport {
   readonly adapter: { readonly name: string; readonly vendor: string; readonly architecture: string; readonly isFallback: boolean; readonly features: readonly string[] } | null;
@@ -25,7 +25,7 @@ async function probe(): Promise<ProbeReport> {
   return { adapter: { name, vendor, architecture, isFallback: isSoftware(adapter.info), features: [...adapter.features].sort() } };
 }
 
-// Its parent ends it earlier, unless that was ended itself.
+// The parent ends this process earlier, unless the parent itself has ended.
 alive.push(new Worker(workerFile(import.meta.url, './probe-watchdog')));
 const report = await probe();
 // A live instance would keep the process from ending by itself.

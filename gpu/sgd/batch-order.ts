@@ -1,8 +1,8 @@
 import { CounterRandom } from '../../engine/random.ts';
 
 /**
- * An order of batches for an epoch that costs nothing to store: number i is batch (i * multiplier + offset) mod n. A prime
- * larger than every n makes that a permutation of each.
+ * An order of batches for an epoch that needs no memory: number i is batch (i * multiplier + offset) mod n, a permutation for
+ * every n below the prime multiplier.
  */
 export function batchOrder(mostBatches: number, seed: number, epoch: number): { readonly multiplier: number; readonly offset: number } {
   const random = new CounterRandom(seed, 0x7113).derive(epoch);

@@ -1,10 +1,10 @@
-import { fromHalfKernel, fromHalfWorkgroups } from '../descriptors/from-half.ts';
-import { toHalfKernel, toHalfWorkgroups } from '../descriptors/to-half.ts';
+import type { DeviceMatrix } from '../device/resources.ts';
 import type { GpuTaskScope } from '../handler.ts';
-import type { Pass } from '../pass.ts';
-import type { DeviceMatrix } from '../resources.ts';
+import { fromHalfKernel, fromHalfWorkgroups } from '../kernels/copies/from-half.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
+import type { Pass } from '../webgpu/pass.ts';
 
-/** Both sides' factors as a kernel of SGD steps them: with float16 their mirrors. */
+/** Both sides' factors in the form that a kernel of SGD steps: with float16 their mirrors. */
 export interface Stepped {
   readonly rows: DeviceMatrix;
   readonly columns: DeviceMatrix;
@@ -22,17 +22,16 @@ export async function steppedFactors(scope: GpuTaskScope, precision: 'f32' | 'f1
   return { rows, columns, precision, bindings };
 }
 
-/** What is stepped becomes what `rows` and `columns` hold; they may be the outputs themselves. Takes a fraction of a millisecond. */
+/** Copies `rows` and `columns`, which may be the outputs themselves, to the stepped factors. Takes a fraction of a millisecond. */
 export async function begin(scope: GpuTaskScope, pass: Pass, stepped: Stepped, rows: DeviceMatrix, columns: DeviceMatrix): Promise<void> {
   for (const [source, target] of [[rows, stepped.rows], [columns, stepped.columns]] as const) {
     if (stepped.precision === 'f16' && target.half !== undefined) {
-      const quads = source.stride / 4;
-      pass.dispatch(await scope.gpu.compile(toHalfKernel, {}), { factors: source.values, half: target.half }, { rows: source.rows, quads }, toHalfWorkgroups(source.rows, quads));
+      await addHalf(scope.gpu, pass, { ...source, half: target.half });
     } else if (source.values !== target.values) copyBuffer(scope, source.values, target.values, source.rows * source.stride * 4);
   }
 }
 
-/** The sums of AdaGrad, from one version to the next where these are two. */
+/** Copies the sums of AdaGrad from one version to the next, when these differ. */
 export function copySums(scope: GpuTaskScope): void {
   for (const [from, to] of [['sourceRowSums', 'rowSums'], ['sourceColumnSums', 'columnSums']]) {
     const [source, target] = [scope.matrix(from), scope.matrix(to)];
@@ -40,12 +39,12 @@ export function copySums(scope: GpuTaskScope): void {
   }
 }
 
-/** The matrices become what was stepped. */
+/** Copies the stepped factors back to the matrices. */
 export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns, precision }: Stepped): Promise<void> {
   if (precision === 'f32') return;
   const kernel = await scope.gpu.compile(fromHalfKernel, {});
   for (const { half, values, rows: count, stride } of [rows, columns]) {
-    if (half === undefined) throw new Error('a stepped matrix has lost its half mirror');
+    if (half === undefined) throw new Error('a stepped matrix has no half mirror');
     const quads = (count * stride) / 4;
     pass.dispatch(kernel, { half, factors: values }, { quads }, fromHalfWorkgroups(quads));
   }
@@ -54,6 +53,6 @@ export async function end(scope: GpuTaskScope, pass: Pass, { rows, columns, prec
 function copyBuffer({ gpu }: GpuTaskScope, source: GPUBuffer, target: GPUBuffer, bytes: number): void {
   const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
   encoder.copyBufferToBuffer(source, 0, target, 0, bytes);
-  // What is submitted later sees it.
+  // Work submitted later sees the copy.
   gpu.device.queue.submit([encoder.finish()]);
 }

@@ -1,6 +1,7 @@
-import { MOST_TILES, sgdTileCountKernel, sgdTileScatterKernel, TILE_CHUNK_ROWS } from '../descriptors/sgd-deal.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import type { DeviceBlock } from '../device/resources.ts';
+import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from '../kernels/sgd-sorting/sgd-tile-count.ts';
+import { sgdTileScatterKernel } from '../kernels/sgd-sorting/sgd-tile-scatter.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 
 /** The ratings of a block by tiles of columns, as sgd-tiles reads them. */
 export interface TileLists {
@@ -14,13 +15,14 @@ export interface TileLists {
   readonly columns: GPUBuffer;
 }
 
-/** No column: a tile's place that nobody takes. */
+/** Mark of a tile's place without a column. */
 const NO_COLUMN = 0xffff_ffff;
 
 /**
- * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the block. Columns go
- * round by falling number of ratings, there and back, so that tiles have equally many of both. Inside a tile ratings are sorted
- * by row; the order of a row's own ratings there is not determined. Ratings are kept as what is above `level`, in float16.
+ * Deals columns to tiles and ratings after them, once for a block and a number of tiles; freed with the block. Columns are dealt by
+ * falling number of ratings, to the tiles in rising and falling order in turn, so that all tiles have about as many columns and
+ * ratings. Inside a tile ratings are sorted by row; the order within a row is not determined. A rating is kept as its difference to
+ * `level`, in float16.
  */
 export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: number, tiles: number, level: number): Promise<TileLists> {
   const key = `${tiles} tiles at ${level}`;
@@ -44,11 +46,11 @@ export async function tileLists(gpu: Gpu, block: DeviceBlock, columnCount: numbe
 interface DealtColumns {
   readonly places: number;
   readonly largest: number;
-  /** First rating of each tile, and the number of all. */
+  /** Index of the first rating of each tile, then the number of all ratings. */
   readonly starts: Uint32Array;
   /** Columns by tile and place. */
   readonly columns: Uint32Array;
-  /** Of each column its tile, and above 16 bits its place. */
+  /** Tile of each column, and in the upper 16 bits its place there. */
   readonly placeOf: Uint32Array;
 }
 
@@ -73,7 +75,7 @@ export function dealColumns(indices: Uint32Array, columnCount: number, tiles: nu
   return { places, largest: totals.reduce((most, total) => Math.max(most, total), 0), starts, columns, placeOf };
 }
 
-/** Counts per chunk of rows and tile, their sums up to there, and the ratings to where these say. */
+/** Counts ratings by chunk of rows and tile, sums the counts to starts, and writes the ratings there. */
 async function dealRatings(gpu: Gpu, block: DeviceBlock, { starts, placeOf }: DealtColumns, { tiles, ratings }: TileLists, level: number): Promise<void> {
   const chunks = Math.ceil(block.rows / TILE_CHUNK_ROWS);
   const places = await gpu.bufferOf(placeOf, 'places of columns');

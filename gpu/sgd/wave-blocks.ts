@@ -1,8 +1,9 @@
-import { MOST_BANDS, sgdWaveCountKernel, sgdWaveScatterKernel } from '../descriptors/sgd-wave-sort.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import type { DeviceBlock } from '../device/resources.ts';
+import { MOST_BANDS, sgdWaveCountKernel } from '../kernels/sgd-sorting/sgd-wave-count.ts';
+import { sgdWaveScatterKernel } from '../kernels/sgd-sorting/sgd-wave-scatter.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 
-/** Where bands begin, and the last one ends. */
+/** Starts of the bands, and the end of the last one. */
 export interface Bands {
   readonly rowStarts: readonly number[];
   readonly columnStarts: readonly number[];
@@ -10,9 +11,9 @@ export interface Bands {
 
 /** The ratings of a block by bands of rows and of columns, as sgd-waves reads them. */
 export interface WaveBlocks {
-  /** u32[row bands * column bands + 1] */
+  /** Starts of the blocks: u32[row bands * column bands + 1]. */
   readonly starts: GPUBuffer;
-  /** Row, column and rating, three words each. */
+  /** Three words a rating: row, column, value. */
   readonly ratings: GPUBuffer;
 }
 

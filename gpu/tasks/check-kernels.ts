@@ -1,6 +1,6 @@
 import type { None } from '../../operators/tasks.ts';
-import type { KernelCheck } from '../checks/check.ts';
-import type { Gpu } from '../gpu.ts';
+import type { KernelCheck } from '../kernels/checking/check.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /**
@@ -28,7 +28,7 @@ async function checksOf(gpu: Gpu): Promise<readonly KernelCheck[]> {
   const known = lists.get(gpu);
   if (known !== undefined) return known;
   // No other task needs the checks and their twins.
-  const { kernelChecks } = await import('../checks/all.ts');
+  const { kernelChecks } = await import('../kernels/checks.ts');
   const checks = kernelChecks(gpu);
   lists.set(gpu, checks);
   return checks;

@@ -1,5 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
-import { PREDICT_THREADS, predictKernel } from '../descriptors/predict.ts';
+import { PREDICT_THREADS, predictKernel } from '../kernels/serving/predict.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /** Pairs on the device at a time. */

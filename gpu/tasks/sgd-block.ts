@@ -1,4 +1,4 @@
-import { sgdListKernel } from '../descriptors/sgd-list.ts';
+import { sgdListKernel } from '../kernels/sgd/sgd-list.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, end, steppedFactors } from '../sgd/stepped.ts';
 

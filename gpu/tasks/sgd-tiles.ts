@@ -1,4 +1,4 @@
-import { sgdTilesKernel, tileBatches } from '../descriptors/sgd-tiles.ts';
+import { sgdTilesKernel, tileBatches } from '../kernels/sgd/sgd-tiles.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { batchOrder } from '../sgd/batch-order.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';

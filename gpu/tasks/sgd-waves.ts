@@ -1,4 +1,4 @@
-import { sgdWavesKernel } from '../descriptors/sgd-waves.ts';
+import { sgdWavesKernel } from '../kernels/sgd/sgd-waves.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { begin, copySums, end, steppedFactors } from '../sgd/stepped.ts';
 import { waveBlocks } from '../sgd/wave-blocks.ts';

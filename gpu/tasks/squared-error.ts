@@ -1,4 +1,4 @@
-import { ERROR_RATINGS, squaredErrorKernel } from '../descriptors/squared-error.ts';
+import { ERROR_RATINGS, squaredErrorKernel } from '../kernels/loss/squared-error.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /** See `squared-error` of KernelTasks. Float32 sums of ERROR_RATINGS ratings each, added up in float64 in their order. */

@@ -1,8 +1,8 @@
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { None } from '../../operators/tasks.ts';
-import type { Gpu } from '../gpu.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import type { DeviceBlock } from '../resources.ts';
+import type { DeviceBlock } from '../device/resources.ts';
 import { variantNamed } from '../update/choose.ts';
 import { type HostRatings, sampleRows } from '../update/sample-block.ts';
 import { timeEach, type VariantTime } from '../update/time-variants.ts';

@@ -1,6 +1,6 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { TOP_N_ROWS, topNKernel } from '../descriptors/top-n.ts';
+import { TOP_N_ROWS, topNKernel } from '../kernels/serving/top-n.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
 /** Lists on the device at a time, where its limits allow as much. */

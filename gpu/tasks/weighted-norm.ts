@@ -1,4 +1,4 @@
-import { NORM_ROWS, weightedNormKernel } from '../descriptors/weighted-norm.ts';
+import { NORM_ROWS, weightedNormKernel } from '../kernels/loss/weighted-norm.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /** See `weighted-norm` of KernelTasks. Float32 sums of NORM_ROWS rows each, added up in float64 in their order. */

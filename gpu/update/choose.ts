@@ -1,27 +1,27 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
-import type { GpuInfo } from '../acquire.ts';
-import { strideOf } from '../resources.ts';
-import { slotElements } from './layout.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import { strideOf } from '../device/resources.ts';
+import { slotElements } from '../kernels/normal-equations/slots.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 
-/** Float16 serves up to 65,504; factors of ratings up to this stay far below, and so do sums of their products over n. */
+/** Ratings up to this size keep factors, and sums of their products over n, far below float16's largest number, 65,504. */
 const LARGEST_HALF_RATING = 10_000;
 
-/** Ratings are scaled to at most this before they meet float16. */
+/** Ratings are scaled to at most this before they are rounded to float16. */
 const LARGEST_SCALED = 2048;
 
-/** What was measured to be fastest, and how: see the tuner. */
+/** The variant that was measured fastest, and how: see the tuner. */
 export interface TunedVariant {
   readonly variant: string;
   readonly reason: string;
 }
 
 /**
- * The variant for one half-iteration: the one asked for by name, else the one measured fastest where that was done, else the
- * best by rule. Throws UsageError for a name that the adapter, the rank or the solver does not admit.
+ * The variant for one half-iteration: the one requested by name, else the one measured fastest, else the best by rule.
+ * Throws UsageError for a name that the adapter, the rank or the solver does not admit.
  */
 export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: TunedVariant): KernelChoice {
   const { kernel } = problem;
@@ -46,7 +46,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
   return choiceOf(best, problem, why.join('; '));
 }
 
-/** Whether a variant may be taken without being asked for by name. */
+/** True for variants that may be chosen without being named. */
 export function servesPrecision({ precision }: Pick<UpdateVariant, 'precision'>, problem: Pick<UpdateProblem, 'precision' | 'largestRating'>): boolean {
   if (needsExact(problem)) return precision === 'f32';
   return problem.precision === 'auto' || precision === problem.precision;
@@ -56,7 +56,7 @@ function needsExact({ precision, largestRating }: Pick<UpdateProblem, 'precision
   return precision === 'auto' && largestRating > LARGEST_HALF_RATING;
 }
 
-/** The variant of a name that a choice gave; throws UsageError when the adapter does not have it. */
+/** The variant with a name; throws UsageError when the adapter does not have it. */
 export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>): UpdateVariant {
   const main = updateVariants(info, shape);
   const called = (variant: UpdateVariant) => variant.name === name;
@@ -78,7 +78,7 @@ function choiceOf(variant: UpdateVariant, { rank, rows, columns, largestRating }
   };
 }
 
-/** Power of two that brings the largest rating into float16's finer range. */
+/** A power of two that brings the largest rating into float16's finer range. */
 function scaleOf(largest: number): number {
   return largest > LARGEST_SCALED ? 2 ** -Math.ceil(Math.log2(largest / LARGEST_SCALED)) : 1;
 }

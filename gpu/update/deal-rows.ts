@@ -1,24 +1,24 @@
 import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
-/** How rows are dealt to kernels: by their numbers of ratings. */
+/** Limits by which rows are dealt to kernels, in ratings of a row. */
 export interface RowLimits {
-  /** Whether rows are taken by falling length. */
+  /** Rows are taken by falling length. */
   readonly sorted: boolean;
-  /** Rows of up to so many ratings go to dual systems; 0: none do. */
+  /** Longest rows for dual systems; 0 for none. */
   readonly short: number;
-  /** To CG without A; 0: none do. */
+  /** Longest rows for CG without A; 0 for none. */
   readonly free: number;
-  /** To the kernel that solves where it sums; -1: none do. */
+  /** Longest rows for the kernel that sums and solves; -1 for none. */
   readonly fused: number;
-  /** The others are summed to slots, in parts of at most so many ratings. */
+  /** Ratings of a part, at most: the other rows are summed to slots in parts. */
   readonly part: number;
-  /** Rows of θ in a region: a row of several parts is cut at their borders, too. */
+  /** Rows of θ in a region: a row of several parts is also cut at the borders of regions. */
   readonly regionRows: number;
   /** Slots that a batch holds. */
   readonly slots: number;
 }
 
-/** Rows that are summed, then solved together: as many as their slots fit the scratch. */
+/** Rows that are summed and then solved together, as many as have slots in the scratch buffer. */
 export interface DealtBatch {
   readonly parts: Parts;
   readonly rows: Parts;
@@ -27,14 +27,14 @@ export interface DealtBatch {
 
 /** The rows of a range, each in one list. */
 export interface DealtRows {
-  /** By the longest row that a list may hold. */
+  /** Lists by the longest row that they may hold. */
   readonly short: readonly (Parts & { readonly longest: number })[];
   readonly free: Parts;
   readonly fused: Parts;
   readonly batches: readonly DealtBatch[];
 }
 
-/** Lengths of the lists of short rows: update-short is compiled for each. */
+/** Longest rows of the lists of short rows: update-short is compiled for each. */
 const shortLengths = [32, 64];
 
 /** Deals the rows [from, to) of compressed rows: `offsets` are their row pointers, `columns` ascend inside a row. A pure function. */
@@ -76,8 +76,8 @@ interface Part extends Cut {
 }
 
 /**
- * Pieces of a row in its order: none longer than a part, and of a long row cut at the borders of regions of θ, unless there
- * would be more than a batch has slots. A row without ratings has one piece, or the solver would have nothing to read.
+ * Pieces of a row in its order: none longer than a part. A long row is also cut at the borders of regions of θ, unless it would need
+ * more pieces than a batch has slots. A row without ratings has one piece, for the solver to read.
  */
 function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'slots'>): Cut[] {
   if (length <= part) return [{ start, length, region: 0 }];
@@ -104,7 +104,7 @@ function firstAtLeast(columns: Uint32Array, from: number, to: number, column: nu
   return low;
 }
 
-/** Region by region, so that what runs at the same time gathers from the same part of θ; the longest first. */
+/** Parts by region, the longest first, so that parts that run at the same time gather from the same region of θ. */
 function partEntries(parts: Part[]): Parts {
   parts.sort((left, right) => left.region - right.region || right.length - left.length || left.slot - right.slot);
   const list = new EntryList();

@@ -1,38 +1,40 @@
-import { chooseSolveCholesky, solveCholeskyKernel } from '../descriptors/solve-cholesky.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../descriptors/solve-cg.ts';
-import { normalEquationsKernel, normalEquationsWorkgroups } from '../descriptors/normal-equations.ts';
-import { normalEquationsTensorKernel, solveCgRegistersKernel, updateTensorKernel } from '../descriptors/tensor.ts';
-import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../descriptors/update-matrix-free.ts';
-import { updateShortKernel } from '../descriptors/update-short.ts';
-import type { CompiledKernel, Gpu } from '../gpu.ts';
-import type { Binding, KernelTimes, Pass, SubmitOptions } from '../pass.ts';
-import type { DeviceBlock, DeviceMatrix } from '../resources.ts';
-import { addHalf } from './mirror.ts';
+import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
+import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
+import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
+import { updateShortKernel } from '../kernels/update/update-short.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import type { UpdateSettings } from './settings.ts';
+import type { UpdateSettings } from './variant.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
-  /** θ; with its half mirror where the variant gathers float16. */
+  /** θ, with its half mirror when the variant gathers float16. */
   readonly fixed: DeviceMatrix;
   /** x of the last iteration. */
   readonly previous: DeviceMatrix;
-  /** x to be written, and its half mirror where the variant writes one. */
+  /** x to write, with its half mirror when the variant writes one. */
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly previousBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
 }
 
-/** Number of no row. */
+/** Content of `status` while no row is bad. */
 const NO_ROW = 0xffff_ffff;
 
-/** Workgroups of one subgroup that walk the short rows: some for each place on any GPU. */
+/** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times. */
 const SHORT_WORKGROUPS = 4224;
 
 /**
- * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, and the
- * kernels' times where they were asked for.
+ * Solves the rows [from, to) of a block in one submission. Gives the first row whose solution is not finite, or -1, and with
+ * `timed` the kernels' times.
  */
 export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
   const status = await gpu.scratch('status', 16);
@@ -45,7 +47,7 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
   return { badRow: bad === NO_ROW ? -1 : bad, times };
 }
 
-/** A kernel, and how many workgroups serve so many parts or rows. */
+/** A kernel, and its workgroups for a number of parts or rows. */
 interface SizedKernel {
   readonly compiled: CompiledKernel;
   workgroups(count: number): number;
@@ -97,11 +99,11 @@ class UpdateKernels {
     if (rows.fused !== undefined && kernels.fused !== undefined) {
       add(kernels.fused, { work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
     }
-    // The kernel without A leaves the mirror to a pass over the whole; it is small beside the rest.
+    // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
   }
 
-  /** The kernels that the lists want, compiled side by side. */
+  /** The kernels that the lists need, compiled side by side. */
   async #compile(rows: PreparedRows) {
     const { variant, rank } = this.#settings;
     const biases = this.#biases;
@@ -127,14 +129,14 @@ class UpdateKernels {
       previous: previous.values,
       previous_bias: previousBias ?? nothing,
       factors: factors.values,
-      // A buffer that is written may be bound once only.
+      // A written buffer may be bound only once, so each missing output has a buffer of its own.
       half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
       bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
       status: this.#status,
     };
   }
 
-  /** CG without A starts from what the outputs hold. */
+  /** Copies the last version to the outputs, where CG without A starts. */
   #startFree(): void {
     const { previous, factors, previousBias, bias } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });

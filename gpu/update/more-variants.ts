@@ -1,20 +1,21 @@
 import type { UpdateProblem } from '../../operators/tasks.ts';
-import { normalEquationsKernel } from '../descriptors/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../descriptors/tensor.ts';
-import type { GpuInfo } from '../acquire.ts';
-import { admits } from '../admits.ts';
-import { paddedRank } from './layout.ts';
+import { normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import { admits } from '../kernels/kernel.ts';
+import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
 
-/** What a part of a name changes; undefined where it would change nothing. */
+/** A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would change. */
 interface Change {
   readonly part: string;
   apply(variant: UpdateVariant, shape: Shape): UpdateVariant | undefined;
 }
 
-/** One of each group, or none, may be applied, in this order. */
+/** Groups of changes, in the order of names; at most one change of a group is applied. */
 const changes: readonly (readonly Change[])[] = [
   [1024, 8192].map((longest) => ({ part: `to${longest}`, apply: (variant) => variant.fused && { ...variant, fused: { ...variant.fused, longest } } })),
   [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
@@ -39,7 +40,7 @@ function tiled(variant: UpdateVariant, change: (tiles: Tiles) => Partial<Tiles> 
   return changed && { ...variant, sum: { ...variant.sum, ...changed } };
 }
 
-/** Parts of rows that share a workgroup of about so many threads (clMF, section 3.2.1), and what they stage in the same memory. */
+/** Parts that share a workgroup of about `threads` threads (clMF, section 3.2.1), and the bin that fits the same memory. */
 function batching(threads: number, lanes: number, rows: number, bin: number, { rank }: Shape): Partial<Tiles> | undefined {
   const batch = Math.max(1, Math.min(8, Math.floor(threads / lanes)));
   const stagedBytes = 16384 / (4 * paddedRank(rank) + 8);
@@ -47,9 +48,9 @@ function batching(threads: number, lanes: number, rows: number, bin: number, { r
 }
 
 /**
- * Variants of variants (clMF, section 3: which code variant is fastest differs from device to device, and is measured): named by
- * what they are variants of and what differs, "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule
- * takes none of them; the tuner and whoever asks for one by name may.
+ * Variants of variants (clMF, section 3: the fastest code variant differs from device to device, and is measured), named by
+ * their base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". The rule takes none of them; the
+ * tuner may, and users may name them.
  */
 export function moreVariants(info: GpuInfo, shape: Shape, among: readonly UpdateVariant[]): UpdateVariant[] {
   return among.flatMap((variant) => {
@@ -85,7 +86,7 @@ export function neighboursOf(name: string, among: readonly UpdateVariant[]): Upd
   });
 }
 
-/** What each part of a name says, by what it speaks of: "tiled" 8, "f" 16, "free" nothing more. */
+/** The parts of a name by their letters: "tiled" for "tiled8", "f" for "f16", "free" for "free". */
 function partsOf(name: string): ReadonlyMap<string, string> {
   return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));
 }

@@ -1,16 +1,15 @@
-import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../descriptors/update-matrix-free.ts';
-import type { Gpu } from '../gpu.ts';
-import type { DeviceBlock } from '../resources.ts';
+import type { DeviceBlock } from '../device/resources.ts';
+import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
+import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import { paddedRank, slotElements } from './layout.ts';
-import type { UpdateSettings } from './settings.ts';
-import type { UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
 import type { Parts } from './work.ts';
 
-/** Memory for normal equations between their kernel and the solver. */
+/** Bytes of normal equations between the kernel that sums them and the solver. */
 export const SLOT_BYTES = 512 << 20;
 
-/** Rows whose slots fit the scratch together. */
+/** Rows whose slots fit the scratch buffer together. */
 interface Batch {
   readonly parts: GPUBuffer;
   readonly partCount: number;
@@ -25,13 +24,13 @@ interface RowList {
 
 /** The rows of a block, dealt to the kernels that solve them. */
 export interface PreparedRows {
-  /** Solved by their dual systems, by the longest row that a list may hold. */
+  /** Rows solved by their dual systems, in lists by the longest row that they may hold. */
   readonly short: readonly (RowList & { readonly longest: number })[];
-  /** Solved by CG without A. */
+  /** Rows solved by CG without A. */
   readonly free?: RowList;
-  /** Solved where they are summed. */
+  /** Rows solved by the kernel that sums them. */
   readonly fused?: RowList;
-  /** Summed to slots, then solved. */
+  /** Rows summed to slots, then solved. */
   readonly batches: readonly Batch[];
   readonly slotBytes: number;
 }
@@ -60,7 +59,7 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
   return prepared;
 }
 
-/** The matrix-free kernel for a variant's short rows. */
+/** Parameters of the matrix-free kernel for a variant's short rows. */
 export function freeParams(gpu: Gpu, { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>, biases: boolean): UpdateMatrixFreeParams {
   const steps = solver === 'cholesky' ? 0 : solver.steps;
   return chooseUpdateMatrixFree(rank, variant.precision, steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });

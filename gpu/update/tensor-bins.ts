@@ -1,14 +1,14 @@
-import { tilesOf } from './layout.ts';
-import { hasRatingRow } from './tensor-plan.ts';
+import { tilesOf } from '../kernels/normal-equations/slots.ts';
+import { hasRatingRow } from '../kernels/normal-equations/tensor-plan.ts';
 
-/** Ratings whose rows of θ are gathered at a time, at least: what every GPU with tensor cores has the memory for. */
+/** The smallest bin: every GPU with tensor cores has the memory for it. */
 export const LEAST_BIN = 32;
 
 /**
- * Ratings that the kernels on tensor cores gather at a time, the best first: for the kernel that sums, and for the one that solves
- * where it sums. Larger bins hide more of the time that memory takes, until their registers leave room for fewer workgroups. As
- * measured on an H200 at ranks 64 to 256, Netflix's shape: beyond rank 64 bins of 64 take 3 to 16 % off an iteration, but where the
- * ratings have no tile row of their own bins of 32 are better with 6 and 7 tiles (bench/RESULTS.md, Ranks).
+ * Bins, in ratings gathered at a time, of the kernels on tensor cores, the best first: for the kernel that sums, and for the one that
+ * also solves. Larger bins hide more memory latency, until their registers leave room for fewer workgroups. Measured on an H200 at
+ * ranks 64 to 256 with Netflix's shape: beyond rank 64 bins of 64 take 3 to 16 % off an iteration, but without a tile row for the
+ * ratings bins of 32 are better with 6 and 7 tiles (bench/RESULTS.md, Ranks).
  */
 export function tensorBins(rank: number): { readonly sum: readonly number[]; readonly fused: readonly number[] } {
   const tiles = tilesOf(rank);

@@ -1,18 +1,16 @@
 import { CancelledError, CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import { destroyBuffers } from '../destroy-buffers.ts';
-import type { Gpu } from '../gpu.ts';
-import { type DeviceBlock, type DeviceMatrix, strideOf } from '../resources.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../device/resources.ts';
+import { addHalf } from '../kernels/copies/to-half.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import { type UpdateInputs, updateRows } from './half-iteration.ts';
-import { addHalf } from './mirror.ts';
-import type { UpdateSettings } from './settings.ts';
-import type { UpdateVariant } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
-/** Milliseconds of a half-iteration by one variant, or the problem for which there are none. */
+/** Result of one variant: milliseconds of a half-iteration, or the problem that prevented a measurement. */
 export type VariantTime = {
   readonly variant: string;
   readonly milliseconds: number | null;
-  /** Runs that were timed; one where it was seen to be far slower than another. */
+  /** Runs that were timed; fewer for a variant that is far slower than another. */
   readonly runs: number;
   readonly problem?: string;
 };
@@ -22,33 +20,33 @@ export interface TimedProblem {
   /** Rows of θ. */
   readonly columns: number;
   readonly biases: boolean;
-  /** What a half-iteration is told, but for the variant. */
+  /** Settings of the half-iteration, without the variant. */
   readonly settings: Omit<UpdateSettings, 'variant'>;
 }
 
 export interface TimingOptions {
-  /** Seconds after which no further variant is begun. */
+  /** Seconds after which no other variant begins. */
   readonly seconds: number;
   readonly cancelled: () => boolean;
-  /** Milliseconds by which another variant was the fastest before. */
+  /** Milliseconds of the fastest variant so far. */
   readonly best?: number;
 }
 
 /** Runs of a variant; the median counts. */
 const RUNS = 7;
 
-/** A variant that takes so many times as long as the fastest is not timed again. */
+/** A variant this many times slower than the fastest is not timed again. */
 const FAR_SLOWER = 1.5;
 
-/** An idle card clocks low: milliseconds of work before anything is timed. */
+/** Milliseconds of work before the first measurement, since an idle card clocks low. */
 const WARM_UP = 300;
 
-/** Elements of made-up factors; they are repeated. */
+/** Random elements, which are repeated to fill the factors. */
 const MADE_UP = 1 << 20;
 
 /**
- * Times variants one after the other on the same rows, with made-up factors: by the GPU's clock where it has one, else by
- * the host's. Compiling is not counted. A variant that fails is told with its error. Throws CancelledError.
+ * Times variants one after the other on the same rows with random factors, by the GPU's clock if it has one, else by the host's.
+ * Compiling is not counted. A variant that fails is listed with its error. Throws CancelledError.
  */
 export async function timeEach(gpu: Gpu, problem: TimedProblem, variants: readonly UpdateVariant[], options: TimingOptions): Promise<VariantTime[]> {
   const begin = performance.now();
@@ -71,7 +69,7 @@ export async function timeEach(gpu: Gpu, problem: TimedProblem, variants: readon
 }
 
 async function timeVariant(gpu: Gpu, { block, settings }: TimedProblem, made: UpdateInputs, variant: UpdateVariant, { best, warmUp }: { readonly best: number; readonly warmUp: number }): Promise<VariantTime> {
-  // The lists of rows are this variant's own, and go with it.
+  // Each variant prepares lists of rows of its own, which are freed with it.
   const inputs = { ...made, block: { ...block, prepared: new Map<string, unknown>() } };
   const milliseconds: number[] = [];
   const run = async () => {
@@ -106,7 +104,7 @@ async function madeUpInputs(gpu: Gpu, { block, columns, biases, settings }: Time
   return { block, fixed, previous, factors, ...vectors };
 }
 
-/** Rows of about unit length with their mirror; with biases the last feature is 1. */
+/** A matrix with rows of about unit length and its mirror; with biases the last feature is 1. */
 async function matrix(gpu: Gpu, rows: number, rank: number, biases: boolean): Promise<DeviceMatrix> {
   const stride = strideOf(rank);
   const made: DeviceMatrix = { rows, columns: rank, stride, values: await gpu.buffer(4 * rows * stride, 'tuning factors'), half: await gpu.buffer(2 * (rows + 1) * stride, 'tuning half mirror') };

@@ -1,30 +1,44 @@
-import type { NormalEquationsParams } from '../descriptors/normal-equations.ts';
+import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
-/** How A and b of rows that are not solved where they are summed come to their slots. */
+/** The kernel that sums A and b to slots, for rows that another kernel solves. */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
   | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases'>);
 
-/** One way to solve the rows of a half-iteration; the name is what plans, models and `--kernel` say. */
+/** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
 export interface UpdateVariant {
   readonly name: string;
-  /** What θ is gathered as; sums are float32. */
+  /** Precision in which θ is gathered; sums are float32. */
   readonly precision: 'f32' | 'f16';
   readonly sum: SumKernel;
-  /** Rows of up to `longest` ratings are solved by CG in the kernel that sums them, on tensor cores; `workgroups` walk the list. */
+  /** Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. */
   readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number };
-  /** Rows of up to so many ratings (32 or 64) are solved by their dual systems on tensor cores; 0: none are. */
+  /** Longest row that is solved by its dual system on tensor cores (32 or 64); 0 for none. */
   readonly short: number;
-  /** Whether rows short enough for workgroup memory are solved by CG without A. */
+  /** Rows short enough for workgroup memory are solved by CG without A. */
   readonly free: boolean;
-  /** Whether CG sees A/n rounded to float16 (cuMF_ALS, section 4.2). */
+  /** CG sees A/n rounded to float16 (cuMF_ALS, section 4.2). */
   readonly halfA: boolean;
-  /** CG with A in the registers of a workgroup, which wants subgroups; else the portable one. */
+  /** CG keeps A in the registers of a workgroup, which needs subgroups; else the portable kernel runs. */
   readonly registers: boolean;
   /** Rows of more ratings are cut into parts. */
   readonly partRatings: number;
-  /** Long rows are cut and ordered by regions of θ of so many bytes, which the GPU's cache then holds; 0: not. */
+  /** Bytes of a region of θ that the GPU's cache holds: long rows are cut and ordered by regions. 0 for no regions. */
   readonly regionBytes: number;
-  /** Whether rows are taken by falling length; off only to show what it gains. */
+  /** Rows are taken by falling length; off only to measure the gain. */
   readonly sorted: boolean;
+}
+/** Parameters of one half-iteration, besides its inputs. */
+export interface UpdateSettings {
+  readonly variant: UpdateVariant;
+  readonly from: number;
+  readonly to: number;
+  readonly rank: number;
+  readonly lambda: number;
+  /** μ with biases, else 0. */
+  readonly mean: number;
+  /** 'cholesky', or CG with its steps. */
+  readonly solver: 'cholesky' | { readonly steps: number };
+  /** Power of two that keeps the ratings within float16. */
+  readonly scale: number;
 }

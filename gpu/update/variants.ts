@@ -1,21 +1,23 @@
 import type { UpdateProblem } from '../../operators/tasks.ts';
-import { chooseNormalEquations, normalEquationsKernel } from '../descriptors/normal-equations.ts';
-import { REGISTER_RANKS, solveCgRegistersKernel, updateTensorKernel, normalEquationsTensorKernel } from '../descriptors/tensor.ts';
-import { updateShortKernel } from '../descriptors/update-short.ts';
-import type { GpuInfo } from '../acquire.ts';
-import { admits } from '../admits.ts';
-import { paddedRank } from './layout.ts';
+import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import { updateShortKernel } from '../kernels/update/update-short.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import { admits } from '../kernels/kernel.ts';
+import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
 
-/** Ratings of a part; long rows are cut so that no workgroup works for long on its own. */
+/** Ratings of a part; long rows are cut so that no workgroup runs much longer than the others. */
 const PART_RATINGS = 8192;
 
-/** Half of a large GPU's cache of the second level. */
+/** Half of the second-level cache of a large GPU. */
 const REGION_BYTES = 24 << 20;
 
-/** Workgroups that walk a list: some for each place on any GPU. */
+/** Workgroups that walk a list: enough to fill any GPU several times. */
 const WALKERS = 4224;
 
 /** Float32 A in registers up to this rank, float16 beyond. */
@@ -27,14 +29,14 @@ const FUSED_LONGEST = 2048;
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
 
 /**
- * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores before register
- * tiles, float16 where only it is fast.
+ * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then
+ * register tiles in float32, then in float16.
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...tensorVariants(info, shape), ...tiledVariants(info, shape)];
 }
 
-/** Those, and what a tuner may find better: many. */
+/** The same and all their variants, for the tuner. */
 export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const main = updateVariants(info, shape);
   return [...main, ...moreVariants(info, shape, main)];
@@ -48,7 +50,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape)
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, sorted: true } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
   const shorts = [64, 32, 0].filter((longest) => longest === 0 || admits(info, updateShortKernel, { rank, longest, biases }));
-  // A pass of CG over 64 x 64 costs what it gains where A itself is hardly larger.
+  // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
   const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admits(info, updateTensorKernel, { rank, bin, biases, steps: cgSteps, halfA }));
@@ -88,7 +90,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape):
   return variants;
 }
 
-/** Whether the solver that keeps A in registers serves: a row of A a thread, float32 to 128. */
+/** True when the solver that keeps A in registers serves: a thread has a row of A, in float32 up to 128 features. */
 function registers(info: GpuInfo, rank: number, steps: number, halfA: boolean, biases: boolean): boolean {
   const largest = halfA ? REGISTER_RANKS : 128;
   return paddedRank(rank) <= largest && admits(info, solveCgRegistersKernel, { rank, steps, halfA, biases, half: true });

@@ -1,5 +1,5 @@
 /**
- * Which rows are solved in which order and by which kernel: lists of four numbers an entry, as the kernels read them.
+ * Lists of rows or parts of rows in the order in which a kernel takes them, four numbers an entry:
  *
  *   a part:  row, first rating, ratings, slot           ratings to be summed into normal equations
  *   a row:   row, first slot, ratings n_u, slots        slots to be added up and solved
@@ -9,7 +9,7 @@ export interface Parts {
   readonly count: number;
 }
 
-/** Rows by falling number of ratings, ties by row: neighbours then take equally long, and the longest begin first. */
+/** Rows by falling number of ratings, ties by row: neighbours take equally long, and the longest begin first. */
 export function rowsByLength(offsets: Int32Array, from: number, to: number): Uint32Array {
   const lengthOf = (row: number) => offsets[row + 1] - offsets[row];
   let longest = 0;
@@ -22,12 +22,12 @@ export function rowsByLength(offsets: Int32Array, from: number, to: number): Uin
   return order;
 }
 
-/** Rows as they come. */
+/** Rows in their own order. */
 export function rowsInOrder(from: number, to: number): Uint32Array {
   return Uint32Array.from({ length: to - from }, (_, i) => from + i);
 }
 
-/** Entries of four numbers, growing. */
+/** A growing list of entries of four numbers. */
 export class EntryList {
   #entries = new Uint32Array(1024);
   #count = 0;

@@ -1,4 +1,4 @@
-/** The non-negative update against its float64 twin, and by the conditions that make a solution one (Karush, Kuhn and Tucker). */
+/** The non-negative update against its float64 twin, and by the conditions of a solution (Karush, Kuhn and Tucker). */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
@@ -82,7 +82,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
           if (lengths[row] === 0) return expect(norm(x)).toBe(0);
           const problem = normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda);
           expect(violation(problem, x)).toBeLessThan(3e-6);
-          // The twin takes its time.
+          // The twin is slow.
           if (rank > 32 && row % 3 > 0) return;
           const twin = solveNonnegative(problem)!;
           expect(violation(problem, twin)).toBeLessThan(1e-10);
@@ -152,7 +152,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
       const work = memory.allocate(56 * stride + 8 * stride ** 2);
       for (let i = 0; i < stride; i++) {
         memory.floats(bias, stride)[i] = i < rank ? problem.bias[i] : 0;
-        // The lower triangle is the kernel's to fill.
+        // The kernel fills the lower triangle.
         for (let j = 0; j < stride; j++) memory.floats(matrix, stride ** 2)[i * stride + j] = j < i ? Number.NaN : i < rank && j < rank ? problem.matrix[i * rank + j] : Number(i === j);
       }
       expect(memory.kernels.solveNonnegative(matrix, 4 * stride, rank, free, bias, x, x, work)).toBe(1);

@@ -19,7 +19,7 @@ export class TestMemory {
     this.kernels = loadKernels(this.memory, build);
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;
-    // Scratch is undefined on entry: anything that is read without being written shows up as NaN.
+    // Scratch is undefined on entry: NaN shows reads before writes.
     new Uint32Array(this.memory.buffer, this.scratch, SCRATCH_BYTES / 4).fill(0x7fc00000);
   }
 

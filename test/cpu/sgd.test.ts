@@ -113,7 +113,7 @@ describe.each(builds)('sgd-block with %s', (build) => {
     const memory = new TestMemory(build);
     const block = ratingBlock([3, CHUNK_RATINGS + 5, 2], 50, 5);
     const all = matrices(memory, 3, 50, 8, false);
-    // So many steps on one row add up what rounding does to 1 - γλ: without λ they stay near the twin's.
+    // The rounding of 1 - γλ adds up over so many steps on one row: without λ they stay near the twin's.
     const small = { ...steps(8, false), rate: 1e-3, rowLambda: 0, columnLambda: 0 };
     const expected = twin(memory, all, visited(block), small, false);
     sgdBlock(memory.scope({ ...small, adaptive: false }, { block }, { ...all }));
@@ -172,7 +172,7 @@ describe('deal-ratings and shuffle-ratings', () => {
     expect([...first].sort()).toEqual(sorted);
     expect(shuffled(1, [3, 5, 11])).toEqual(first);
     expect(shuffled(2, [])).not.toEqual(first);
-    // Really shuffled: hardly any rating is followed by its neighbour in the block.
+    // In a shuffled list almost no rating is followed by its neighbour in the block.
     expect(first.filter((rating, k) => k > 0 && rating.split(',')[0] === first[k - 1].split(',')[0]).length).toBeLessThan(total / 2);
   });
 });

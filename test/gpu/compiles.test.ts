@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../gpu/descriptors/all.ts';
-import { normalEquationsKernel } from '../../gpu/descriptors/normal-equations.ts';
-import { normalEquationsTensorKernel, updateTensorKernel } from '../../gpu/descriptors/tensor.ts';
-import { updateShortKernel } from '../../gpu/descriptors/update-short.ts';
-import { type KernelDescriptor, type KernelParams, renderKernel } from '../../gpu/kernel.ts';
+import { kernelSamples } from '../../gpu/kernels/kernel-samples.ts';
+import { normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
+import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
+import { updateShortKernel } from '../../gpu/kernels/update/update-short.ts';
+import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
+import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant } from '../../gpu/update/variants.ts';
 import { tensorGpu } from '../support/gpu-info.ts';
@@ -43,7 +45,7 @@ describe('the texts of kernels, those for hardware that is not here too', () => 
 
 type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void;
 
-/** The kernels in which variants differ. */
+/** Adds the kernels in which variants differ. */
 function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVariant, rank: number, biases: boolean): void {
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
   else {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { kernelSamples } from '../../gpu/descriptors/all.ts';
+import { kernelSamples } from '../../gpu/kernels/kernel-samples.ts';
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
-import { renderKernel } from '../../gpu/kernel.ts';
+import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 
-/** Storage buffers that WebGPU promises to a kernel of any adapter. */
+/** Storage buffers that WebGPU guarantees to a kernel on any adapter. */
 const STORAGE_BUFFERS = 8;
 
 describe('descriptors', () => {
@@ -26,7 +26,7 @@ describe('descriptors', () => {
   }
 });
 
-/** What a WGSL text declares. */
+/** The declarations of a WGSL text. */
 function parse(source: string) {
   const text = source.replaceAll(/\/\/[^\n]*/g, '');
   const constants = new Map(Array.from(text.matchAll(/\bconst (\w+)(?:: u32)? = ([^;]+);/g), ([, name, value]) => [name, value]));
@@ -50,7 +50,7 @@ function bytesOf(type: string, constants: ReadonlyMap<string, string>): number {
   return vector ? 4 * Number(vector[1] === '3' ? 4 : vector[1]) : 4;
 }
 
-/** Sums of products of numbers and constants, which are such sums. */
+/** Value of a sum of products of numbers and constants, which are themselves such sums. */
 function valueOf(expression: string, constants: ReadonlyMap<string, string>): number {
   const factor = (text: string): number => {
     const constant = constants.get(text.trim());

@@ -1,4 +1,4 @@
-/** What a GPU's device promises beyond the tasks that every device runs (test/engine/device-tasks.test.ts). */
+/** The contract of a GPU's device beyond the tasks that every device runs (test/engine/device-tasks.test.ts). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
@@ -136,7 +136,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
     const running = device.run(norm('a'), controller.signal);
     controller.abort();
     await expect(running).rejects.toBeInstanceOf(CancelledError);
-    // What a cancelled task would have told the GPU, the next one does.
+    // The next task tells the GPU the changes that went with the cancelled one.
     expect((await device.run(norm('a'))).metrics.rows).toBe(2);
     device.release(ref('a'));
   });

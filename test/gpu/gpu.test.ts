@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NORM_ROWS, weightedNormKernel } from '../../gpu/descriptors/weighted-norm.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import { NORM_ROWS, weightedNormKernel } from '../../gpu/kernels/loss/weighted-norm.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/open-gpu.ts';
 
 describe.skipIf(noGpu)('a GPU', () => {

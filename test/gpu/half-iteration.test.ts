@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { halfIterationChecks } from '../../gpu/checks/half-iteration.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import { halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/open-gpu.ts';
 
 const shapes = [

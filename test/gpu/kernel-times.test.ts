@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { spinKernel } from '../../gpu/descriptors/spin.ts';
-import { runHandler } from '../../gpu/checks/task-scope.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import { spinKernel } from '../../gpu/kernels/copies/spin.ts';
+import { runHandler } from '../../gpu/kernels/checking/task-scope.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { kernelTimes } from '../../gpu/tasks/kernel-times.ts';
 import { noGpu, openTestGpu } from '../support/open-gpu.ts';
 

@@ -1,9 +1,9 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lossChecks } from '../../gpu/checks/loss.ts';
-import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/checks/task-scope.ts';
-import { byNorm, topNCheck, topNChecks } from '../../gpu/checks/top-n.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import { lossChecks } from '../../gpu/kernels/checks.ts';
+import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/kernels/checking/task-scope.ts';
+import { byNorm, topNCheck, topNChecks } from '../../gpu/kernels/serving/top-n.check.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { topN } from '../../gpu/tasks/top-n.ts';
 import { noGpu, openTestGpu } from '../support/open-gpu.ts';
@@ -62,7 +62,7 @@ describe.skipIf(noGpu)('loss, predictions and best columns on a GPU', () => {
   });
 
   it('top-n leaves out columns behind the bound that all rows have reached', async () => {
-    // The bounds are wrong about the last column: who looks at it finds it best.
+    // The bounds are wrong about the last column, which is the best: a search that reads it finds it.
     const columnFactors = hostMatrix(200, 2, (row) => (row === 199 ? 100 : row < 64 ? 1 : 0));
     const bounds = Float32Array.from({ length: 25 }, (_, eight) => (eight < 8 ? 1.5 : 0.1));
     const rowFactors = hostMatrix(3, 2, () => 1);

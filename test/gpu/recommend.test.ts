@@ -8,7 +8,7 @@ import { noGpu } from '../support/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(91, 2300, 40, 12_000);
-/** So large that a range has 1,048 users. */
+/** Length of the lists, so large that a range has 1,048 users. */
 const N = 1000;
 
 /** "user item" of every line, and the predictions. */

@@ -16,7 +16,7 @@ const planted = plantedRatings(3, 150, 90, 6000);
 const [train, held] = [planted.slice(500), planted.slice(0, 500)];
 const options: SgdOptions = { rank: 4, biases: true, regParam: 0.05, learningRate: 0.1, maxIter: 8, seed: 2, schedule: 'blocks' };
 
-/** A session whose devices are the CPU and so many GPUs, all of them the one adapter. */
+/** A session whose devices are the CPU and a number of GPUs, all of them the same adapter. */
 async function openWith(gpus: number, memoryBytes?: number): Promise<Session> {
   const session = await Session.create({ device: 'cpu', workers: 2 });
   const devices = await Promise.all(Array.from({ length: gpus }, () => GpuDevice.open({ memoryBytes })));
@@ -24,7 +24,7 @@ async function openWith(gpus: number, memoryBytes?: number): Promise<Session> {
   return session;
 }
 
-/** What crosses to and from devices, and what is wrong with it. */
+/** A record of transfers to and from devices, and of errors in them. */
 class Watch {
   readonly tasks: { readonly kernel: string; readonly device: number; readonly block?: string; readonly bytesUp: number }[] = [];
   readonly puts: { readonly device: number; readonly layout: string; readonly name: string }[] = [];
@@ -85,7 +85,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it.each<SgdOptions>([
     { precision: 'f32' },
-    // Without biases eight epochs are in the middle of the fall, and what a team writes over another moves it by some hundredths.
+    // Without biases the loss still falls fast after eight epochs, and teams that overwrite each other change it by some hundredths.
     { biases: false, learningRate: 0.15, maxIter: 20, earlyStop: 8 },
     { rate: 'adagrad', learningRate: 0.2, rank: 20 },
     { rate: 'adagrad', learningRate: 0.2, rank: 20, precision: 'f32' },
@@ -116,7 +116,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     expect(new Set(stepped.map(({ block }) => block)).size).toBe(p * q);
     expect(model.training!.plan.stages.find(({ name }) => name === 'sgd-epoch')!.measured!.rows).toBe(maxIter * (train.length + 150));
     for (let device = 0; device < count; device++) expect(stepped.filter((task) => task.device === device)).toHaveLength(maxIter * p);
-    // Later epochs put segments alone: each once on every device to be stepped, and once to be measured by either set.
+    // Later epochs put only segments: each once on every device for steps, and once for the loss on either set.
     const later = watch.puts.slice(starts[0], starts[1]);
     expect(new Set(later.map(({ name }) => name.replace(/#.*/, '')))).toEqual(new Set(['segment', 'swept']));
     expect(later).toHaveLength(3 * p * q);

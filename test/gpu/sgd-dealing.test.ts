@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tileBatches } from '../../gpu/descriptors/sgd-tiles.ts';
+import { tileBatches } from '../../gpu/kernels/sgd/sgd-tiles.ts';
 import { batchOrder } from '../../gpu/sgd/batch-order.ts';
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 

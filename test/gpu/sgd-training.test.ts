@@ -47,7 +47,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(devices.map(({ kind }) => kind)).toEqual(['gpu', 'cpu']);
     const epoch = stages.find(({ name }) => name === 'sgd-epoch')!;
     expect(epoch).toMatchObject({ device: 'gpu', tasks: 1, precision: more.precision ?? 'f16', measured: { rows: expect.any(Number) } });
-    // A task an epoch, and what copies factors before it.
+    // One task an epoch, after the copies of factors.
     expect(epoch.measured!.rows).toBeGreaterThanOrEqual(got.training!.iterations.length * train.length);
   });
 
@@ -61,7 +61,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
   });
 
   it('knows ratings far from 0 as well as others', async () => {
-    // Without biases the mean stays in the ratings: float16 holds what lies above it, and would not hold them.
+    // Without biases the mean stays in the ratings: float16 holds the differences to it, but not the ratings.
     const far = train.map((row) => ({ ...row, rating: row.rating + 20_000 }));
     const small = { biases: false, precision: 'f32', regParam: 0, rate: 'constant', learningRate: 1e-5, maxIter: 4 } as const;
     const [tiles, waves] = await Promise.all((['tile', 'wavefront'] as const).map((schedule) => new SGD({ ...options, ...small, schedule }).fit(gpu.from(ratingBatches(far)))));

@@ -1,6 +1,6 @@
-/** No software adapter runs the kernels for subgroups and tensor cores: their checks are tried on an emulation of them. */
+/** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
 import { describe, expect, it } from 'vitest';
-import { subgroupChecks } from '../../gpu/checks/all.ts';
+import { subgroupChecks } from '../../gpu/kernels/checks.ts';
 import { emulatedGpu, gradients } from '../support/emulated-gpu.ts';
 import { CounterRandom } from '../../engine/random.ts';
 

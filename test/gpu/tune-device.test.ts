@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray } from '../../engine/partition.ts';
 import type { Partition } from '../../engine/partition.ts';
-import { randomBlock } from '../../gpu/checks/task-scope.ts';
+import { randomBlock } from '../../gpu/kernels/checking/task-scope.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import type { UpdateProblem, ValuesOf } from '../../operators/tasks.ts';
@@ -55,7 +55,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     expect(tuning!.variant).toBe(best.variant);
     expect(await chosen(problem)).toMatchObject({ variant: best.variant, reason: expect.stringMatching(/measured fastest of \d+: [\d.]+ ms against [\d.]+ ms of tiled\S+, sample of \d+ ratings/) });
     expect([...kept.values()]).toEqual([{ variant: tuning!.variant, reason: tuning!.reason }]);
-    // A kernel that is asked for by name is taken all the same.
+    // A kernel that is requested by name is used in any case.
     expect(await chosen({ ...problem, kernel: 'tiled4-f32' })).toMatchObject({ variant: 'tiled4-f32', reason: expect.stringContaining('as asked') });
     expect(chooseUpdate(device.adapter, problem).variant).toMatch(/^tiled/);
   });

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../gpu/tasks/time-variants.ts';
 import { KernelTuner, type TunedKernels } from '../../gpu/tuner.ts';
-import { cacheFolder, TunerCache } from '../../gpu/tuner-cache.ts';
+import { cacheFolder, TunerCache } from '../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import { neighboursOf } from '../../gpu/update/more-variants.ts';
 import { sampleRows } from '../../gpu/update/sample-block.ts';
@@ -48,7 +48,7 @@ describe('variants', () => {
     expect(bins(100)).toEqual({ sum: 32, fused: 32, halfA: false });
     expect(bins(128)).toEqual({ sum: 48, fused: 64, halfA: false });
     expect(bins(200)).toEqual({ sum: 96, fused: 96, halfA: true });
-    // Where a workgroup has less memory, what fits it.
+    // Bins shrink to a smaller workgroup memory.
     expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 64 } });
   });
 
@@ -89,10 +89,10 @@ describe('samples', () => {
   });
 });
 
-/** Nothing is kept. */
+/** A cache that keeps nothing. */
 const nowhere: TunedKernels = { find: async () => undefined, keep: async () => undefined };
 
-/** Milliseconds by name, and what was asked. */
+/** A measurement by the names of variants, and its requests. */
 function measuring(milliseconds: (name: string) => number | null) {
   const asked: TimeVariantsTask['params'][] = [];
   const measure = async (params: TimeVariantsTask['params']): Promise<TimeVariantsTask['values']> => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Turns } from '../../gpu/turns.ts';
 
-/** Pieces of work that write down when they begin and end, and end when told. */
+/** Pieces of work that log their beginning and end, and end on request. */
 function workshop() {
   const turns = new Turns();
   const log: string[] = [];
@@ -19,7 +19,7 @@ function workshop() {
   return { turns, log, start };
 }
 
-/** Until everything that can happen without further word has happened. */
+/** Waits until all pending work has run as far as it can. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('turns', () => {

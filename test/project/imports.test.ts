@@ -22,8 +22,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 /** The devices know the tasks of factorization by their types only. */
 const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
 
-/** What a GPU's kernels are checked against: their twins on the CPU. */
-const checked = { from: 'gpu/checks/', to: 'cpu/reference/' };
+/** Checks compare a GPU's kernels with their twins on the CPU. */
+const isCheck = (file: string) => file.startsWith('gpu/kernels/') && (file.endsWith('.check.ts') || file.startsWith('gpu/kernels/checking/'));
+const twins = 'cpu/reference/';
 
 interface Import {
   readonly file: string;
@@ -56,14 +57,14 @@ describe('imports', () => {
       const [from, to] = [folderOf(file), folderOf(target)];
       if (!(folders as readonly string[]).includes(to) && to !== 'index.ts') return false;
       if (from === to || allowed[from].includes(to)) return false;
-      if (file.startsWith(checked.from) && target.startsWith(checked.to)) return false;
+      if (isCheck(file) && target.startsWith(twins)) return false;
       return !(typesOnly && typeOnly.some((rule) => rule.from.includes(from) && rule.to === target));
     });
     expect(wrong).toEqual([]);
   });
 
   it('of operators and kernels name no module of Node', () => {
-    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/');
+    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/device/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/');
     const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !isHost(file));
     expect(wrong).toEqual([]);
   });

@@ -1,12 +1,12 @@
 /**
- * A GPU in JavaScript, for checks of kernels that no software adapter runs: what their texts compute is written out here once
- * more, in float32 where they use it, from the bytes of the buffers they are given. Tensor cores cut off what does not fit.
+ * A GPU in JavaScript, for checks of kernels that no software adapter runs: it repeats the computations of their texts on the bytes
+ * of their buffers, with float32 where they use it. Its tensor cores truncate instead of rounding.
  */
-import { RESIDUAL_TOLERANCE } from '../../gpu/descriptors/solve-cg.ts';
-import { halfBits, halfValue, roundToHalf } from '../../gpu/checks/float16.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
-import type { KernelDescriptor, KernelParams } from '../../gpu/kernel.ts';
-import { TILE, tilesOf } from '../../gpu/update/layout.ts';
+import { RESIDUAL_TOLERANCE } from '../../gpu/kernels/solve/solve-cg.ts';
+import { halfBits, halfValue, roundToHalf } from '../../gpu/kernels/checking/float16.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
+import { TILE, tilesOf } from '../../gpu/kernels/normal-equations/slots.ts';
 
 interface HostBuffer {
   readonly bytes: ArrayBuffer;
@@ -20,7 +20,7 @@ type Emulation = (params: Params, buffers: Buffers, uniforms: Uniforms) => void;
 
 const { fround } = Math;
 
-/** `fault` changes what a kernel leaves, to see that its checks notice. */
+/** Opens the emulation. `fault` changes a kernel's outputs, to see that its checks notice. */
 export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = () => {}): Gpu {
   const bufferOf = async (source: Float32Array | Uint32Array | Int32Array): Promise<HostBuffer> => {
     const bytes = new ArrayBuffer(Math.ceil(source.byteLength / 16) * 16);
@@ -50,7 +50,7 @@ export function emulatedGpu(fault: (kernel: string, buffers: Buffers) => void = 
 }
 
 interface Equations {
-  /** rank x rank */
+  /** A: rank x rank. */
   readonly a: Float32Array;
   readonly b: Float32Array;
 }
@@ -96,7 +96,7 @@ function* entries({ work }: Buffers, { count }: Uniforms) {
   for (let i = 0; i < count; i++) yield list.subarray(4 * i, 4 * i + 4);
 }
 
-/** The rows of θ and the ratings of a part, as the kernel stages them. */
+/** Rows of θ and ratings of a part, as the kernel stages them. */
 function gathered(rank: number, biases: boolean, buffers: Buffers, { mean, scale }: Uniforms, first: number, count: number, round: (value: number) => number) {
   const halves = new Uint16Array(buffers.fixed.bytes);
   const [indices, values, bias] = [new Uint32Array(buffers.indices.bytes), new Float32Array(buffers.values.bytes), new Float32Array(buffers.fixed_bias.bytes)];
@@ -111,7 +111,7 @@ function gathered(rank: number, biases: boolean, buffers: Buffers, { mean, scale
   return { theta, r };
 }
 
-/** A and b: products of sixteen ratings at a time, added to a float32 that is cut off. */
+/** A and b: products of sixteen ratings at a time, added to a truncated float32. */
 function sums(rank: number, biases: boolean, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
   const { theta, r } = gathered(rank, biases, buffers, uniforms, first, count, roundToHalf);
   const [a, b] = [new Float32Array(rank * rank), new Float32Array(rank)];
@@ -131,7 +131,7 @@ function sums(rank: number, biases: boolean, buffers: Buffers, uniforms: Uniform
   return { a, b: b.map((value) => value * uniforms.unscale) };
 }
 
-/** The float32 towards zero. */
+/** The value rounded to float32 towards zero. */
 function cutOff(value: number): number {
   const rounded = fround(value);
   if (Math.abs(rounded) <= Math.abs(value) || !Number.isFinite(value)) return rounded;
@@ -140,7 +140,7 @@ function cutOff(value: number): number {
   return new Float32Array(bits.buffer)[0];
 }
 
-/** kernels/parts/register-cg.wgsl */
+/** The computation of kernels/parts/register-cg.wgsl. */
 export function gradients({ a, b: given }: Equations, start: Float32Array, steps: number, lambda: number, ratings: number, halfA: boolean): Float32Array {
   const rank = given.length;
   const inverse = fround(1 / ratings);
@@ -167,7 +167,7 @@ export function gradients({ a, b: given }: Equations, start: Float32Array, steps
   return x;
 }
 
-/** The loop of kernels/update-short.wgsl. */
+/** The loop of kernels/update/update-short.wgsl. */
 function dualSolution(k: Float32Array, right: Float32Array, shift: number): Float32Array {
   const n = right.length;
   const y = new Float32Array(n);
@@ -215,7 +215,7 @@ function writeRow({ rank, biases }: Params, buffers: Buffers, row: number, x: Fl
   if (half) new Uint16Array(buffers.half.bytes).set(Uint16Array.from(stored, halfBits), row * stride);
 }
 
-/** With what tensor cores leave beyond the rank: something. */
+/** Writes a slot, with some number beyond the rank, as tensor cores do. */
 function writeSlot(slots: Float32Array, slot: number, rank: number, a: Float32Array, b: Float32Array): void {
   const { elements } = slotShape(rank);
   slots.fill(77, slot * elements, (slot + 1) * elements);

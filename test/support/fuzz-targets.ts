@@ -11,18 +11,18 @@ import { FactorFlowError } from '../../engine/errors.ts';
 import type { ExecutionContext, Source } from '../../engine/operator.ts';
 import { mutate, randomOf } from './mutations.ts';
 
-/** Files of one kind, and what reads them. */
+/** Files of one kind, and their reader. */
 export interface FuzzTarget {
   readonly seeds: readonly (readonly [name: string, bytes: Uint8Array])[];
   readonly isText: boolean;
-  /** Reads all of what was made of the seed of that name; throws as the library does. */
+  /** Reads all of the damaged file; throws as the library does. */
   read(folder: string, name: string, bytes: Uint8Array): Promise<void>;
 }
 
 export const fuzzKinds = ['parquet', 'csv', 'arrow', 'model'] as const;
 export type FuzzKind = (typeof fuzzKinds)[number];
 
-/** Undefined when the file was read or refused with a message of ours; else what is wrong. */
+/** The problem, or undefined when the file was read or refused with an error of this library. */
 export async function fuzzCase(target: FuzzTarget, folder: string, number: number): Promise<{ result: 'read' | 'refused' } | { found: string }> {
   const random = randomOf(number);
   const [name, bytes] = target.seeds[random(target.seeds.length)];
@@ -55,10 +55,10 @@ function readFile(open: (file: string) => Source) {
   };
 }
 
-/** Values that aren't there are the silent kind of wrong. */
+/** Checks that no value is missing, an error that would stay silent. */
 function touch(vector: Vector | null, rows: number): void {
   if (vector?.length !== rows) throw new Error(`a column of ${vector?.length} values in a batch of ${rows}`);
-  // Counts of microseconds may be beyond what Arrow's vectors give as numbers.
+  // Counts of microseconds may exceed the numbers that Arrow's vectors give.
   if (DataType.isTimestamp(vector.type)) return;
   for (let row = 0; row < rows; row++) if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
 }

@@ -1,4 +1,4 @@
-/** Damage to files, the same for the same seed: what disks, networks and other people's programs do to them. */
+/** Damage to files as disks, networks and other programs cause it, the same for the same seed. */
 
 /** Linear congruential: numbers from 0 to `below`, exclusive. */
 export function randomOf(seed: number): (below: number) => number {

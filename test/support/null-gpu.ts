@@ -3,14 +3,14 @@ import { create, globals } from 'webgpu';
 /** A device that computes nothing and checks everything: it has every feature, and needs no driver. */
 export interface NullGpu {
   readonly features: ReadonlySet<string>;
-  /** Errors of a shader's text. Pipelines are beyond it: its subgroups are of another size than those of the kernels. */
+  /** Errors of a shader's text. It cannot make pipelines, since its subgroups differ in size from the kernels'. */
   errorsOf(label: string, code: string): Promise<string[]>;
   close(): void;
 }
 
 const features = ['shader-f16', 'subgroups', 'chromium-experimental-subgroup-matrix'] as const;
 
-/** What the garbage collector must not take while it is used. */
+/** Objects that the garbage collector must not take while they are in use. */
 const alive: unknown[] = [];
 
 export async function openNullGpu(): Promise<NullGpu> {

@@ -1,7 +1,7 @@
-import { Gpu } from '../../gpu/gpu.ts';
-import type { AcquireOptions } from '../../gpu/acquire.ts';
+import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { AcquireOptions } from '../../gpu/webgpu/acquire.ts';
 
-/** Why GPU tests cannot run here; undefined when they can. Whoever skips because of it says so. */
+/** The reason why GPU tests cannot run here, or undefined. Tests that are skipped for it say so. */
 export const noGpu: string | undefined = process.env.FACTORFLOW_TEST_NO_GPU || undefined;
 
 if (noGpu !== undefined) console.warn(`GPU TESTS ARE SKIPPED: ${noGpu}`);

@@ -1,6 +1,6 @@
 import { testRandom, type Triple } from './ratings.ts';
 
-/** Ratings of a planted model of the given rank with biases and noise, about 3, without repeated pairs. */
+/** Ratings around 3 of a planted model of the given rank with biases and noise, without repeated pairs. */
 export function plantedRatings(seed: number, users: number, items: number, count: number, { rank = 4, noise = 0.3 } = {}): Triple[] {
   const random = testRandom(seed);
   const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());

@@ -9,7 +9,7 @@ export interface FactorsById {
 
 type Side = keyof FactorsById;
 
-/** Where an update starts, in float64 and rating by rating: see solveNewRows. */
+/** The start of an update in float64, rating by rating: see solveNewRows. */
 export function referenceStart(model: FactorsById, ratings: readonly Triple[], { biases, lambda, prior }: { readonly biases: boolean; readonly lambda: number; readonly prior: number }): FactorsById {
   const known = { users: new Map(model.users), items: new Map(model.items) };
   const meanRows = { users: meanOf(model.users), items: meanOf(model.items) };

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { KernelCheck } from '../../gpu/checks/check.ts';
-import type { Gpu } from '../../gpu/gpu.ts';
+import type { KernelCheck } from '../../gpu/kernels/checking/check.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from './open-gpu.ts';
 
-/** A test for each check, as in use: nothing is guarded, and workgroup memory holds anything at first. What the adapter cannot run says so. */
+/** A test for each check, as in use: accesses are not guarded, and workgroup memory is undefined at first. Checks that the adapter cannot run say so. */
 export function describeChecks(title: string, checks: readonly KernelCheck[]): void {
   describe.skipIf(noGpu)(title, () => {
     let gpu: Gpu;

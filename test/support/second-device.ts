@@ -3,7 +3,7 @@ import type { Device } from '../../engine/executor.ts';
 import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
 import type { Task } from '../../engine/task.ts';
 
-/** A device that looks like a GPU to the operators and computes on threads of its own, so that what it gives is what a CPU gives. */
+/** A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the CPU's results. */
 export function secondDevice(options: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void } = {}): Device & { readonly ran: readonly Task[] } {
   const inner = new CpuDevice({ threads: 1 });
   const ran: Task[] = [];

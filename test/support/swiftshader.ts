@@ -10,7 +10,7 @@ import { brotliDecompressSync } from 'node:zlib';
 
 const folder = resolve(import.meta.dirname, '../../build/swiftshader');
 
-/** Why there is no SwiftShader, or undefined when the environment names it now. */
+/** The reason why there is no SwiftShader, or undefined when the environment names it now. */
 export function prepareSwiftShader(env: Record<string, string | undefined>): string | undefined {
   if (process.platform !== 'linux' || process.arch !== 'x64') return `SwiftShader is unpacked on Linux x64 only, not on ${process.platform} ${process.arch}`;
   try {

@@ -1,6 +1,6 @@
 {%- comment -%}
-Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). x, b, shift and is_feature are
-there; one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
+Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). It uses x, b, shift and is_feature;
+one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
 {%- endcomment %}
     var product = 0.0;
     put_vector(0u, thread, x);
@@ -8,7 +8,7 @@ there; one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alp
     {% render 'parts/register-product', from: '0u', tile_numbers: tile_numbers %}
     var r = select(0.0, b - fma(shift, x, product), is_feature);
     var p = r;
-    // Below this part of its first square the residual is what rounding leaves; steps on it would lead anywhere.
+    // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
     var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < STEPS; step++) {

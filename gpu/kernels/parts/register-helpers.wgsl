@@ -1,6 +1,6 @@
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// What conjugate gradients share: the vector that A is multiplied with, twice in turn, and the subgroups' parts of sums.
+// Shared data of conjugate gradients: two buffers in turn for the vector that A is multiplied with, and the subgroups' parts of sums.
 var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
 var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
 

@@ -1,4 +1,4 @@
-{%- comment -%} The next rating of the walk into {{ into }}, which stays NO_ROW behind the last one. {%- endcomment %}
+{%- comment -%} Reads the next rating of the walk into {{ into }}, which stays NO_ROW behind the last one. {%- endcomment %}
     if (walk.left > 0u) {
       {{ into }} = ratings[walk.at];
       walk.at++;

@@ -1,6 +1,6 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
-third. While a bin is multiplied, the next one's rows of theta are on their way into next_*.
+third. While a bin is multiplied, the next one's rows of theta are loaded into next_*.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);

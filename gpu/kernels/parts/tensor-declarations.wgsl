@@ -1,7 +1,7 @@
-// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes each and one chunk more, an odd stride that spreads the banks.
-// Afterwards the tiles of A pass through the same memory on their way to the threads' registers.
+// Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
+// Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating): two are in use, one is ready, one is on its way.
+// A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
 // Column and scaled float16 rating number `at`, or the row of zeros behind the end.

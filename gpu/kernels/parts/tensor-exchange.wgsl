@@ -1,4 +1,4 @@
-{%- comment -%} Accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b. {%- endcomment %}
+{%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b. {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}
     workgroupBarrier();

@@ -1,5 +1,5 @@
-// Writes four features of a solved row; false when one is not finite. A row's bias is its last feature (BIAS_QUAD and the
-// component after it say where); it goes to its own place, and 1 in the place of it.
+// Writes four features of a solved row; false when one is not finite. A row's bias is its last feature, at BIAS_QUAD and
+// BIAS_COMPONENT; it goes to `bias`, and 1 takes its place.
 fn write_quad(row: u32, quad: u32, solved: vec4f) -> bool {
   var x = solved;
 {% if biases %}

@@ -1,0 +1,185 @@
+/**
+ * Conjugate gradient for one row's A x = b (cuMF_ALS, Algorithm 1), warm-started from x:
+ *
+ *     r = b - A x;  p = r;  ρ = rᵀr
+ *     repeat f_s times:   q = A p;  α = ρ / pᵀq;  x += α p;  r = r - α q;  ρ' = rᵀr;  p = r + (ρ'/ρ) p;  ρ = ρ'
+ *
+ * Line 5 of the paper misses the α. The loop ends at once when r = 0 (the next α would be 0/0), and when float32 cannot improve x:
+ * when ‖r‖ is below 1e-5 of ‖b‖, 1e-6 of its first value, or 1e-15, where pᵀq could underflow. A matrix-free solve knows b only
+ * through xᵀb = Σ r_uv θ_vᵀx, and takes (xᵀb)² / xᵀx <= ‖b‖² for ‖b‖².
+ *
+ * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
+ */
+import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
+import { copy, dot, scale } from '../vectors';
+import { gatherAndMultiply, multiplyPanels } from './panels';
+
+/** Limits of ρ over ‖b‖², and over the first ρ. */
+const BIAS_TOLERANCE: f32 = 1e-10;
+const RESIDUAL_TOLERANCE: f32 = 1e-12;
+/** Limit of ρ, below which its products underflow. */
+const SMALLEST: f32 = 1e-30;
+
+/** y = A p for a symmetric A given by its upper triangle, four rows at a time: each element is read once and used twice. */
+export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize): void {
+  const zero = f32x4.splat(0);
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, zero);
+  for (let i: usize = 0; i < size; i += VECTOR) {
+    const row0 = matrix + (i >> 2) * size + i;
+    const row1 = row0 + size;
+    const row2 = row1 + size;
+    const row3 = row2 + size;
+    const part = p + i;
+    const target = y + i;
+    const factor0 = v128.load32_splat(part);
+    const factor1 = v128.load32_splat(part, 4);
+    const factor2 = v128.load32_splat(part, 8);
+    const factor3 = v128.load32_splat(part, 12);
+    let sum0 = zero;
+    let sum1 = zero;
+    let sum2 = zero;
+    let sum3 = zero;
+    for (let j: usize = VECTOR; j < size - i; j += VECTOR) {
+      const other = v128.load(part + j);
+      let below = v128.load(target + j);
+      let elements = v128.load(row0 + j);
+      below = multiplyAdd(factor0, elements, below);
+      sum0 = multiplyAdd(elements, other, sum0);
+      elements = v128.load(row1 + j);
+      below = multiplyAdd(factor1, elements, below);
+      sum1 = multiplyAdd(elements, other, sum1);
+      elements = v128.load(row2 + j);
+      below = multiplyAdd(factor2, elements, below);
+      sum2 = multiplyAdd(elements, other, sum2);
+      elements = v128.load(row3 + j);
+      below = multiplyAdd(factor3, elements, below);
+      sum3 = multiplyAdd(elements, other, sum3);
+      v128.store(target + j, below);
+    }
+    // The corner: its upper triangle in scalars.
+    const p0 = load<f32>(part);
+    const p1 = load<f32>(part, 4);
+    const p2 = load<f32>(part, 8);
+    const p3 = load<f32>(part, 12);
+    const a01 = load<f32>(row0, 4);
+    const a02 = load<f32>(row0, 8);
+    const a03 = load<f32>(row0, 12);
+    const a12 = load<f32>(row1, 8);
+    const a13 = load<f32>(row1, 12);
+    const a23 = load<f32>(row2, 12);
+    const y0 = load<f32>(row0) * p0 + a01 * p1 + (a02 * p2 + a03 * p3);
+    const y1 = a01 * p0 + load<f32>(row1, 4) * p1 + (a12 * p2 + a13 * p3);
+    const y2 = a02 * p0 + a12 * p1 + (load<f32>(row2, 8) * p2 + a23 * p3);
+    const y3 = a03 * p0 + a13 * p1 + (a23 * p2 + load<f32>(row3, 12) * p3);
+    store<f32>(target, load<f32>(target) + sumLanes(sum0) + y0);
+    store<f32>(target, load<f32>(target, 4) + sumLanes(sum1) + y1, 4);
+    store<f32>(target, load<f32>(target, 8) + sumLanes(sum2) + y2, 8);
+    store<f32>(target, load<f32>(target, 12) + sumLanes(sum3) + y3, 12);
+  }
+}
+
+/** x += α p; r -= α q; gives the new rᵀr. */
+@inline
+function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
+  const step = f32x4.splat(alpha);
+  let sum = f32x4.splat(0);
+  for (let j: usize = 0; j < size; j += VECTOR) {
+    v128.store(x + j, multiplyAdd(step, v128.load(p + j), v128.load(x + j)));
+    const rest = multiplySubtract(step, v128.load(q + j), v128.load(r + j));
+    v128.store(r + j, rest);
+    sum = multiplyAdd(rest, rest, sum);
+  }
+  return sumLanes(sum);
+}
+
+/** p = r + β p */
+@inline
+function turn(beta: f32, p: usize, r: usize, size: usize): void {
+  const factor = f32x4.splat(beta);
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
+}
+
+/**
+ * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
+ * the first `kept` have their panels, the others are gathered in every pass.
+ * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more.
+ */
+function iterate(
+  matrix: usize,
+  theta: usize,
+  size: usize,
+  indices: usize,
+  count: i32,
+  kept: i32,
+  shift: f32,
+  x: usize,
+  steps: i32,
+  biasSquares: f32,
+  panels: usize,
+  work: usize,
+): void {
+  const r = work;
+  const p = r + size;
+  const q = p + size;
+  const factors = q + size;
+  const spare = panels + <usize>kept * size;
+  let rho = dot(r, r, size);
+  let enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
+  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
+  if (!(enough < Infinity)) enough = 0;
+  if (rho <= enough) return;
+  copy(p, r, size);
+  for (let step = 0; step < steps; step++) {
+    if (matrix) {
+      multiplySymmetric(matrix, size, p, q);
+    } else {
+      scale(q, shift, p, size);
+      multiplyPanels(panels, size, min(kept, count), (step & 1) == 0, p, q, factors);
+      if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, false, p, q, factors);
+    }
+    const next = advance(rho / dot(p, q, size), p, q, x, r, size);
+    if (next <= enough) return;
+    turn(next / rho, p, r, size);
+    rho = next;
+  }
+}
+
+/** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. */
+export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize): void {
+  multiplySymmetric(matrix, size, x, work);
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
+  iterate(matrix, 0, size, 0, 0, 0, 0, x, steps, dot(b, b, size), 0, work);
+}
+
+/**
+ * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first `kept` (a positive
+ * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), and 16 * size more when
+ * count > kept. `work`: 3 * size + 128 bytes.
+ */
+export function solveMatrixFree(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  count: i32,
+  kept: i32,
+  shift: f32,
+  x: usize,
+  steps: i32,
+  panels: usize,
+  work: usize,
+): void {
+  const factors = work + 3 * size;
+  const products = factors + 32;
+  v128.store(products, f32x4.splat(0));
+  scale(work, -shift, x, size);
+  gatherAndMultiply(theta, size, indices, values, min(kept, count), panels, true, x, work, factors);
+  if (kept < count) {
+    const at = <usize>kept << 2;
+    gatherAndMultiply(theta, size, indices + at, values + at, count - kept, panels + <usize>kept * size, false, x, work, factors);
+  }
+  const along = sumLanes(v128.load(products));
+  const squares = dot(x, x, size);
+  const biasSquares: f32 = squares > 0 ? (along * along) / squares : 0;
+  iterate(0, theta, size, indices, count, kept, shift, x, steps, biasSquares, panels, work);
+}

@@ -1,0 +1,98 @@
+/**
+ * The exact solution of a row with fewer ratings n than features f, through the n x n dual system:
+ *
+ *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
+ *
+ * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8 register
+ * blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
+ */
+import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
+import { solveCholesky } from './cholesky';
+import { addDiagonal, addTile } from '../normal-equations';
+import { clear } from '../vectors';
+
+/** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
+function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
+  const last = count - 1;
+  for (let k = 0; (<usize>k << 2) < width; k += 4) {
+    // Rows past the end are read as the last one; `keep` multiplies by 0 or 1.
+    const source0 = theta + indexAt(indices, min(k, last)) * size;
+    const source1 = theta + indexAt(indices, min(k + 1, last)) * size;
+    const source2 = theta + indexAt(indices, min(k + 2, last)) * size;
+    const source3 = theta + indexAt(indices, min(k + 3, last)) * size;
+    const keep = i32x4.lt_s(i32x4.add(i32x4.splat(k), i32x4(0, 1, 2, 3)), i32x4.splat(count));
+    let row = target + (<usize>k << 2);
+    for (let j: usize = 0; j < size; j += VECTOR) {
+      const a = v128.load(source0 + j);
+      const b = v128.load(source1 + j);
+      const c = v128.load(source2 + j);
+      const d = v128.load(source3 + j);
+      const abLow = v128.shuffle<f32>(a, b, 0, 4, 1, 5);
+      const abHigh = v128.shuffle<f32>(a, b, 2, 6, 3, 7);
+      const cdLow = v128.shuffle<f32>(c, d, 0, 4, 1, 5);
+      const cdHigh = v128.shuffle<f32>(c, d, 2, 6, 3, 7);
+      v128.store(row, v128.and(keep, v128.shuffle<f32>(abLow, cdLow, 0, 1, 4, 5)));
+      row += width;
+      v128.store(row, v128.and(keep, v128.shuffle<f32>(abLow, cdLow, 2, 3, 6, 7)));
+      row += width;
+      v128.store(row, v128.and(keep, v128.shuffle<f32>(abHigh, cdHigh, 0, 1, 4, 5)));
+      row += width;
+      v128.store(row, v128.and(keep, v128.shuffle<f32>(abHigh, cdHigh, 2, 3, 6, 7)));
+      row += width;
+    }
+  }
+}
+
+/** x = Σ z_k θ_k */
+function combineRows(theta: usize, size: usize, indices: usize, z: usize, count: i32, x: usize): void {
+  clear(x, size);
+  let k = 0;
+  for (; k + 4 <= count; k += 4) {
+    const row0 = theta + indexAt(indices, k) * size;
+    const row1 = theta + indexAt(indices, k + 1) * size;
+    const row2 = theta + indexAt(indices, k + 2) * size;
+    const row3 = theta + indexAt(indices, k + 3) * size;
+    const factors = z + (<usize>k << 2);
+    const factor0 = v128.load32_splat(factors);
+    const factor1 = v128.load32_splat(factors, 4);
+    const factor2 = v128.load32_splat(factors, 8);
+    const factor3 = v128.load32_splat(factors, 12);
+    for (let j: usize = 0; j < size; j += VECTOR) {
+      const low = multiplyAdd(factor1, v128.load(row1 + j), multiplyAdd(factor0, v128.load(row0 + j), v128.load(x + j)));
+      v128.store(x + j, multiplyAdd(factor3, v128.load(row3 + j), multiplyAdd(factor2, v128.load(row2 + j), low)));
+    }
+  }
+  for (; k < count; k++) {
+    const row = theta + indexAt(indices, k) * size;
+    const factor = v128.load32_splat(z + (<usize>k << 2));
+    for (let j: usize = 0; j < size; j += VECTOR) v128.store(x + j, multiplyAdd(factor, v128.load(row + j), v128.load(x + j)));
+  }
+}
+
+/**
+ * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32:
+ * `matrix`: width² / 4 bytes; `transposed`: width * size / 4 bytes; `work`: 3 * width bytes. False when not definite.
+ */
+export function solveDual(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  count: i32,
+  shift: f32,
+  x: usize,
+  matrix: usize,
+  transposed: usize,
+  work: usize,
+): bool {
+  const width = ((<usize>count << 2) + 31) & ~(<usize>31);
+  const z = work + width;
+  gatherTransposed(theta, size, indices, count, transposed, width);
+  addTile(transposed, width, <i32>(size >> 2), matrix, false);
+  addDiagonal(matrix, width, count, shift);
+  clear(work, width);
+  memory.copy(work, values, (<usize>count) * WORD);
+  const definite = solveCholesky(matrix, width, work, z, z + width);
+  combineRows(theta, size, indices, z, count, x);
+  return definite;
+}

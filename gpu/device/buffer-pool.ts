@@ -1,0 +1,67 @@
+import { CapacityError } from '../../engine/errors.ts';
+import type { MatrixShape } from '../../engine/partition.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+
+/**
+ * Buffers that were given back, kept for the next request of the same size: each half-iteration makes a version of a side's
+ * factors and frees one. A buffer is zeroed when it is given back, while no task waits for it, unless its next owner overwrites all of it.
+ */
+export class BufferPool {
+  readonly #gpu: Gpu;
+  readonly #free = new Map<number, GPUBuffer[]>();
+  /** The free buffers that were not zeroed. */
+  readonly #written = new Set<GPUBuffer>();
+
+  constructor(gpu: Gpu) {
+    this.#gpu = gpu;
+  }
+
+  /** Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after freeing all buffers kept here. */
+  async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
+    const kept = this.#free.get(sizeOf(bytes)) ?? [];
+    const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
+    // -1, when none fits, takes the last of the others.
+    const [buffer] = kept.splice(fitting, 1);
+    if (buffer === undefined) return this.#create(bytes, label);
+    if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
+    buffer.label = label;
+    return buffer;
+  }
+
+  /** Keeps a buffer. `contents` is what its next owner probably needs. */
+  give(buffer: GPUBuffer, contents: MatrixShape['contents'] = 'zeros'): void {
+    if (contents === 'zeros') this.#clear(buffer);
+    else this.#written.add(buffer);
+    const kept = this.#free.get(buffer.size);
+    if (kept === undefined) this.#free.set(buffer.size, [buffer]);
+    else kept.push(buffer);
+  }
+
+  /** Frees the buffers that are not in use. */
+  trim(): void {
+    for (const buffers of this.#free.values()) for (const buffer of buffers) buffer.destroy();
+    this.#free.clear();
+    this.#written.clear();
+  }
+
+  #clear(buffer: GPUBuffer): void {
+    const encoder = this.#gpu.device.createCommandEncoder({ label: `clear ${buffer.label}` });
+    encoder.clearBuffer(buffer);
+    this.#gpu.device.queue.submit([encoder.finish()]);
+  }
+
+  async #create(bytes: number, label: string): Promise<GPUBuffer> {
+    try {
+      return await this.#gpu.buffer(bytes, label);
+    } catch (error) {
+      if (!(error instanceof CapacityError) || this.#free.size === 0) throw error;
+      this.trim();
+      return this.#gpu.buffer(bytes, label);
+    }
+  }
+}
+
+/** Bytes, rounded up as `Gpu.buffer` does. */
+function sizeOf(bytes: number): number {
+  return Math.max(16, Math.ceil(bytes / 16) * 16);
+}

@@ -1,0 +1,46 @@
+import { sharedArray } from '../../engine/partition.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { STAGING_BYTES } from '../webgpu/staging.ts';
+import type { DeviceMatrix } from './resources.ts';
+
+/** Copies rows without padding to a matrix whose padding is 0. */
+export async function uploadRows(gpu: Gpu, matrix: DeviceMatrix, source: Float32Array): Promise<void> {
+  const { rows, columns, stride, values } = matrix;
+  if (stride === columns) return gpu.upload(values, source);
+  const step = Math.floor(STAGING_BYTES / (4 * stride));
+  for (let from = 0; from < rows; from += step) {
+    const count = Math.min(step, rows - from);
+    await gpu.uploadFilled(values, 4 * from * stride, 4 * count * stride, (staged) => {
+      const padded = new Float32Array(staged, 0, count * stride);
+      for (let row = 0; row < count; row++) {
+        padded.set(source.subarray((from + row) * columns, (from + row + 1) * columns), row * stride);
+        padded.fill(0, row * stride + columns, (row + 1) * stride);
+      }
+    });
+  }
+}
+
+/** The rows of a matrix without padding, in shared memory. Calls `submitted` when all copies are submitted: later work may then write the matrix. */
+export async function downloadRows(gpu: Gpu, matrix: DeviceMatrix, submitted?: () => void): Promise<Float32Array> {
+  const { rows, columns, stride, values } = matrix;
+  const target = sharedArray(Float32Array, rows * columns);
+  if (target.length === 0) return target;
+  if (stride === columns) {
+    await gpu.download(values, target, 0, submitted);
+    return target;
+  }
+  const step = Math.floor(STAGING_BYTES / (4 * stride));
+  const parts: Promise<void>[] = [];
+  for (let from = 0; from < rows; from += step) {
+    const padded = new Float32Array(Math.min(step, rows - from) * stride);
+    const sent = Promise.withResolvers<void>();
+    const part = gpu.download(values, padded, from * stride * 4, sent.resolve).then(() => {
+      for (let at = 0; at < padded.length; at += stride) target.set(padded.subarray(at, at + columns), (from + at / stride) * columns);
+    });
+    parts.push(part);
+    await Promise.race([sent.promise, part]);
+  }
+  submitted?.();
+  await Promise.all(parts);
+  return target;
+}

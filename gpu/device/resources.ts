@@ -1,0 +1,59 @@
+/** The forms of partitions on a GPU: buffers, and the data needed to use them. */
+
+/** Strides are multiples of the 16 columns of a tensor-core tile; features beyond the rank are 0. */
+export const STRIDE_STEP = 16;
+
+export function strideOf(columns: number): number {
+  return Math.ceil(columns / STRIDE_STEP) * STRIDE_STEP;
+}
+
+/** Layouts of operators/tasks.ts whose column `values` is one float32 buffer on a GPU. */
+export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
+
+/** A row-major matrix: `values` float32[rows * stride], padding 0. */
+export interface DeviceMatrix {
+  readonly rows: number;
+  readonly columns: number;
+  readonly stride: number;
+  readonly values: GPUBuffer;
+  /**
+   * The half mirror, for kernels that gather float16: (rows + 1) * stride halves, two in each u32, the lower address in the lower
+   * bits. The last row is 0; reads behind the end of a row of ratings gather it.
+   */
+  half?: GPUBuffer;
+}
+
+/** A block of ratings (layout rating-block), its row pointers and columns also on the host. */
+export interface DeviceBlock {
+  readonly rows: number;
+  readonly ratings: number;
+  /** Row pointers on the host: Int32[rows + 1]. */
+  readonly offsets: Int32Array;
+  /** Column indices on the host: Uint32[ratings]. */
+  readonly columns: Uint32Array;
+  /** Row pointers on the device: i32[rows + 1]. */
+  readonly rowPointers: GPUBuffer;
+  /** Column indices on the device: u32[ratings]. */
+  readonly indices: GPUBuffer;
+  /** f32[ratings] */
+  readonly values: GPUBuffer;
+  /** Data that kernels prepare once and keep with the block, such as lists of its rows in solving order. */
+  readonly prepared: Map<string, unknown>;
+}
+
+/** Ratings in the order in which they are visited (layout rating-list). */
+export interface DeviceList {
+  readonly ratings: number;
+  /** u32[ratings] */
+  readonly rows: GPUBuffer;
+  readonly columns: GPUBuffer;
+  /** f32[ratings] */
+  readonly values: GPUBuffer;
+}
+
+/** Destroys buffers, also those inside lists and objects: the data that kernels keep with a block. */
+export function destroyBuffers(value: unknown): void {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return;
+  if ('destroy' in value && typeof value.destroy === 'function') value.destroy();
+  else for (const part of Object.values(value)) destroyBuffers(part);
+}

@@ -1,0 +1,64 @@
+import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { deviation, randomNumbers } from './numbers.ts';
+import { ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
+import { downloadOutputs, otherRowsKept, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
+
+/** Ratings of the longest row that kernels on tensor cores are checked with. */
+export const LONGEST = 10_000;
+
+/** Rows to be solved from their ratings, with a start. */
+export interface RatedProblem extends RowData {
+  readonly ratings: RatedRows;
+  readonly biases: boolean;
+  readonly lengths: readonly number[];
+  readonly lambda: number;
+}
+
+/** The method by which rows are solved. */
+export interface Expectation {
+  /** Steps of CG, compared with as many in float64; 0 for exact solutions, checked by the residual. */
+  readonly steps: number;
+  /** Longest row that is solved exactly even with CG; -1 for none. */
+  readonly exactTo: number;
+}
+
+export function ratedProblem(options: RatedRowsOptions): RatedProblem {
+  const { rank, lengths, biases } = options;
+  return { ratings: ratedRows(options), biases, lengths, lambda: 0.05, ...rowData(lengths.length, rank, biases, randomNumbers(rank + 1)) };
+}
+
+/** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
+export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
+  return { ...(await ratedBuffers(gpu, problem.ratings, precision)), ...(await uploadRowData(gpu, problem)) };
+}
+
+/** The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated. */
+export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Readonly<Record<string, GPUBuffer>>, half: boolean, expectation: Expectation): Promise<number> {
+  const { ratings, lengths, biases } = problem;
+  const { rank, stride } = ratings;
+  const outputs = await downloadOutputs(gpu, buffers, problem);
+  if (!otherRowsKept({ count: lengths.length, stride }, outputs.factors)) return Infinity;
+  let error = 0;
+  for (let row = 0; row < lengths.length; row++) {
+    const { x, wrong } = solvedRow({ rank, stride }, row, { factors: outputs.factors, half: half ? outputs.half : undefined, bias: biases ? outputs.bias : undefined });
+    error = Math.max(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
+  }
+  return error;
+}
+
+function rowError({ ratings, biases, lengths, lambda, previous, previousBias }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
+  const { rank, stride, theta, offsets } = ratings;
+  if (lengths[row] === 0) return Math.hypot(...x);
+  const equations = normalEquations(theta, stride, rank, ratings.part(offsets[row], lengths[row]), Math.fround(lambda));
+  if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
+  const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+  if (biases) start[rank - 1] = previousBias[row];
+  return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, steps));
+}
+
+/** Lengths around a bin and around the four bins of the ring; more rows than workgroups. */
+export function lengthsAround(bin: number): number[] {
+  return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
+}

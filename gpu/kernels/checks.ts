@@ -1,0 +1,38 @@
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelCheck } from './checking/check.ts';
+import { fromHalfChecks } from './copies/from-half.check.ts';
+import { toHalfChecks } from './copies/to-half.check.ts';
+import { squaredErrorChecks } from './loss/squared-error.check.ts';
+import { weightedNormChecks } from './loss/weighted-norm.check.ts';
+import { normalEquationsTensorChecks } from './normal-equations/normal-equations-tensor.check.ts';
+import { normalEquationsChecks } from './normal-equations/normal-equations.check.ts';
+import { predictChecks } from './serving/predict.check.ts';
+import { topNChecks } from './serving/top-n.check.ts';
+import { sgdTileScatterChecks } from './sgd-sorting/sgd-tile-scatter.check.ts';
+import { sgdListChecks } from './sgd/sgd-list.check.ts';
+import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
+import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
+import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
+import { solveCgChecks } from './solve/solve-cg.check.ts';
+import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
+import { halfIterationChecks } from './update/half-iteration.check.ts';
+import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
+import { updateShortChecks } from './update/update-short.check.ts';
+import { updateTensorChecks } from './update/update-tensor.check.ts';
+
+/** Kernels of ALS's half-iteration that every GPU runs. */
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks];
+
+/** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
+export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];
+
+/** Kernels that measure the loss, and predictions. */
+export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...predictChecks];
+
+/** Kernels of SGD. */
+export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks];
+
+/** Every check of the kernels that the GPU has the features and limits for. */
+export function kernelChecks(gpu: Gpu): KernelCheck[] {
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+}

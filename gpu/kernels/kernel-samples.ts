@@ -1,0 +1,84 @@
+import { fromHalfKernel } from './copies/from-half.ts';
+import { spinKernel } from './copies/spin.ts';
+import { toHalfKernel } from './copies/to-half.ts';
+import type { KernelDescriptor, KernelParams } from './kernel.ts';
+import { squaredErrorKernel } from './loss/squared-error.ts';
+import { weightedNormKernel } from './loss/weighted-norm.ts';
+import { chooseNormalEquations, normalEquationsKernel } from './normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from './normal-equations/normal-equations-tensor.ts';
+import { predictKernel } from './serving/predict.ts';
+import { topNKernel } from './serving/top-n.ts';
+import { sgdTileCountKernel } from './sgd-sorting/sgd-tile-count.ts';
+import { sgdTileScatterKernel } from './sgd-sorting/sgd-tile-scatter.ts';
+import { sgdWaveCountKernel } from './sgd-sorting/sgd-wave-count.ts';
+import { sgdWaveScatterKernel } from './sgd-sorting/sgd-wave-scatter.ts';
+import { sgdListKernel } from './sgd/sgd-list.ts';
+import { sgdTilesKernel } from './sgd/sgd-tiles.ts';
+import { sgdWavesKernel } from './sgd/sgd-waves.ts';
+import { solveCgKernel } from './solve/solve-cg.ts';
+import { solveCgRegistersKernel } from './solve/solve-cg-registers.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from './solve/solve-cholesky.ts';
+import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-matrix-free.ts';
+import { updateShortKernel } from './update/update-short.ts';
+import { updateTensorKernel } from './update/update-tensor.ts';
+
+/** A kernel, and variants that together use all of its text. */
+export interface KernelSample {
+  readonly kernel: KernelDescriptor;
+  readonly variants: readonly KernelParams[];
+}
+
+/** All kernels. */
+export const kernelSamples: readonly KernelSample[] = [
+  sample(normalEquationsKernel, [
+    chooseNormalEquations(10, 'f32', false),
+    chooseNormalEquations(100, 'f16', true),
+    { ...chooseNormalEquations(200, 'f16', false), vectorized: false, staging: 'strided', triangle: 'full' },
+    { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
+  ]),
+  sample(solveCholeskyKernel, [chooseSolveCholesky(64, true, true), chooseSolveCholesky(512, false, false)]),
+  sample(solveCgKernel, [
+    { rank: 10, steps: 6, a: 'f32', biases: false, half: false },
+    { rank: 100, steps: 6, a: 'f16', biases: true, half: true },
+    { rank: 512, steps: 3, a: 'f16', biases: false, half: true },
+  ]),
+  sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
+  sample(toHalfKernel, [{}]),
+  sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
+  sample(updateTensorKernel, [
+    { rank: 100, bin: 32, biases: true, steps: 6, halfA: true },
+    { rank: 64, bin: 32, biases: false, steps: 6, halfA: false },
+  ]),
+  sample(solveCgRegistersKernel, [
+    { rank: 100, steps: 6, halfA: true, biases: true, half: true },
+    { rank: 64, steps: 6, halfA: false, biases: false, half: false },
+  ]),
+  sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
+  sample(fromHalfKernel, [{}]),
+  sample(sgdTilesKernel, [
+    { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true },
+    { features: 128, precision: 'f32', places: 20, threads: 64, lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdListKernel, [
+    { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
+    { features: 16, precision: 'f32', threads: 128, lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdTileCountKernel, [{}]),
+  sample(sgdTileScatterKernel, [{}]),
+  sample(sgdWavesKernel, [
+    { features: 34, precision: 'f16', lanes: 4, biases: true, adaptive: true },
+    { features: 128, precision: 'f32', lanes: 32, biases: false, adaptive: false },
+    { features: 16, precision: 'f32', lanes: 1, biases: false, adaptive: false },
+  ]),
+  sample(sgdWaveCountKernel, [{}]),
+  sample(sgdWaveScatterKernel, [{}]),
+  sample(spinKernel, [{}]),
+  sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
+  sample(weightedNormKernel, [{}]),
+  sample(predictKernel, [{ stride: 112 }]),
+  sample(topNKernel, [{ excluding: true, bounded: true }, { excluding: false, bounded: false }]),
+];
+
+function sample<Params extends KernelParams>(kernel: KernelDescriptor<Params>, variants: readonly NoInfer<Params>[]): KernelSample {
+  return { kernel: kernel as unknown as KernelDescriptor, variants };
+}

@@ -1,0 +1,20 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+
+const THREADS = 128;
+
+/** Rows that one workgroup sums. */
+export const NORM_ROWS = 64;
+
+/** Σ n_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32 sum for each NORM_ROWS rows. */
+export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
+  name: 'weighted-norm',
+  bindings: [...reads('offsets', 'factors'), ...writes('sums')],
+  uniforms: [
+    { name: 'from_row', type: 'u32' },
+    { name: 'to_row', type: 'u32' },
+    { name: 'stride', type: 'u32' },
+  ],
+  needs: () => [],
+  values: () => ({ THREADS, ROWS: NORM_ROWS }),
+  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+};

@@ -1,0 +1,82 @@
+import type { GpuFeature } from '../../webgpu/gpu-info.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { paddedRank, slotElements } from './slots.ts';
+import { subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
+
+const plans = new Map<number, TensorPlan>();
+
+function planOf(rank: number): TensorPlan {
+  const known = plans.get(rank);
+  if (known !== undefined) return known;
+  const plan = tensorPlan(rank);
+  plans.set(rank, plan);
+  return plan;
+}
+
+export type TensorParams = {
+  readonly rank: number;
+  /** Ratings staged at a time: a multiple of 16, at most the threads. */
+  readonly bin: number;
+  readonly biases: boolean;
+};
+
+/** Values of the parts that sum on tensor cores. */
+export function accumulateValues({ rank, bin, biases }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+  const plan = planOf(rank);
+  const chunks = plan.tiles * 2;
+  const threads = plan.subgroups * 32;
+  const gatherRows = threads / plan.lanesPerRow;
+  return {
+    RANK: rank,
+    PADDED: paddedRank(rank),
+    TILES: plan.tiles,
+    LOWER_TILES: (plan.tiles * (plan.tiles + 1)) / 2,
+    SLOT_VECTORS: slotElements(rank) / 4,
+    THREADS: threads,
+    SUBGROUPS: plan.subgroups,
+    BIN: bin,
+    CHUNKS: chunks,
+    /** Chunks that come from θ; the next one holds the rating. */
+    FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
+    STRIDE: chunks + 1,
+    STAGED: Math.max(bin * (chunks + 1) + 1, plan.tiles * 80),
+    LANES_PER_ROW: plan.lanesPerRow,
+    GATHER_ROWS: gatherRows,
+    RATING_ROW: plan.ratingRow,
+    /** Line of the last tile row that holds b. */
+    RATING_LINE: plan.ratingRow ? 0 : 8,
+    BIASES: biases,
+    passes: range(Math.max(1, bin / gatherRows)),
+    steps: range(bin / 16),
+    accumulators: range(plan.accumulators),
+    deals: plan.deals,
+    phases: plan.phases,
+    tile_numbers: range(plan.tiles),
+    other_subgroups: range(plan.subgroups).slice(1),
+  };
+}
+
+export const tensorNeeds: readonly GpuFeature[] = ['f16', 'subgroups', 'tensor'];
+
+export function accumulateBytes(params: TensorParams): number {
+  return accumulateValues(params).STAGED * 16 + 4 * params.bin * 8;
+}
+
+/**
+ * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as accumulators).
+ * Factors are float16, sums float32. Each part has one workgroup.
+ */
+export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
+  name: 'normal-equations-tensor',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'mean', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+  ],
+  needs: () => tensorNeeds,
+  values: accumulateValues,
+  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) }),
+};

@@ -1,0 +1,83 @@
+// Normal equations of parts of rows on tensor cores: one workgroup a part, which writes its A and b to a slot (slots.ts).
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+struct Params {
+  count: u32,
+  zero_row: u32,
+  scale: f32,
+  mean: f32,
+  unscale: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
+
+{% render 'parts/tensor-declarations', BIASES: BIASES %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  let part = work[number];
+  let first = part.y;
+  let end = part.y + part.z;
+  let gather_row = thread / LANES_PER_ROW;
+  let chunk = thread % LANES_PER_ROW;
+{%- for pass in passes %}
+  var next_{{ pass }} = vec4<u32>();
+{%- endfor %}
+  var coming = vec2<u32>();
+  if (thread < BIN) {
+    ring[thread] = rating_at(first + thread, end);
+    ring[BIN + thread] = rating_at(first + BIN + thread, end);
+    coming = rating_at(first + 2u * BIN + thread, end);
+  }
+  workgroupBarrier();
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+  let slot = part.w * SLOT_VECTORS;
+{%- for deal in deals %}
+  {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
+{%- for tile in deal.tiles %}
+{%- if tile.row == TILES %}
+    subgroupMatrixStore<row_major>(&staged, {{ tile.column }}u * 80u, sum_{{ tile.accumulator }}, 5u);
+{%- else %}
+    subgroupMatrixStore<row_major>(&slots, slot + {{ tile.index }}u * 64u, sum_{{ tile.accumulator }}, 4u);
+{%- assign last = TILES | minus: 1 %}
+{%- if tile.row == last and RATING_ROW == false %}
+    subgroupMatrixStore<row_major>(&staged, {{ tile.column }}u * 80u, sum_{{ tile.accumulator }}, 5u);
+{%- endif %}
+{%- endif %}
+{%- endfor %}
+  }
+{%- endfor %}
+  storageBarrier();
+  workgroupBarrier();
+  // b: the row of the ratings, four numbers a thread.
+  if (thread < TILES * 4u) {
+    var b = bitcast<vec4f>(staged[(thread / 4u) * 80u + RATING_LINE * 5u + thread % 4u]) * params.unscale;
+{%- unless RATING_ROW %}
+    if (thread == TILES * 4u - 2u) {
+      b = vec4f();
+    }
+    // The ratings were in the padding, line and column 8 of the last tile row; in a slot these are 0.
+    slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
+{%- endunless %}
+    slots[slot + LOWER_TILES * 64u + thread] = b;
+  }
+{%- unless RATING_ROW %}
+  if (thread < 16u) {
+    slots[slot + (LOWER_TILES - 1u) * 64u + thread * 4u + 2u] = vec4f();
+  }
+{%- endunless %}
+}

@@ -1,0 +1,44 @@
+// x.theta of pairs. A team of four threads takes four pairs: each thread forms a quarter of their products, the quarters are
+// exchanged through workgroup memory, and each thread gets one pair's product.
+struct Params {
+  pairs: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> rows: array<u32>;
+@group(0) @binding(2) var<storage, read> columns: array<u32>;
+@group(0) @binding(3) var<storage, read> row_factors: array<vec4f>;
+@group(0) @binding(4) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(5) var<storage, read_write> predictions: array<f32>;
+
+const PITCH = THREADS + 1;
+var<workgroup> quarters: array<f32, 4 * PITCH>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number * THREADS >= params.pairs) {
+    return;
+  }
+  let pair = number * THREADS + thread;
+  let lane = thread % 4;
+  {%- for i in (0..3) %}
+  let pair{{ i }} = min(pair - lane + {{ i }}, params.pairs - 1);
+  let x{{ i }} = rows[pair{{ i }}] * QUADS + lane;
+  let theta{{ i }} = columns[pair{{ i }}] * QUADS + lane;
+  var product{{ i }} = vec4f();
+  {%- endfor %}
+  {%- for part in parts %}
+  {%- for i in (0..3) %}
+  product{{ i }} = fma(row_factors[x{{ i }} + {{ part }}], column_factors[theta{{ i }} + {{ part }}], product{{ i }});
+  {%- endfor %}
+  {%- endfor %}
+  {%- for i in (0..3) %}
+  quarters[{{ i }} * PITCH + thread] = (product{{ i }}.x + product{{ i }}.y) + (product{{ i }}.z + product{{ i }}.w);
+  {%- endfor %}
+  workgroupBarrier();
+  if (pair < params.pairs) {
+    let mine = lane * PITCH + (thread - lane);
+    predictions[pair] = (quarters[mine] + quarters[mine + 1]) + (quarters[mine + 2] + quarters[mine + 3]);
+  }
+}

@@ -1,0 +1,40 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+
+/** Threads of a workgroup; the kernel relies on one row a thread, and on 8 x 8 scores a thread. */
+const THREADS = 128;
+const COLUMNS = 64;
+/** Candidates that a row's queue holds; a tile with more of them takes several rounds. */
+const QUEUE = 4;
+
+/** Rows of one workgroup. */
+export const TOP_N_ROWS = THREADS;
+
+export type TopNParams = {
+  /** Columns in the row's part of `exclude_indices` are left out; otherwise the exclusions are not read. */
+  readonly excluding: boolean;
+  /** Columns come by falling bound, so that a workgroup stops when no row can improve; otherwise `bounds` is not read. */
+  readonly bounded: boolean;
+};
+
+/**
+ * The n best columns of `rows` rows from from_row on, ties by lower column; see the kernel's text for `lists`. The result
+ * depends neither on the order of threads nor on the cut of rows into dispatches.
+ */
+export const topNKernel: KernelDescriptor<TopNParams> = {
+  name: 'top-n',
+  bindings: [...reads('row_factors', 'column_factors', 'exclude_offsets', 'exclude_indices', 'bounds'), ...writes('lists')],
+  uniforms: [
+    { name: 'from_row', type: 'u32' },
+    { name: 'rows', type: 'u32' },
+    { name: 'columns', type: 'u32' },
+    { name: 'quads', type: 'u32' },
+    { name: 'slabs', type: 'u32' },
+    { name: 'n', type: 'u32' },
+    { name: 'list_row', type: 'u32' },
+    { name: 'scores_at', type: 'u32' },
+    { name: 'exclude_row', type: 'u32' },
+  ],
+  needs: () => [],
+  values: ({ excluding, bounded }) => ({ THREADS, ROWS: THREADS, COLUMNS, QUEUE, EXCLUDING: excluding, BOUNDED: bounded }),
+  workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 8 * THREADS + 8 }),
+};

@@ -1,0 +1,277 @@
+// The best columns of each row by x.theta, without storing the scores. A workgroup has ROWS rows and goes through all columns,
+// COLUMNS at a time: eight features of both go through workgroup memory, and each thread forms 8 x 8 scores in registers. The few
+// scores above the worst in their row's list (about n ln(columns / n) a row) go to the row's queue, and the row's own thread moves
+// them to the list: a heap in `lists` whose root is the worst entry kept.
+//
+//   lists   items u32[list_rows][n], then from `scores_at` on scores f32[list_rows][n]; best first at the end
+struct Params {
+  from_row: u32,
+  rows: u32,
+  columns: u32,
+  // Groups of four elements in a row of factors, and groups of eight that hold a feature.
+  quads: u32,
+  slabs: u32,
+  n: u32,
+  // The place of row from_row in `lists`.
+  list_row: u32,
+  scores_at: u32,
+  // Row of the exclusions that belongs to row 0 of the factors.
+  exclude_row: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
+@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(3) var<storage, read> exclude_offsets: array<i32>;
+@group(0) @binding(4) var<storage, read> exclude_indices: array<u32>;
+@group(0) @binding(5) var<storage, read> bounds: array<f32>;
+@group(0) @binding(6) var<storage, read_write> lists: array<u32>;
+
+const NONE = 0xffffffffu;
+const NAN_BITS = 0x7fc00000u;
+// The lowest score.
+const LOWEST = -3.40282346638528859812e38f;
+
+// Eight features of rows and columns: [feature / 4][row].
+var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
+var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
+// Candidates: [place][row].
+var<workgroup> queued_scores: array<f32, QUEUE * ROWS>;
+var<workgroup> queued_columns: array<u32, QUEUE * ROWS>;
+var<workgroup> queued: array<atomic<u32>, ROWS>;
+// Score of the worst entry of each row's list.
+var<workgroup> thresholds: array<f32, ROWS>;
+// The last round in which a queue was too short, and the last tile that can still improve some row, counted from 1.
+var<workgroup> overflow: atomic<u32>;
+var<workgroup> reach: atomic<u32>;
+
+// Start of the list of the thread's own row.
+var<private> list: u32;
+var<private> worst_score: f32;
+var<private> worst_column: u32;
+
+fn is_worse(score: f32, column: u32, than_score: f32, than_column: u32) -> bool {
+  return score < than_score || (score == than_score && column > than_column);
+}
+
+// Replaces the root of the first `count` entries and lets the new entry sink to its level.
+fn replace_root(count: u32, score: f32, column: u32) {
+  var at = 0u;
+  loop {
+    var child = 2 * at + 1;
+    if (child >= count) {
+      break;
+    }
+    var child_score = bitcast<f32>(lists[params.scores_at + list + child]);
+    var child_column = lists[list + child];
+    if (child + 1 < count) {
+      let right_score = bitcast<f32>(lists[params.scores_at + list + child + 1]);
+      let right_column = lists[list + child + 1];
+      if (is_worse(right_score, right_column, child_score, child_column)) {
+        child++;
+        child_score = right_score;
+        child_column = right_column;
+      }
+    }
+    if (!is_worse(child_score, child_column, score, column)) {
+      break;
+    }
+    lists[params.scores_at + list + at] = bitcast<u32>(child_score);
+    lists[list + at] = child_column;
+    at = child;
+  }
+  lists[params.scores_at + list + at] = bitcast<u32>(score);
+  lists[list + at] = column;
+}
+
+fn is_excluded(row: u32, column: u32) -> bool {
+  var low = u32(exclude_offsets[row]);
+  let end = u32(exclude_offsets[row + 1]);
+  var high = end;
+  while (low < high) {
+    let middle = (low + high) / 2;
+    if (exclude_indices[middle] < column) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  if (low >= end) {
+    return false;
+  }
+  return exclude_indices[low] == column;
+}
+
+// A bit for each of eight scores that is above the threshold.
+fn above(left: vec4f, right: vec4f, threshold: f32) -> u32 {
+  let low = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), left > vec4f(threshold));
+  let high = select(vec4<u32>(), vec4<u32>(16u, 32u, 64u, 128u), right > vec4f(threshold));
+  let both = low | high;
+  return both.x | both.y | both.z | both.w;
+}
+
+// True when the row's queue had room.
+fn enqueue(row: u32, column: u32, score: f32, round: u32) -> bool {
+  let place = atomicAdd(&queued[row], 1u);
+  if (place >= QUEUE) {
+    atomicMax(&overflow, round);
+    return false;
+  }
+  queued_scores[place * ROWS + row] = score;
+  queued_columns[place * ROWS + row] = column;
+  return true;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let first_row = (group.y * groups.x + group.x) * ROWS;
+  if (first_row >= params.rows) {
+    return;
+  }
+  // THREADS == ROWS: each thread has a row of its own beside its 8 x 8 scores.
+  let has_row = first_row + thread < params.rows;
+  let own_row = params.from_row + min(first_row + thread, params.rows - 1);
+  let first_entry = (params.list_row + first_row) * params.n;
+  list = first_entry + thread * params.n;
+  worst_score = LOWEST;
+  worst_column = NONE;
+  for (var k = thread; k < min(ROWS, params.rows - first_row) * params.n; k += THREADS) {
+    lists[first_entry + k] = NONE;
+    lists[params.scores_at + first_entry + k] = bitcast<u32>(LOWEST);
+  }
+  var squares = 0.0;
+  for (var k = 0u; k < params.quads; k++) {
+    let x = row_factors[own_row * params.quads + k];
+    squares += dot(x, x);
+  }
+  let own_norm = sqrt(squares);
+  thresholds[thread] = select(-LOWEST, LOWEST, has_row);
+  atomicStore(&queued[thread], 0u);
+  if (thread == 0) {
+    atomicStore(&overflow, 0u);
+    atomicStore(&reach, 0u);
+  }
+  storageBarrier();
+  workgroupBarrier();
+
+  let lane_row = thread / 8;
+  let lane_column = thread % 8;
+  let tiles = (params.columns + COLUMNS - 1) / COLUMNS;
+  var round = 0u;
+  for (var tile = 0u; tile < tiles; tile++) {
+    if (BOUNDED) {
+      if (has_row && own_norm * bounds[tile * COLUMNS / 8] > worst_score) {
+        atomicMax(&reach, tile + 1);
+      }
+      if (workgroupUniformLoad(&reach) <= tile) {
+        break;
+      }
+    }
+    let first_column = tile * COLUMNS;
+    let row_at = own_row * params.quads;
+    let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads + thread / COLUMNS;
+    var next_row0 = row_factors[row_at];
+    var next_row1 = row_factors[row_at + 1];
+    var next_column = column_factors[column_at];
+    {%- for i in (0..7) %}
+    {%- for j in (0..7) %}
+    var s{{ i }}{{ j }} = 0.0;
+    {%- endfor %}
+    {%- endfor %}
+    for (var slab = 1u; slab <= params.slabs; slab++) {
+      workgroupBarrier();
+      row_tile[thread] = next_row0;
+      row_tile[ROWS + thread] = next_row1;
+      column_tile[thread] = next_column;
+      workgroupBarrier();
+      // The next eight are loaded while these are used.
+      let ahead = 2 * min(slab, params.slabs - 1);
+      next_row0 = row_factors[row_at + ahead];
+      next_row1 = row_factors[row_at + ahead + 1];
+      next_column = column_factors[column_at + ahead];
+      for (var quad = 0u; quad < 2; quad++) {
+        {%- for i in (0..7) %}
+        let x{{ i }} = row_tile[quad * ROWS + lane_row + {{ i | times: 16 }}];
+        {%- endfor %}
+        var theta: vec4f;
+        {%- for j in (0..7) %}
+        theta = column_tile[quad * COLUMNS + lane_column + {{ j | times: 8 }}];
+        {%- for i in (0..7) %}
+        s{{ i }}{{ j }} = fma(x{{ i }}.x, theta.x, fma(x{{ i }}.y, theta.y, fma(x{{ i }}.z, theta.z, fma(x{{ i }}.w, theta.w, s{{ i }}{{ j }}))));
+        {%- endfor %}
+        {%- endfor %}
+      }
+    }
+    {%- for i in (0..7) %}
+    let threshold{{ i }} = thresholds[lane_row + {{ i | times: 16 }}];
+    {%- endfor %}
+    // A bit for each of the thread's scores that is a candidate: i 0 to 3 in x, 4 to 7 in y.
+    var candidates = vec2<u32>();
+    {%- for i in (0..7) %}
+    {%- assign word = "x" %}{% assign shift = i | times: 8 %}
+    {%- if i > 3 %}{% assign word = "y" %}{% assign shift = i | minus: 4 | times: 8 %}{% endif %}
+    let left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
+    let right{{ i }} = vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7);
+    if (any(left{{ i }} > vec4f(threshold{{ i }})) || any(right{{ i }} > vec4f(threshold{{ i }}))) {
+      candidates.{{ word }} |= above(left{{ i }}, right{{ i }}, threshold{{ i }}) << {{ shift }}u;
+    }
+    {%- endfor %}
+    // Columns behind the last are not candidates.
+    let own_columns = select((params.columns - first_column - lane_column + 7) / 8, 0u, first_column + lane_column >= params.columns);
+    candidates &= vec2<u32>(0x01010101u * ((1u << min(own_columns, 8u)) - 1u));
+    loop {
+      round++;
+      while (any(candidates != vec2<u32>())) {
+        let bit = select(32u + firstTrailingBit(candidates.y), firstTrailingBit(candidates.x), candidates.x != 0u);
+        let i = bit / 8u;
+        let j = bit % 8u;
+        var four = select(right0, left0, j < 4u);
+        {%- for i in (1..7) %}
+        if (i == {{ i }}u) { four = select(right{{ i }}, left{{ i }}, j < 4u); }
+        {%- endfor %}
+        let two = select(four.zw, four.xy, (j & 2u) == 0u);
+        if (!enqueue(lane_row + 16u * i, first_column + lane_column + 8u * j, select(two.y, two.x, (j & 1u) == 0u), round)) {
+          break;
+        }
+        candidates.x &= candidates.x - select(0u, 1u, bit < 32u);
+        candidates.y &= candidates.y - select(1u, 0u, bit < 32u);
+      }
+      let again = workgroupUniformLoad(&overflow) == round;
+      let waiting = min(atomicLoad(&queued[thread]), QUEUE);
+      if (waiting > 0) {
+        for (var place = 0u; has_row && place < waiting; place++) {
+          let score = queued_scores[place * ROWS + thread];
+          let column = queued_columns[place * ROWS + thread];
+          if (is_worse(worst_score, worst_column, score, column) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, column))) {
+            replace_root(params.n, score, column);
+            worst_score = bitcast<f32>(lists[params.scores_at + list]);
+            worst_column = lists[list];
+            thresholds[thread] = worst_score;
+          }
+        }
+        atomicStore(&queued[thread], 0u);
+      }
+      if (!again) {
+        break;
+      }
+      workgroupBarrier();
+    }
+  }
+
+  if (has_row) {
+    for (var last = params.n - 1; last > 0; last--) {
+      let score = bitcast<f32>(lists[params.scores_at + list + last]);
+      let column = lists[list + last];
+      let root_score = lists[params.scores_at + list];
+      let root_column = lists[list];
+      replace_root(last, score, column);
+      lists[params.scores_at + list + last] = root_score;
+      lists[list + last] = root_column;
+    }
+    for (var k = 0u; k < params.n; k++) {
+      if (lists[list + k] == NONE) {
+        lists[params.scores_at + list + k] = NAN_BITS;
+      }
+    }
+  }
+}

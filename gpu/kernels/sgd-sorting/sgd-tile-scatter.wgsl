@@ -1,0 +1,39 @@
+// Writes the ratings of each chunk of CHUNK rows to their tiles, row after row, to the chunk's part of each tile.
+struct Params {
+  rows: u32,
+  tiles: u32,
+  level: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> offsets: array<i32>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> places: array<u32>;
+// Starts of the ratings by chunk and tile.
+@group(0) @binding(5) var<storage, read> starts: array<u32>;
+@group(0) @binding(6) var<storage, read_write> ratings: array<vec2<u32>>;
+
+var<workgroup> cursors: array<atomic<u32>, MOST_TILES>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let chunk = group.y * groups.x + group.x;
+  let first_row = chunk * CHUNK;
+  if (first_row >= params.rows) {
+    return;
+  }
+  for (var tile = thread; tile < params.tiles; tile += THREADS) {
+    atomicStore(&cursors[tile], starts[chunk * params.tiles + tile]);
+  }
+  let end_row = min(first_row + CHUNK, params.rows);
+  for (var row = first_row; row < end_row; row++) {
+    workgroupBarrier();
+    let end = u32(offsets[row + 1u]);
+    for (var at = u32(offsets[row]) + thread; at < end; at += THREADS) {
+      let place = places[indices[at]];
+      let target_at = atomicAdd(&cursors[place & 0xffffu], 1u);
+      ratings[target_at] = vec2<u32>(row, (place >> 16u) | pack2x16float(vec2f(0.0, values[at] - params.level)));
+    }
+  }
+}

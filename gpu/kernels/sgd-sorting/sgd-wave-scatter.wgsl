@@ -1,0 +1,60 @@
+// Writes the ratings of each band of rows to its blocks, row after row and in a row by column: the same order each time. Columns ascend
+// in a row and bands are runs of columns, so a row's ratings of a block are neighbours.
+struct Params {
+  row_bands: u32,
+  column_bands: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> offsets: array<i32>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> row_starts: array<u32>;
+@group(0) @binding(5) var<storage, read> band_of: array<u32>;
+// Starts of the blocks.
+@group(0) @binding(6) var<storage, read> starts: array<u32>;
+// Three words a rating: row, column, value.
+@group(0) @binding(7) var<storage, read_write> ratings: array<u32>;
+
+var<workgroup> cursors: array<u32, MOST_BANDS>;
+
+// Number of the row's ratings directly before `at` in the same band.
+fn before(at: u32, first: u32, band: u32) -> u32 {
+  var count = 0u;
+  while (at - count > first && band_of[indices[at - count - 1u]] == band) {
+    count++;
+  }
+  return count;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let row_band = group.y * groups.x + group.x;
+  if (row_band >= params.row_bands) {
+    return;
+  }
+  for (var band = thread; band < params.column_bands; band += THREADS) {
+    cursors[band] = starts[row_band * params.column_bands + band];
+  }
+  let end_row = row_starts[row_band + 1u];
+  for (var row = row_starts[row_band]; row < end_row; row++) {
+    workgroupBarrier();
+    let first = u32(offsets[row]);
+    let end = u32(offsets[row + 1u]);
+    for (var at = first + thread; at < end; at += THREADS) {
+      let band = band_of[indices[at]];
+      let place = 3u * (cursors[band] + before(at, first, band));
+      ratings[place] = row;
+      ratings[place + 1u] = indices[at];
+      ratings[place + 2u] = bitcast<u32>(values[at]);
+    }
+    workgroupBarrier();
+    // Only the last rating of a row in a band moves the band's cursor.
+    for (var at = first + thread; at < end; at += THREADS) {
+      let band = band_of[indices[at]];
+      if (at + 1u == end || band_of[indices[min(at + 1u, end - 1u)]] != band) {
+        cursors[band] += before(at, first, band) + 1u;
+      }
+    }
+  }
+}

@@ -1,0 +1,191 @@
+// One epoch of SGD over tiles of columns (cuMF_SGD, section 2.2, for the step). A workgroup owns a tile: its columns' factors lie in
+// workgroup memory for the whole epoch. Teams of LANES threads walk the tile's ratings, which are sorted by row, in batches; the row's
+// factors stay in registers while the row stays, and those of the next row are loaded meanwhile. Teams step without locks.
+{%- if LANES > 1 %}
+diagnostic(off, subgroup_uniformity);
+enable subgroups;
+{%- endif %}
+
+struct Params {
+  tiles: u32,
+  rate: f32,
+  row_lambda: f32,
+  column_lambda: f32,
+  batches: u32,
+  multiplier: u32,
+  offset: u32,
+  level: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+// Starts of the tiles.
+@group(0) @binding(1) var<storage, read> starts: array<u32>;
+// Row, and the column's place in the tile with the rating above `level`, as float16, in the upper half.
+@group(0) @binding(2) var<storage, read> ratings: array<vec2<u32>>;
+// Columns by tile and place; 0xffffffff for a place without a column.
+@group(0) @binding(3) var<storage, read> columns: array<u32>;
+@group(0) @binding(4) var<storage, read_write> row_factors: array<{{ stored }}>;
+@group(0) @binding(5) var<storage, read_write> column_factors: array<{{ stored }}>;
+@group(0) @binding(6) var<storage, read_write> row_sums: array<f32>;
+@group(0) @binding(7) var<storage, read_write> column_sums: array<f32>;
+
+var<workgroup> tile: array<{{ stored }}, PLACES * PIECES>;
+{%- if ADAPTIVE %}
+var<workgroup> tile_sums: array<f32, PLACES>;
+{%- endif %}
+
+const NO_ROW = 0xffffffffu;
+
+// A team's way through the ratings of a tile: all tiles are cut into as many batches at the same parts of the rows, and take them in
+// the epoch's order, so that the rows' factors that are in use stay in the cache. Each tile begins elsewhere in a batch and goes
+// round, or all tiles would step the same row at once.
+struct Walk {
+  batch: u32,
+  first: u32,
+  end: u32,
+  at: u32,
+  left: u32,
+}
+
+// Start of batch `which`. It is a whole number, so that the next batch begins where this one ends, also for other teams.
+fn batch_start(which: u32, count: u32) -> u32 {
+  return which * (count / params.batches) + min(which, count % params.batches);
+}
+
+// The team's first batch from `batch` on that has ratings.
+fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
+  var walk = Walk(batch, 0u, 0u, 0u, 0u);
+  while (walk.batch < params.batches && walk.left == 0u) {
+    let which = (walk.batch * params.multiplier + params.offset) % params.batches;
+    walk.first = start + batch_start(which, count);
+    walk.end = start + batch_start(which + 1u, count);
+    walk.left = walk.end - walk.first;
+    if (walk.left == 0u) {
+      walk.batch += THREADS / LANES;
+    } else {
+      walk.at = walk.first + (tile_number * 40503u + which * 9973u) % walk.left;
+    }
+  }
+  return walk;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.tiles) {
+    return;
+  }
+  let lane = thread % LANES;
+  let team = thread / LANES;
+{%- if TURNS %}
+  // Every second team swaps its pieces in pairs: otherwise the teams of 8 threads that load together would all use the same half of
+  // the banks of workgroup memory.
+  let lane_even = lane + (team % 2u) * LANES;
+  let lane_odd = lane - (team % 2u) * LANES;
+{%- endif %}
+  for (var i = thread; i < PLACES * PIECES; i += THREADS) {
+    let column = columns[number * PLACES + i / PIECES];
+    if (column != NO_ROW) {
+      tile[i] = column_factors[column * PIECES + i % PIECES];
+    }
+  }
+{%- if ADAPTIVE %}
+  for (var i = thread; i < PLACES; i += THREADS) {
+    let column = columns[number * PLACES + i];
+    if (column != NO_ROW) {
+      tile_sums[i] = column_sums[column * SUM_STRIDE];
+    }
+  }
+{%- endif %}
+  workgroupBarrier();
+
+  let first = starts[number];
+  let count = starts[number + 1u] - first;
+  var walk = begin_batch(team, first, count, number);
+  // The rating that is stepped, the one after it, and the one that is being loaded.
+  var now = vec2<u32>(NO_ROW, 0u);
+  var next = vec2<u32>(NO_ROW, 0u);
+  {
+    {% render 'parts/sgd-advance', into: 'now' %}
+    {% render 'parts/sgd-advance', into: 'next' %}
+  }
+{%- for piece in pieces %}
+  var x_{{ piece.at }} = {{ stored }}();
+{%- endfor %}
+{%- for v in vectors %}
+  var p_{{ v }} = vec4f();
+{%- endfor %}
+  if (now.x != NO_ROW) {
+{%- for piece in pieces %}
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+{%- endfor %}
+  }
+{%- for piece in pieces %}
+{%- for part in piece.parts %}
+  p_{{ part.vector }} = {{ part.unpack_x }};
+{%- endfor %}
+{%- endfor %}
+{%- if ADAPTIVE %}
+  var kept_sum = 0.0;
+  if (now.x != NO_ROW) {
+    kept_sum = row_sums[now.x * SUM_STRIDE];
+  }
+  var next_sum = kept_sum;
+{%- endif %}
+  while (now.x != NO_ROW) {
+    let moves = next.x != now.x;
+    if (moves && next.x != NO_ROW) {
+{%- for piece in pieces %}
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ x_{{ piece.at }} = row_factors[next.x * PIECES + {{ piece.lane }} + {{ piece.first }}u]; }
+{%- endfor %}
+{%- if ADAPTIVE %}
+      next_sum = row_sums[next.x * SUM_STRIDE];
+{%- endif %}
+    }
+    var coming = vec2<u32>(NO_ROW, 0u);
+    {% render 'parts/sgd-advance', into: 'coming' %}
+    let place = (now.y & 0xffffu) * PIECES;
+    let rating = params.level + unpack2x16float(now.y).y;
+{%- for piece in pieces %}
+    var y_{{ piece.at }} = {{ stored }}();
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ y_{{ piece.at }} = tile[place + {{ piece.lane }} + {{ piece.first }}u]; }
+{%- for part in piece.parts %}
+    let q_{{ part.vector }} = {{ part.unpack_y }};
+{%- endfor %}
+{%- endfor %}
+    {% render 'parts/sgd-step', vectors: vectors, distances: distances, ADAPTIVE: ADAPTIVE, BIASES: BIASES, row_sum: 'kept_sum', column_sum: 'tile_sums[now.y & 0xffffu]' %}
+{%- for piece in pieces %}
+    {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ tile[place + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_n }}; }
+{%- endfor %}
+    if (moves) {
+{%- for piece in pieces %}
+      {% if piece.guarded %}if (lane + {{ piece.first }}u < PIECES) {% endif %}{ row_factors[now.x * PIECES + {{ piece.lane }} + {{ piece.first }}u] = {{ piece.pack_p }}; }
+{%- for part in piece.parts %}
+      p_{{ part.vector }} = {{ part.unpack_x }};
+{%- endfor %}
+{%- endfor %}
+{%- if ADAPTIVE %}
+      if (lane == 0u) { row_sums[now.x * SUM_STRIDE] = kept_sum; }
+      kept_sum = next_sum;
+{%- endif %}
+    }
+    now = next;
+    next = coming;
+  }
+
+  workgroupBarrier();
+  for (var i = thread; i < PLACES * PIECES; i += THREADS) {
+    let column = columns[number * PLACES + i / PIECES];
+    if (column != NO_ROW) {
+      column_factors[column * PIECES + i % PIECES] = tile[i];
+    }
+  }
+{%- if ADAPTIVE %}
+  for (var i = thread; i < PLACES; i += THREADS) {
+    let column = columns[number * PLACES + i];
+    if (column != NO_ROW) {
+      column_sums[column * SUM_STRIDE] = tile_sums[i];
+    }
+  }
+{%- endif %}
+}

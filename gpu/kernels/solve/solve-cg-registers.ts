@@ -1,0 +1,56 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts';
+import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
+import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
+
+/** Largest rank of the solver in registers and of the fused kernel: a thread has a row of A. */
+export const REGISTER_RANKS = 256;
+
+export type SolveRegistersParams = {
+  readonly rank: number;
+  readonly steps: number;
+  readonly halfA: boolean;
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/** Values of the parts that solve with A in registers. */
+export function registerSolverValues({ steps, halfA }: { readonly steps: number; readonly halfA: boolean }) {
+  return { tolerance: RESIDUAL_TOLERANCE, STEPS: steps, HALF_A: halfA, zero_a: halfA ? 'vec2<u32>()' : 'vec4f()' };
+}
+
+/** Bytes of workgroup memory that these parts need. */
+export function registerSolverBytes(rank: number): number {
+  return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroupsFor(rank) * 16;
+}
+
+/** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 128. */
+export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
+  name: 'solve-cg-registers',
+  bindings: [...reads('work', 'slots', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'lambda', type: 'f32' },
+  ],
+  needs: () => ['subgroups'],
+  values: (params) => {
+    const { rank, biases, half } = params;
+    const subgroups = subgroupsFor(rank);
+    return {
+      RANK: rank,
+      PADDED: paddedRank(rank),
+      TILES: tilesOf(rank),
+      LOWER_TILES: (tilesOf(rank) * (tilesOf(rank) + 1)) / 2,
+      SLOT_VECTORS: slotElements(rank) / 4,
+      THREADS: subgroups * 32,
+      SUBGROUPS: subgroups,
+      BIASES: biases,
+      WRITE_HALF: half,
+      tile_numbers: range(tilesOf(rank)),
+      other_subgroups: range(subgroups).slice(1),
+      ...registerSolverValues(params),
+    };
+  },
+  workgroup: ({ rank }) => ({ threads: subgroupsFor(rank) * 32, bytes: registerSolverBytes(rank) }),
+};

@@ -1,0 +1,103 @@
+// Solves rows from their slots by conjugate gradients with A in registers. A row's slots are added up in order, tile row by tile
+// row, through workgroup memory.
+diagnostic(off, subgroup_uniformity);
+enable subgroups;
+
+struct Params {
+  count: u32,
+  lambda: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> slots: array<vec4f>;
+@group(0) @binding(3) var<storage, read> previous: array<f32>;
+@group(0) @binding(4) var<storage, read> previous_bias: array<f32>;
+@group(0) @binding(5) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(6) var<storage, read_write> half: array<u32>;
+@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(8) var<storage, read_write> status: array<atomic<u32>>;
+
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
+
+{% render 'parts/finite' %}
+{% render 'parts/row-start', BIASES: BIASES %}
+
+// Four columns of A from all slots of the row, added up in their order.
+fn added(slot: u32, slot_count: u32, at: u32) -> vec4f {
+  var sum = slots[slot * SLOT_VECTORS + at];
+  for (var other = 1u; other < slot_count; other++) {
+    sum += slots[(slot + other) * SLOT_VECTORS + at];
+  }
+  return sum;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  let row = work[number];
+  let quad_row = (thread / 4u) & 3u;
+  let quad_lane = thread & 3u;
+  let tile_row = min(thread / 16u, TILES - 1u);
+  let is_feature = thread < RANK;
+  let shift = params.lambda{% unless HALF_A %} * f32(row.z){% endunless %};
+  let inverse = 1.0 / max(f32(row.z), 1.0);
+  var x = start_of(row.x, thread);
+  var b = 0.0;
+  if (thread < PADDED && row.w > 0u) {
+    b = added(row.y, row.w, LOWER_TILES * 64u + thread / 4u)[thread & 3u];
+  }
+{%- if HALF_A %}
+  b *= inverse;
+{%- endif %}
+{%- for m in tile_numbers %}
+{%- for q in (0..3) %}
+  var a_{{ m }}_{{ q }} = {{ zero_a }};
+{%- endfor %}
+  if (row.w > 0u) {
+    if ({{ m }}u <= tile_row) {
+      let origin = (tile_row * (tile_row + 1u) / 2u + {{ m }}u) * 64u + quad_row * 16u + quad_lane;
+{%- for q in (0..3) %}
+      a_{{ m }}_{{ q }} = keep(added(row.y, row.w, origin + {{ q }}u * 4u), inverse);
+{%- endfor %}
+    } else {
+      let origin = ({{ m }}u * ({{ m }}u + 1u) / 2u + tile_row) * 64u + quad_lane * 16u + quad_row;
+      let e0 = added(row.y, row.w, origin);
+      let e1 = added(row.y, row.w, origin + 4u);
+      let e2 = added(row.y, row.w, origin + 8u);
+      let e3 = added(row.y, row.w, origin + 12u);
+      a_{{ m }}_0 = keep(vec4f(e0.x, e1.x, e2.x, e3.x), inverse);
+      a_{{ m }}_1 = keep(vec4f(e0.y, e1.y, e2.y, e3.y), inverse);
+      a_{{ m }}_2 = keep(vec4f(e0.z, e1.z, e2.z, e3.z), inverse);
+      a_{{ m }}_3 = keep(vec4f(e0.w, e1.w, e2.w, e3.w), inverse);
+    }
+  }
+{%- endfor %}
+  if (!is_feature) {
+    b = 0.0;
+    x = 0.0;
+  }
+  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
+  var stored = select(0.0, x, row.z > 0u && is_feature);
+  if (!is_finite(stored)) {
+    atomicMin(&status[0], row.x);
+  }
+{%- if BIASES %}
+  if (thread == RANK - 1u) {
+    bias[row.x] = stored;
+    stored = 1.0;
+  }
+{%- endif %}
+  if (thread < PADDED) {
+    factors[row.x * PADDED + thread] = stored;
+  }
+{%- if WRITE_HALF %}
+  let neighbour = subgroupShuffleDown(stored, 1u);
+  if (thread < PADDED && (thread & 1u) == 0u) {
+    half[(row.x * PADDED + thread) / 2u] = pack2x16float(vec2f(stored, neighbour));
+  }
+{%- endif %}
+}

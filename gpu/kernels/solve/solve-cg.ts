@@ -1,0 +1,80 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { paddedRank, slotElements } from '../normal-equations/slots.ts';
+import { biasPlace } from './solve-cholesky.ts';
+
+export type SolveCgParams = {
+  readonly rank: number;
+  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
+  readonly steps: number;
+  /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
+  readonly a: 'f32' | 'f16';
+  /** The last feature is the row's bias. */
+  readonly biases: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/** Features up to which a row of A stays in the registers of one or two threads. */
+const REGISTER_STRIDE = 128;
+/** Elements of A that one thread keeps. */
+const REGISTER_ELEMENTS = 64;
+
+/** Limits of ‖r‖² over its first value and over ‖b‖²: below, float32 cannot improve x (cpu/assembly/solve/conjugate-gradient.ts). */
+export const RESIDUAL_TOLERANCE = 1e-12;
+export const BIAS_TOLERANCE = 1e-10;
+
+function shape({ rank }: SolveCgParams) {
+  const stride = paddedRank(rank);
+  const registers = stride <= REGISTER_STRIDE;
+  const segments = registers && stride > REGISTER_ELEMENTS ? 2 : 1;
+  const lanes = registers ? stride * segments : Math.min(256, stride);
+  return { stride, registers, segments, lanes, rows: registers ? Math.max(1, Math.floor(64 / lanes)) : 1 };
+}
+
+/** Workgroups that solve `count` rows. */
+export function solveCgWorkgroups(params: SolveCgParams, count: number): number {
+  return Math.ceil(count / shape(params).rows);
+}
+
+/**
+ * x of (A + λ n_u I) x = b by `steps` steps of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
+ * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, beyond it is read from its first slot. Lists,
+ * slots, outputs and `status` are those of solve-cholesky. With biases a row starts from `previous_bias` in the place of its 1;
+ * else any buffer serves as `previous_bias` and `bias`.
+ */
+export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
+  name: 'solve-cg',
+  bindings: [...reads('work'), ...writes('slots'), ...reads('previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'lambda', type: 'f32' },
+  ],
+  needs: () => [],
+  values(params) {
+    const { rank, steps } = params;
+    const { stride, registers, segments, lanes, rows } = shape(params);
+    return {
+      ...params,
+      RANK: rank,
+      STEPS: steps,
+      STRIDE: stride,
+      QUADS: stride / 4,
+      SLOT_QUADS: slotElements(rank) / 4,
+      TILE_ROWS: (slotElements(rank) - stride) / 16,
+      LANES: lanes,
+      ROWS: rows,
+      THREADS: lanes * rows,
+      PRODUCTS: segments * stride,
+      SEGMENT_QUADS: stride / 4 / segments,
+      ...biasPlace(rank),
+      tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
+      keep: registers ? 'registers' : 'memory',
+      quads: registers ? range(stride / 4 / segments) : [],
+      segments: range(segments),
+    };
+  },
+  workgroup(params) {
+    const { stride, segments, lanes, rows } = shape(params);
+    return { threads: lanes * rows, bytes: rows * 4 * (stride + segments * stride + stride / 2) };
+  },
+};

@@ -1,0 +1,233 @@
+// Some steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p).
+//
+// ROWS rows a workgroup, LANES = STRIDE * SEGMENTS threads a row. In a product with A a thread takes one row of A, or one of
+// SEGMENTS parts of it. The first QUADS threads of a row keep four elements of x, r and p each. A finished row goes
+// on with steps of length 0, since all threads must reach the barriers.
+struct Params {
+  count: u32,
+  lambda: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4u>;
+@group(0) @binding(2) var<storage, read_write> slots: array<vec4u>;
+@group(0) @binding(3) var<storage, read> previous: array<vec4f>;
+@group(0) @binding(4) var<storage, read> previous_bias: array<f32>;
+@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> half: array<vec2u>;
+@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(8) var<storage, read_write> status: atomic<u32>;
+
+var<workgroup> direction: array<vec4f, ROWS * QUADS>;
+var<workgroup> products: array<f32, ROWS * PRODUCTS>;
+var<workgroup> shares: array<vec2f, ROWS * QUADS>;
+
+{% render 'parts/finite' %}
+{% render 'parts/write-row', biases: biases, half: half %}
+
+// Four elements, summed over the slots in their order.
+fn summed(at: u32, slot_count: u32) -> vec4f {
+  var sum = vec4f();
+  for (var slot = 0u; slot < slot_count; slot++) {
+    sum += bitcast<vec4f>(slots[at + slot * SLOT_QUADS]);
+  }
+  return sum;
+}
+
+// Columns 4 quad .. 4 quad + 3 of row i of A, from the tiles on and below the diagonal.
+fn matrix_quad(base: u32, slot_count: u32, i: u32, quad: u32) -> vec4f {
+  let own = i / 16;
+  let tile = quad / 4;
+  if (tile <= own) {
+    let at = base + (own * (own + 1) / 2 + tile) * 64 + i % 16 * 4 + quad % 4;
+    return summed(at, slot_count);
+  }
+  let at = base + (tile * (tile + 1) / 2 + own) * 64 + quad % 4 * 16 + i % 16 / 4;
+  let c = i % 4;
+  return vec4f(summed(at, slot_count)[c], summed(at + 4, slot_count)[c], summed(at + 8, slot_count)[c], summed(at + 12, slot_count)[c]);
+}
+{% if keep == 'memory' and a == 'f16' %}
+
+// The same when each row of a tile is packed into its first half.
+fn packed_quad(base: u32, i: u32, quad: u32) -> vec4f {
+  let own = i / 16;
+  let tile = quad / 4;
+  if (tile <= own) {
+    let words = slots[base + (own * (own + 1) / 2 + tile) * 64 + i % 16 * 4 + quad % 4 / 2];
+    let pair = select(words.xy, words.zw, (quad & 1) == 1);
+    return vec4f(unpack2x16float(pair.x), unpack2x16float(pair.y));
+  }
+  let at = base + (tile * (tile + 1) / 2 + own) * 64 + quad % 4 * 16 + i % 16 / 8;
+  let c = i % 8 / 2;
+  let odd = i & 1;
+  return vec4f(unpack2x16float(slots[at][c])[odd], unpack2x16float(slots[at + 4][c])[odd], unpack2x16float(slots[at + 8][c])[odd], unpack2x16float(slots[at + 12][c])[odd]);
+}
+{% endif %}
+
+// The features among four that exist.
+fn is_feature(quad: u32) -> vec4<bool> {
+  return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
+}
+
+// Sums the `shares` of the QUADS threads of a row.
+fn total(batch: u32) -> vec2f {
+  var sum = vec2f();
+  for (var quad = 0u; quad < QUADS; quad++) {
+    sum += shares[batch * QUADS + quad];
+  }
+  return sum;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = id.y * size.x + id.x;
+  let batch = thread / LANES;
+  let lane = thread % LANES;
+  let exists = number * ROWS + batch < params.count;
+  // Entry: row, first slot, n, slots.
+  var entry = vec4u();
+  if (exists) {
+    entry = work[number * ROWS + batch];
+  }
+  let base = entry.y * SLOT_QUADS;
+  let ratings = f32(max(entry.z, 1));
+{% if a == 'f16' %}
+  // All sums are divided by n: those of long rows would leave the range of float16.
+  let scale = 1.0 / ratings;
+  let shift = params.lambda;
+{% else %}
+  let scale = 1.0;
+  let shift = params.lambda * ratings;
+{% endif %}
+  let owns = lane < QUADS;
+  let cell = batch * QUADS + lane;
+
+{% if keep == 'registers' %}
+  let i = lane % STRIDE;
+  let segment = lane / STRIDE * SEGMENT_QUADS;
+{% for quad in quads %}
+  let content_{{ quad }} = matrix_quad(base, entry.w, i, segment + {{ quad }}) * scale;
+{% if a == 'f16' %}
+  let packed_{{ quad }} = vec2u(pack2x16float(content_{{ quad }}.xy), pack2x16float(content_{{ quad }}.zw));
+{% endif %}
+{% endfor %}
+{% endif %}
+
+  var x = vec4f();
+  var b = vec4f();
+  if (owns && entry.z > 0) {
+    x = previous[entry.x * QUADS + lane];
+{% if biases %}
+    if (lane == BIAS_QUAD) {
+      x[BIAS_COMPONENT] = previous_bias[entry.x];
+    }
+{% endif %}
+    b = select(vec4f(), summed(base + SLOT_QUADS - QUADS + lane, entry.w) * scale, is_feature(lane));
+  }
+{% if keep == 'memory' %}
+{% if a == 'f16' %}
+  // A row without ratings has no slot of its own.
+  if (entry.w > 0) {
+    for (var at = lane; at < TILE_ROWS; at += LANES) {
+      let first = base + 4 * at;
+      let content_0 = summed(first, entry.w) * scale;
+      let content_1 = summed(first + 1, entry.w) * scale;
+      let content_2 = summed(first + 2, entry.w) * scale;
+      let content_3 = summed(first + 3, entry.w) * scale;
+      slots[first] = vec4u(pack2x16float(content_0.xy), pack2x16float(content_0.zw), pack2x16float(content_1.xy), pack2x16float(content_1.zw));
+      slots[first + 1] = vec4u(pack2x16float(content_2.xy), pack2x16float(content_2.zw), pack2x16float(content_3.xy), pack2x16float(content_3.zw));
+    }
+  }
+{% else %}
+  if (entry.w > 1) {
+    for (var at = lane; at < SLOT_QUADS - QUADS; at += LANES) {
+      slots[base + at] = bitcast<vec4u>(summed(base + at, entry.w));
+    }
+  }
+{% endif %}
+  storageBarrier();
+{% endif %}
+
+  var r = b;
+  var p = x;
+  var rho = 0.0;
+  var enough = 0.0;
+  var done = false;
+  var bad = false;
+  // Step 0 makes r = b - A x.
+  for (var step = 0u; step <= STEPS; step++) {
+    if (owns) {
+      direction[cell] = p;
+    }
+    workgroupBarrier();
+{% if keep == 'registers' %}
+    var product = 0.0;
+{% for quad in quads %}
+{% if a == 'f16' %}
+    product += dot(vec4f(unpack2x16float(packed_{{ quad }}.x), unpack2x16float(packed_{{ quad }}.y)), direction[batch * QUADS + segment + {{ quad }}]);
+{% else %}
+    product += dot(content_{{ quad }}, direction[batch * QUADS + segment + {{ quad }}]);
+{% endif %}
+{% endfor %}
+    products[thread] = product;
+{% else %}
+    for (var i = lane; i < STRIDE; i += LANES) {
+      var product = 0.0;
+      if (entry.w > 0) {
+        for (var quad = 0u; quad < QUADS; quad++) {
+{% if a == 'f16' %}
+          product += dot(packed_quad(base, i, quad), direction[quad]);
+{% else %}
+          product += dot(matrix_quad(base, 1, i, quad), direction[quad]);
+{% endif %}
+        }
+      }
+      products[i] = product;
+    }
+{% endif %}
+    workgroupBarrier();
+    var q = vec4f();
+    if (owns) {
+      let at = batch * PRODUCTS + 4 * lane;
+{% for segment in segments %}
+      q += vec4f(products[at + {{ segment }} * STRIDE], products[at + {{ segment }} * STRIDE + 1], products[at + {{ segment }} * STRIDE + 2], products[at + {{ segment }} * STRIDE + 3]);
+{% endfor %}
+      q = select(vec4f(), fma(vec4f(shift), p, q), is_feature(lane));
+      shares[cell] = vec2f(dot(p, q), 0.0);
+    }
+    workgroupBarrier();
+    var alpha = 0.0;
+    if (owns) {
+      if (step > 0 && !done) {
+        alpha = rho / total(batch).x;
+      }
+      x = fma(vec4f(alpha), p, x);
+      r = fma(vec4f(-select(alpha, 1.0, step == 0)), q, r);
+    }
+    workgroupBarrier();
+    if (owns) {
+      shares[cell] = vec2f(dot(r, r), dot(b, b));
+    }
+    workgroupBarrier();
+    if (owns) {
+      let norms = total(batch);
+      bad = bad || !is_finite(norms.x);
+      if (step == 0) {
+        // Below the last, products of residuals underflow.
+        enough = max(max(norms.x * {{ tolerances.residual }}, norms.y * {{ tolerances.bias }}), 1e-30);
+        p = r;
+      } else if (!done) {
+        p = fma(vec4f(norms.x / rho), p, r);
+      }
+      rho = norms.x;
+      done = done || norms.x <= enough;
+    }
+  }
+
+  if (owns && exists) {
+    bad = !write_quad(entry.x, lane, x) || bad;
+    if (bad) {
+      atomicMin(&status, entry.x);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { CHECKED_RANKS, type KernelCheck, variantOf } from '../checking/check.ts';
+import { RESIDUAL_LIMIT } from '../checking/limits.ts';
+import { equationsOf, relativeResidual, rowsToSolve } from '../checking/solved-rows.ts';
+import { rowLengths, runSolver, solveRows } from '../checking/solver-checks.ts';
+import { solveCholeskyKernel, type SolveCholeskyParams } from './solve-cholesky.ts';
+
+const places = ['workgroup', 'global'] as const;
+
+const exact: readonly SolveCholeskyParams[] = [
+  ...CHECKED_RANKS.map((rank) => ({ rank, where: 'workgroup' as const, biases: false, half: false })),
+  ...[10, 64, 100, 128, 200].map((rank) => ({ rank, where: 'global' as const, biases: false, half: false })),
+  ...places.map((where) => ({ rank: 39, where, biases: true, half: true })),
+  { rank: 512, where: 'global', biases: true, half: false },
+];
+
+/** Checks of exact solutions by their residual, in workgroup memory and in place, and of the report of a singular A. */
+export const solveCholeskyChecks: readonly KernelCheck[] = [
+  ...exact.map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params), run: (gpu: Gpu) => checkExact(gpu, params) })),
+  { name: solveCholeskyKernel.name, variant: 'a singular A', run: checkSingular },
+];
+
+async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
+  const rows = rowsToSolve(params.rank, params.biases, rowLengths(params.rank));
+  const solved = await solveRows(gpu, solveCholeskyKernel, params, rows, rows.count);
+  const errors = solved.map(({ x, wrong }, entry) => {
+    if (wrong !== 0) return wrong;
+    return rows.work[4 * entry + 2] === 0 ? Math.hypot(...x) : relativeResidual(equationsOf(rows, entry), x);
+  });
+  return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
+}
+
+/** Checks the report of a singular A, which rows of one rating have when λ = 0. The lowest such row is row 1, since row numbers descend. */
+async function checkSingular(gpu: Gpu) {
+  const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), lambda: 0 };
+  const { status } = await runSolver(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, rows, rows.count);
+  return { error: status === 1 ? 0 : Infinity, limit: 0 };
+}

@@ -1,0 +1,84 @@
+/** Checks of whole half-iterations, by every variant that an adapter admits. */
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { updateRows } from '../../update/half-iteration.ts';
+import type { UpdateVariant } from '../../update/variant.ts';
+import { updateVariants } from '../../update/variants.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import type { KernelCheck } from '../checking/check.ts';
+import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
+import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
+
+/** The problem that is solved; with biases the last feature is the bias. */
+export interface HalfIterationShape {
+  readonly rank: number;
+  readonly solver: 'cg' | 'cholesky';
+  readonly biases: boolean;
+}
+
+const CG_STEPS = 6;
+
+/** Ratings of a part and bytes of a region of θ, both small enough to cut long rows. */
+const PART_RATINGS = 500;
+const REGION_BYTES = 40_000;
+
+const shapes: readonly HalfIterationShape[] = [
+  ...[10, 64, 100, 200].flatMap((rank) => (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, biases: false }))),
+  { rank: 33, solver: 'cg', biases: true },
+  { rank: 101, solver: 'cg', biases: true },
+  { rank: 65, solver: 'cholesky', biases: true },
+];
+
+/** Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting changes. */
+function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
+  const end = Math.min(longest, fused?.longest ?? 0);
+  return [1, 0, 64, 65, longest, 33, ...(end > 70 ? [end, end - 1] : []), 32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1];
+}
+
+/** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
+export function halfIterationChecks(info: GpuInfo, longest: number, among: readonly HalfIterationShape[] = shapes): KernelCheck[] {
+  return among.flatMap((shape) =>
+    updateVariants(info, { ...shape, cgSteps: CG_STEPS }).map((variant) => ({
+      name: 'half-iteration',
+      variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
+      run: (gpu: Gpu) => check(gpu, variant, shape, longest),
+    })),
+  );
+}
+
+async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
+  const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
+  const half = variant.precision === 'f16';
+  const problem = ratedProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
+  const buffers = await problemBuffers(gpu, problem, 'f32');
+  const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
+  const block = await blockOf(gpu, problem, buffers);
+  const rows = problem.lengths.length;
+  const settings = { variant, from: 0, to: rows, rank, lambda: problem.lambda, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), scale: half ? 0.5 : 1 };
+  const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
+  const inputs = {
+    block,
+    fixed: matrix(buffers.fixed, problem.ratings.columns, half ? mirror : undefined),
+    previous: matrix(buffers.previous, rows),
+    factors: matrix(buffers.factors, rows, half ? buffers.half : undefined),
+    ...(biases ? { fixedBias: buffers.fixed_bias, previousBias: buffers.previous_bias, bias: buffers.bias } : {}),
+  };
+  const { badRow } = await updateRows(gpu, inputs, settings);
+  const exactTo = variant.short;
+  const steps = solver === 'cg' ? CG_STEPS : 0;
+  const error = badRow === -1 ? await problemError(gpu, problem, buffers, half, { steps, exactTo }) : Infinity;
+  destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });
+  return { error, limit: limitOf(variant, steps, biases) };
+}
+
+function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean): number {
+  if (steps === 0) return RESIDUAL_LIMIT;
+  if (biases) return CG_TENSOR_BIAS_LIMIT;
+  if (halfA) return CG_HALF_LIMIT;
+  return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
+}
+
+async function blockOf(gpu: Gpu, { ratings, lengths }: RatedProblem, { indices, values }: Readonly<Record<string, GPUBuffer>>): Promise<DeviceBlock> {
+  const { offsets } = ratings;
+  return { rows: lengths.length, ratings: offsets[lengths.length], offsets, columns: ratings.indices, rowPointers: await gpu.bufferOf(offsets, 'offsets'), indices, values, prepared: new Map() };
+}

@@ -1,0 +1,89 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { paddedRank } from '../normal-equations/slots.ts';
+import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+import { biasPlace } from '../solve/solve-cholesky.ts';
+
+export type UpdateMatrixFreeParams = {
+  readonly rank: number;
+  /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
+  readonly precision: 'f32' | 'f16';
+  /** Steps: f_s of cuMF_ALS, Algorithm 1. */
+  readonly steps: number;
+  /** Ratings of the longest row in the list. */
+  readonly longest: number;
+  /** Threads that serve one row. */
+  readonly lanes: number;
+  /** Rows that share a workgroup (clMF, section 3.2.1: thread batching). */
+  readonly rows: number;
+  /** The last feature is the row's bias, and μ and the fixed side's biases are subtracted from the ratings. */
+  readonly biases: boolean;
+};
+
+/** Groups of four features between staged rows, an odd number. */
+function pitchOf(rank: number): number {
+  return paddedRank(rank) / 4 + 1;
+}
+
+function bytesOf({ rank, precision, longest, lanes, rows }: UpdateMatrixFreeParams): number {
+  return rows * (longest * (pitchOf(rank) * (precision === 'f16' ? 8 : 16) + 12) + 4 * paddedRank(rank) + 8 * lanes);
+}
+
+/** Workgroups that solve `count` rows. */
+export function updateMatrixFreeWorkgroups(params: UpdateMatrixFreeParams, count: number): number {
+  return Math.ceil(count / params.rows);
+}
+
+/** A good variant for `bytes` of workgroup memory: a row has 32 threads and as many ratings as fit, at most 64; a workgroup has up to four rows. */
+export function chooseUpdateMatrixFree(
+  rank: number,
+  precision: 'f32' | 'f16',
+  steps: number,
+  biases: boolean,
+  { bytes = 16384 }: { readonly bytes?: number } = {},
+): UpdateMatrixFreeParams {
+  const one = { rank, precision, steps, biases, lanes: 32, rows: 1, longest: 0 };
+  const perRating = bytesOf({ ...one, longest: 1 }) - bytesOf(one);
+  const longest = Math.max(1, Math.min(64, Math.floor((bytes - bytesOf(one)) / perRating)));
+  const rows = Math.max(1, Math.min(4, Math.floor(bytes / bytesOf({ ...one, longest }))));
+  return { ...one, longest, rows };
+}
+
+/**
+ * x of rows of at most `longest` ratings by `steps` steps of conjugate gradients without A (cuMF_ALS, Algorithm 1; ends early as
+ * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed`, ratings and `fixed_bias` are those
+ * of normal-equations, `status` and what is written those of solve-cholesky.
+ *
+ * Eight storage buffers leave no room for the start and for a float16 mirror: `factors`, and with biases `bias`, first hold the start
+ * of every row (copies of the last version), and to-half makes the mirror afterwards.
+ */
+export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
+  name: 'update-matrix-free',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'lambda', type: 'f32' },
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => [],
+  values(params) {
+    const { rank, precision, steps, longest, lanes, rows } = params;
+    const quads = paddedRank(rank) / 4;
+    return {
+      ...params,
+      STEPS: steps,
+      QUADS: quads,
+      PITCH: pitchOf(rank),
+      LONGEST: longest,
+      LANES: lanes,
+      SHARES: Math.min(lanes, quads),
+      ROWS: rows,
+      THREADS: lanes * rows,
+      ...biasPlace(rank),
+      tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
+      quad_type: precision === 'f16' ? 'vec2u' : 'vec4f',
+      // Groups of four features that a thread keeps.
+      owned: range(Math.ceil(quads / lanes)),
+    };
+  },
+  workgroup: (params) => ({ threads: params.lanes * params.rows, bytes: bytesOf(params) }),
+};

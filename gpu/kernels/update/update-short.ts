@@ -1,0 +1,48 @@
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { paddedRank } from '../normal-equations/slots.ts';
+
+export type UpdateShortParams = {
+  readonly rank: number;
+  /** Ratings of the longest row: 32 or 64. */
+  readonly longest: number;
+  readonly biases: boolean;
+};
+
+/** Chunks of 16 bytes, eight float16 features each, that are staged at a time. */
+const CHUNKS_A_ROUND = 4;
+
+/**
+ * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
+ * requested. λ > 0. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ */
+export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
+  name: 'update-short',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'lambda', type: 'f32' },
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => ['f16', 'subgroups', 'tensor'],
+  values: ({ rank, longest, biases }) => {
+    const chunks = paddedRank(rank) / 8;
+    const tiles = longest / 16;
+    const biasAt = (rank - 1) % 8;
+    return {
+      RANK: rank,
+      CHUNKS: chunks,
+      LONGEST: longest,
+      ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
+      BIASES: biases,
+      bias_part: `${biasAt < 4 ? 'low' : 'high'}.${'xyzw'[biasAt % 4]}`,
+      own_rows: range(Math.ceil(longest / 32)),
+      passes: range((longest * CHUNKS_A_ROUND) / 32),
+      tiles: range(tiles),
+      vectors: range(longest / 4),
+      parts: range(tiles),
+      chunk_groups: range(Math.ceil(chunks / 16)),
+    };
+  },
+  workgroup: ({ longest }) => ({ threads: 32, bytes: longest * (5 * 16 + 4) }),
+};

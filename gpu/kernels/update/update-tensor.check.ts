@@ -1,0 +1,37 @@
+/** Checks of the fused kernel on tensor cores against float64 on the same float16 factors. */
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { type KernelCheck, TENSOR_RANKS, variantOf } from '../checking/check.ts';
+import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../checking/limits.ts';
+import { lengthsAround, ratedProblem } from '../checking/rated-problem.ts';
+import { notFinite, updateError } from '../checking/tensor-updates.ts';
+import { updateTensorKernel, type UpdateTensorParams } from './update-tensor.ts';
+
+/** Largest rank with A in float32: beyond, it does not fit the registers. */
+const FULL_REGISTERS = 128;
+
+const common = { bin: 32, biases: false, steps: 6, halfA: false };
+
+const updates: readonly { readonly params: UpdateTensorParams; readonly scale?: number }[] = [
+  ...TENSOR_RANKS.map((rank) => ({ params: { ...common, rank, halfA: rank > FULL_REGISTERS } })),
+  ...[7, 64, 100].map((rank) => ({ params: { ...common, rank, halfA: true }, scale: 0.25 })),
+  ...[10, 100, 128].map((rank) => ({ params: { ...common, rank, biases: true }, scale: 8 })),
+  { params: { ...common, rank: 101, biases: true, halfA: true } },
+  { params: { ...common, rank: 10, bin: 16, steps: 3 } },
+  { params: { ...common, rank: 100, bin: 16, biases: true } },
+  { params: { ...common, rank: 100, steps: 1 } },
+];
+
+export const updateTensorChecks: readonly KernelCheck[] = [
+  ...updates.map(({ params, scale = 1 }) => ({
+    name: updateTensorKernel.name,
+    variant: `${variantOf(params)}, scale ${scale}`,
+    admitted: (gpu: Gpu) => gpu.admits(updateTensorKernel, params),
+    run: async (gpu: Gpu) => {
+      const { rank, biases, bin, steps, halfA } = params;
+      const problem = ratedProblem({ rank, biases, precision: 'f16', lengths: lengthsAround(bin) });
+      const error = await updateError(gpu, updateTensorKernel, params, problem, { scale, expectation: { steps, exactTo: -1 } });
+      return { error, limit: biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT };
+    },
+  })),
+  notFinite(updateTensorKernel, { ...common, rank: 20 }),
+];

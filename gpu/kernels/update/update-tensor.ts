@@ -1,0 +1,30 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { accumulateBytes, accumulateValues, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
+import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
+import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+
+export type UpdateTensorParams = TensorParams & {
+  readonly steps: number;
+  /** A/n as float16 in registers (cuMF_ALS, section 4.2); float32 otherwise. */
+  readonly halfA: boolean;
+};
+
+/**
+ * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the registers, to 128.
+ * Workgroups walk the list of rows, so any number of them may be dispatched.
+ */
+export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
+  name: 'update-tensor',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    { name: 'lambda', type: 'f32' },
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => tensorNeeds,
+  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),
+  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + registerSolverBytes(params.rank) }),
+};

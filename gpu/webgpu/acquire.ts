@@ -1,0 +1,106 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { GpuFeature, GpuInfo } from './gpu-info.ts';
+
+export interface AcquireOptions {
+  /** Makes Dawn guard every access to a buffer against its bounds. Off: the kernels do the checks that are needed. */
+  readonly robust?: boolean;
+  /** Features to hide, as if the adapter lacked them. */
+  readonly without?: readonly GpuFeature[];
+}
+
+/**
+ * Objects that must stay referenced while the device is in use: when the garbage collector takes the instance,
+ * the adapter or the device, the process dies with a segmentation fault.
+ */
+export interface AcquiredGpu {
+  readonly instance: GPU;
+  readonly adapter: GPUAdapter;
+  readonly device: GPUDevice;
+  readonly info: GpuInfo;
+}
+
+const alive: AcquiredGpu[] = [];
+
+/** Opens the best adapter. Throws UsageError with the reason when there is none. */
+export async function acquireGpu({ robust = false, without = [] }: AcquireOptions = {}): Promise<AcquiredGpu> {
+  const { create, globals } = await loadWebGpu();
+  Object.assign(globalThis, globals);
+  const toggles = ['allow_unsafe_apis', 'vulkan_enable_f16_on_nvidia', ...(robust ? [] : ['disable_robustness', 'disable_workgroup_init'])];
+  const instance = create([`enable-dawn-features=${toggles.join(',')}`, 'disable-dawn-features=timestamp_quantization']);
+  const adapter = await instance.requestAdapter({ powerPreference: 'high-performance' });
+  if (adapter === null) {
+    throw new UsageError('no GPU: WebGPU found no adapter on this machine', {
+      advice: 'Install the driver of the graphics card with its Vulkan part (on Linux also libvulkan1), see factorflow doctor, or use device cpu',
+    });
+  }
+  const wanted: readonly GPUFeatureName[] = ['shader-f16', 'subgroups', 'timestamp-query', 'chromium-experimental-subgroup-matrix' as GPUFeatureName];
+  const requiredFeatures = wanted.filter((feature) => adapter.features.has(feature));
+  const device = await adapter.requestDevice({ label: 'factorflow', requiredFeatures, requiredLimits: requiredLimits(adapter.limits) });
+  const acquired = { instance, adapter, device, info: describe(adapter, device, without) };
+  alive.push(acquired);
+  return acquired;
+}
+
+/** Ends the device and frees its memory. */
+export function releaseGpu(acquired: AcquiredGpu): void {
+  acquired.device.destroy();
+  const at = alive.indexOf(acquired);
+  if (at >= 0) alive.splice(at, 1);
+}
+
+async function loadWebGpu(): Promise<typeof import('webgpu')> {
+  try {
+    return await import('webgpu');
+  } catch (cause) {
+    throw new UsageError(`no GPU: the package webgpu does not load here (${cause instanceof Error ? cause.message.split('\n')[0] : String(cause)})`, {
+      advice: 'There is no build of it for this system, or a library that it needs is missing; use device cpu',
+      cause,
+    });
+  }
+}
+
+const limitNames = ['maxBufferSize', 'maxStorageBufferBindingSize', 'maxComputeWorkgroupStorageSize', 'maxComputeInvocationsPerWorkgroup', 'maxComputeWorkgroupSizeX', 'maxStorageBuffersPerShaderStage', 'maxComputeWorkgroupsPerDimension'] as const;
+
+function requiredLimits(limits: GPUSupportedLimits): Record<string, number> {
+  return Object.fromEntries(limitNames.map((name) => [name, limits[name]]));
+}
+
+/** True when the adapter computes on the processor. */
+export function isSoftware({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean {
+  return isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${device} ${description}`);
+}
+
+interface ExtendedInfo extends GPUAdapterInfo {
+  readonly subgroupMatrixConfigs?: readonly { readonly componentType: string; readonly resultComponentType: string; readonly M: number; readonly N: number; readonly K: number }[];
+}
+
+function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuFeature[]): GpuInfo {
+  const info = adapter.info as ExtendedInfo;
+  const { limits } = device;
+  const subgroupSize = info.subgroupMinSize === info.subgroupMaxSize ? info.subgroupMinSize : 0;
+  const tensor = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'f16' && config.resultComponentType === 'f32' && config.M === 16 && config.N === 16 && config.K === 16);
+  const has = (name: string) => device.features.has(name);
+  const f16 = has('shader-f16');
+  // Kernels with subgroups are written for 32 threads.
+  const subgroups = has('subgroups') && subgroupSize === 32;
+  const quads = has('subgroups') && info.subgroupMinSize >= 4;
+  const found: Record<GpuFeature, boolean> = { f16, quads, subgroups, tensor: f16 && subgroups && tensor && has('chromium-experimental-subgroup-matrix') };
+  const name = [info.device, info.description].find((part) => part !== '');
+  return {
+    name: name ?? 'unnamed adapter',
+    vendor: info.vendor,
+    architecture: info.architecture,
+    software: isSoftware(info),
+    features: (Object.keys(found) as GpuFeature[]).filter((feature) => found[feature] && !without.includes(feature)),
+    subgroupSize,
+    timestamps: has('timestamp-query'),
+    limits: {
+      bufferBytes: limits.maxBufferSize,
+      bindingBytes: limits.maxStorageBufferBindingSize,
+      workgroupBytes: limits.maxComputeWorkgroupStorageSize,
+      workgroupThreads: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
+      workgroupsPerDimension: limits.maxComputeWorkgroupsPerDimension,
+      storageBuffers: limits.maxStorageBuffersPerShaderStage,
+    },
+  };
+}

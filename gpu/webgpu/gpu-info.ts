@@ -1,0 +1,29 @@
+/**
+ * Features that a kernel may need and an adapter may lack. `subgroups` are of 32 threads, `quads` of four at least. `tensor` is
+ * chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16.
+ */
+export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor';
+
+/** Name, features and limits of an adapter, as plain data. */
+export interface GpuInfo {
+  /** "NVIDIA H200" */
+  readonly name: string;
+  readonly vendor: string;
+  readonly architecture: string;
+  /** True when it computes on the processor. */
+  readonly software: boolean;
+  readonly features: readonly GpuFeature[];
+  /** Threads of a subgroup, or 0 when subgroups differ in size. */
+  readonly subgroupSize: number;
+  readonly timestamps: boolean;
+  readonly limits: GpuLimits;
+}
+
+export interface GpuLimits {
+  readonly bufferBytes: number;
+  readonly bindingBytes: number;
+  readonly workgroupBytes: number;
+  readonly workgroupThreads: number;
+  readonly workgroupsPerDimension: number;
+  readonly storageBuffers: number;
+}

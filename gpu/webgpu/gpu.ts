@@ -1,0 +1,194 @@
+import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import { spinKernel } from '../kernels/copies/spin.ts';
+import { admits, type KernelDescriptor, type KernelParams } from '../kernels/kernel.ts';
+import { renderKernel } from '../kernels/render-kernel.ts';
+import { type AcquiredGpu, acquireGpu, type AcquireOptions, releaseGpu } from './acquire.ts';
+import { TransferCounters } from './counters.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import { type CompiledKernel, Pass } from './pass.ts';
+import { PassBuffers } from './pass-buffers.ts';
+import { type HostBytes, Staging } from './staging.ts';
+import { KernelClock, TimedPass } from './timed-pass.ts';
+
+/** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
+export class Gpu {
+  readonly info: GpuInfo;
+  readonly device: GPUDevice;
+  readonly counters = new TransferCounters();
+  readonly clock = new KernelClock();
+  readonly passBuffers: PassBuffers;
+  readonly #acquired: AcquiredGpu;
+  readonly #staging: Staging;
+  readonly #kernels = new Map<string, Promise<CompiledKernel>>();
+  readonly #scratch = new Map<string, GPUBuffer>();
+  #lost: string | undefined;
+  #closing = false;
+
+  private constructor(acquired: AcquiredGpu) {
+    this.#acquired = acquired;
+    this.device = acquired.device;
+    this.info = acquired.info;
+    this.passBuffers = new PassBuffers(this.device);
+    this.#staging = new Staging(this.device, this.counters);
+    void this.device.lost.then(({ reason, message }) => {
+      if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
+    });
+    // An error outside all scopes must not end the process; every pass asks for its own errors.
+    this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
+  }
+
+  /** Throws UsageError with the reason when there is no adapter. */
+  static async open(options: AcquireOptions = {}): Promise<Gpu> {
+    return new Gpu(await acquireGpu(options));
+  }
+
+  /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. */
+  async buffer(bytes: number, label: string): Promise<GPUBuffer> {
+    const size = Math.max(16, Math.ceil(bytes / 16) * 16);
+    const { bufferBytes, bindingBytes } = this.info.limits;
+    const limit = Math.min(bufferBytes, bindingBytes);
+    if (size > limit) {
+      throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes) in one buffer, but ${this.info.name} binds at most ${formatBytes(limit)} (${limit} bytes)`, { phase: 'gpu' });
+    }
+    this.device.pushErrorScope('out-of-memory');
+    const buffer = this.device.createBuffer({ label, size, usage: GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST });
+    const error = await this.device.popErrorScope();
+    this.requireDevice(label);
+    if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
+    return buffer;
+  }
+
+  /** A buffer of at least `bytes` for use within a submission; a label has one buffer, which is replaced when it is too small. */
+  async scratch(label: string, bytes: number): Promise<GPUBuffer> {
+    const known = this.#scratch.get(label);
+    if (known !== undefined && known.size >= bytes) return known;
+    known?.destroy();
+    this.#scratch.delete(label);
+    const buffer = await this.buffer(bytes, label);
+    this.#scratch.set(label, buffer);
+    return buffer;
+  }
+
+  /** A buffer filled with `source`. */
+  async bufferOf(source: HostBytes, label: string): Promise<GPUBuffer> {
+    const buffer = await this.buffer(source.byteLength, label);
+    await this.upload(buffer, source);
+    return buffer;
+  }
+
+  /** See Staging.upload. */
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+    await this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+  }
+
+  /** See Staging.uploadFilled. */
+  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
+    await this.#guard(`upload to ${target.label}`, this.#staging.uploadFilled(target, offset, bytes, fill));
+  }
+
+  /** See Staging.download. */
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+  }
+
+  /** True when the adapter has the features and limits that the variant needs. */
+  admits<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): boolean {
+    return admits(this.info, kernel, params);
+  }
+
+  /** The kernel compiled for these parameters, once. Throws an error with the kernel's label when the text is wrong. */
+  compile<Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params): Promise<CompiledKernel> {
+    const label = `${kernel.name} ${JSON.stringify(params)}`;
+    let compiled = this.#kernels.get(label);
+    if (compiled === undefined) {
+      const compiling = this.#compile(kernel as unknown as KernelDescriptor, params, label);
+      compiled = kernel.name === spinKernel.name || this.info.software ? compiling : keepBusy(compiling, () => this.#spin());
+      this.#kernels.set(label, compiled);
+    }
+    return compiled;
+  }
+
+  async #compile(kernel: KernelDescriptor, params: KernelParams, label: string): Promise<CompiledKernel> {
+    const code = renderKernel(kernel, params);
+    this.device.pushErrorScope('validation');
+    const module = this.device.createShaderModule({ label, code });
+    // Scopes are a stack: this one ends before another can begin.
+    const scope = this.device.popErrorScope();
+    const { messages } = await module.getCompilationInfo();
+    const error = await scope;
+    this.requireDevice(label);
+    const wrong = messages.find(({ type }) => type === 'error');
+    if (wrong !== undefined) throw new Error(`kernel ${label}: line ${wrong.lineNum}: ${wrong.message}\n${code.split('\n')[wrong.lineNum - 1] ?? ''}`);
+    if (error !== null) throw new Error(`kernel ${label}: ${error.message}`);
+    try {
+      const layout = this.#layout(kernel, label);
+      const pipeline = await this.device.createComputePipelineAsync({ label, layout: this.device.createPipelineLayout({ label, bindGroupLayouts: [layout] }), compute: { module, entryPoint: 'main' } });
+      return { kernel, params, label, pipeline, layout };
+    } catch (cause) {
+      this.requireDevice(label);
+      throw new Error(`kernel ${label}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    }
+  }
+
+  /** Gives the GPU some milliseconds of work, on a large one. */
+  async #spin(): Promise<void> {
+    const spin = await this.compile(spinKernel, {});
+    const result = await this.scratch('spin', 16);
+    await this.pass('spin').dispatch(spin, { result }, { rounds: 20_000 }, 2048).submit();
+  }
+
+  /** The layout that the descriptor gives: a variant may leave some of its buffers unused. */
+  #layout({ bindings }: KernelDescriptor, label: string): GPUBindGroupLayout {
+    const visibility = GPUShaderStage.COMPUTE;
+    const storage = bindings.map(({ access }, at): GPUBindGroupLayoutEntry => ({ binding: at + 1, visibility, buffer: { type: access === 'read' ? 'read-only-storage' : 'storage' } }));
+    const entries: GPUBindGroupLayoutEntry[] = [{ binding: 0, visibility, buffer: { type: 'uniform' } }, ...storage];
+    return this.device.createBindGroupLayout({ label, entries });
+  }
+
+  /** Begins a sequence of kernels that is submitted together. */
+  pass(label: string): Pass {
+    return this.clock.running ? new TimedPass(this.clock, this, label) : new Pass(this, label);
+  }
+
+  /** Throws DeviceLostError when the device is lost; `doing` names the work that failed. */
+  requireDevice(doing: string): void {
+    if (this.#lost !== undefined) throw new DeviceLostError(`the GPU ${this.info.name} was lost during ${doing} (${this.#lost})`, { phase: 'gpu' });
+  }
+
+  /** Closes the device after pending compilations: a thread that ends before one of Dawn's promises takes the process with it. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.allSettled(this.#kernels.values());
+    this.#staging.destroy();
+    this.passBuffers.destroy();
+    releaseGpu(this.#acquired);
+  }
+
+  async #guard(doing: string, work: Promise<void>): Promise<void> {
+    try {
+      await work;
+    } catch (error) {
+      await Promise.resolve();
+      this.requireDevice(doing);
+      throw error;
+    }
+    this.requireDevice(doing);
+  }
+}
+
+/**
+ * Waits for `work` of the host, such as compiling kernels, and calls `spin` meanwhile: an idle card clocks down to a fifth and
+ * takes tenths of a second to come back, which would slow the first iterations.
+ */
+async function keepBusy<Result>(work: Promise<Result>, spin: () => Promise<void>): Promise<Result> {
+  const state = { waiting: true };
+  const done = work.finally(() => {
+    state.waiting = false;
+  });
+  // The failure of `work` reaches the caller.
+  done.catch(() => undefined);
+  await Promise.race([done, new Promise((resolve) => setTimeout(resolve, 5))]);
+  while (state.waiting) await spin();
+  return done;
+}

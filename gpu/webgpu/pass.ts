@@ -1,0 +1,169 @@
+import type { KernelDescriptor, KernelParams } from '../kernels/kernel.ts';
+import type { TransferCounters } from './counters.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import type { PassBuffers } from './pass-buffers.ts';
+
+/** The parts of an opened GPU that a pass uses. */
+interface PassGpu {
+  readonly device: GPUDevice;
+  readonly info: GpuInfo;
+  readonly counters: TransferCounters;
+  readonly passBuffers: PassBuffers;
+  requireDevice(doing: string): void;
+}
+
+/** A kernel compiled for one variant. */
+export interface CompiledKernel {
+  readonly kernel: KernelDescriptor;
+  readonly params: KernelParams;
+  /** The name in errors: "normal-equations {"rank":100}". */
+  readonly label: string;
+  readonly pipeline: GPUComputePipeline;
+  /** Layout of its uniforms and buffers. */
+  readonly layout: GPUBindGroupLayout;
+}
+
+/** A buffer, or a part of one. */
+export type Binding = GPUBuffer | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
+
+/** Milliseconds on the GPU by kernel name; empty without timestamps on the adapter, or without `timed`. */
+export type KernelTimes = Readonly<Record<string, number>>;
+
+export interface SubmitOptions {
+  readonly timed?: boolean;
+  /** A buffer whose bytes come back with the result, without another round trip. */
+  readonly read?: { readonly buffer: GPUBuffer; readonly bytes: number; readonly offset?: number };
+  /** Called when the sequence is submitted. */
+  readonly submitted?: () => void;
+}
+
+interface Dispatch {
+  readonly compiled: CompiledKernel;
+  readonly bindings: Readonly<Record<string, Binding>>;
+  readonly uniforms: ArrayBuffer;
+  readonly workgroups: number;
+}
+
+/** Offsets of uniform bindings are multiples of this. */
+const UNIFORM_STEP = 256;
+
+/**
+ * A sequence of kernels that is submitted together; each kernel sees the writes of those before it. `submit` resolves when the GPU
+ * has finished, and throws the validation errors of the whole sequence with the kernels' labels.
+ */
+export class Pass {
+  readonly #gpu: PassGpu;
+  readonly #label: string;
+  readonly #dispatches: Dispatch[] = [];
+
+  constructor(gpu: PassGpu, label: string) {
+    this.#gpu = gpu;
+    this.#label = label;
+  }
+
+  /**
+   * Adds a kernel. Workgroups beyond the limit of one dimension go to the second: a workgroup's number is
+   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`, and workgroups beyond the last number do nothing.
+   */
+  dispatch(compiled: CompiledKernel, bindings: Readonly<Record<string, Binding>>, uniforms: Readonly<Record<string, number>>, workgroups: number): this {
+    if (workgroups > 0) this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });
+    return this;
+  }
+
+  /** Runs the sequence. */
+  async submit(options: SubmitOptions = {}): Promise<{ readonly times: KernelTimes; readonly bytes: ArrayBuffer }> {
+    const { device, info } = this.#gpu;
+    const { read } = options;
+    const count = this.#dispatches.length;
+    const timed = options.timed === true && info.timestamps && count > 0 && count <= 2048;
+    device.pushErrorScope('validation');
+    const uniforms = this.#gpu.passBuffers.uniforms(this.#uniformBytes());
+    const querySet = timed ? device.createQuerySet({ type: 'timestamp', count: 2 * count }) : undefined;
+    const encoder = device.createCommandEncoder({ label: this.#label });
+    const timeBytes = timed ? 16 * count : 0;
+    const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
+    const result = this.#gpu.passBuffers.takeResult(timeBytes + readBytes);
+    const resolved = timed ? device.createBuffer({ size: timeBytes, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC }) : undefined;
+    let shared: GPUComputePassEncoder | undefined;
+    this.#dispatches.forEach((dispatch, at) => {
+      const timestampWrites = querySet && { querySet, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
+      const pass = timestampWrites ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites }) : (shared ??= encoder.beginComputePass({ label: this.#label }));
+      pass.setPipeline(dispatch.compiled.pipeline);
+      pass.setBindGroup(0, this.#bindGroup(dispatch, { buffer: uniforms, offset: at * UNIFORM_STEP, size: Math.max(16, dispatch.uniforms.byteLength) }));
+      const wide = Math.min(dispatch.workgroups, info.limits.workgroupsPerDimension, 32768);
+      pass.dispatchWorkgroups(wide, Math.ceil(dispatch.workgroups / wide));
+      if (timestampWrites) pass.end();
+    });
+    shared?.end();
+    if (querySet && resolved) {
+      encoder.resolveQuerySet(querySet, 0, 2 * count, resolved, 0);
+      encoder.copyBufferToBuffer(resolved, 0, result, 0, timeBytes);
+    }
+    if (read && readBytes > 0) encoder.copyBufferToBuffer(read.buffer, read.offset ?? 0, result, timeBytes, readBytes);
+    device.queue.submit([encoder.finish()]);
+    const scope = device.popErrorScope();
+    if (readBytes > 0) this.#gpu.counters.down(readBytes);
+    options.submitted?.();
+    let content: ArrayBuffer;
+    try {
+      if (timeBytes + readBytes > 0) {
+        await result.mapAsync(GPUMapMode.READ);
+        content = result.getMappedRange(0, timeBytes + readBytes).slice(0);
+        result.unmap();
+      } else {
+        await device.queue.onSubmittedWorkDone();
+        content = new ArrayBuffer(0);
+      }
+      this.#gpu.passBuffers.giveResult(result);
+    } catch (error) {
+      const invalid = await scope.catch(() => null);
+      this.#gpu.requireDevice(this.#label);
+      throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
+    } finally {
+      resolved?.destroy();
+      querySet?.destroy();
+    }
+    const invalid = await scope;
+    this.#gpu.requireDevice(this.#label);
+    if (invalid !== null) throw new Error(`gpu pass ${this.#label}: ${invalid.message}`);
+    return { times: timed ? this.#times(new BigUint64Array(content, 0, 2 * count)) : {}, bytes: content.slice(timeBytes, timeBytes + readBytes) };
+  }
+
+  #uniformBytes(): Uint8Array<ArrayBuffer> {
+    const bytes = new Uint8Array(Math.max(1, this.#dispatches.length) * UNIFORM_STEP);
+    this.#dispatches.forEach(({ uniforms }, at) => bytes.set(new Uint8Array(uniforms), at * UNIFORM_STEP));
+    return bytes;
+  }
+
+  #bindGroup({ compiled, bindings }: Dispatch, uniforms: GPUBufferBinding): GPUBindGroup {
+    const entries: GPUBindGroupEntry[] = [{ binding: 0, resource: uniforms }];
+    compiled.kernel.bindings.forEach(({ name }, at) => {
+      const binding = bindings[name];
+      if (binding === undefined) throw new Error(`kernel ${compiled.label}: no buffer for ${name}`);
+      entries.push({ binding: at + 1, resource: 'buffer' in binding ? binding : { buffer: binding } });
+    });
+    return this.#gpu.device.createBindGroup({ label: compiled.label, layout: compiled.layout, entries });
+  }
+
+  #times(stamps: BigUint64Array): KernelTimes {
+    const times: Record<string, number> = {};
+    this.#dispatches.forEach(({ compiled }, at) => {
+      const { name } = compiled.kernel;
+      times[name] = (times[name] ?? 0) + Number(stamps[2 * at + 1] - stamps[2 * at]) / 1e6;
+    });
+    return times;
+  }
+}
+
+function uniformBytes({ kernel, label }: CompiledKernel, values: Readonly<Record<string, number>>): ArrayBuffer {
+  const bytes = new ArrayBuffer(Math.max(16, Math.ceil(kernel.uniforms.length / 4) * 16));
+  const view = new DataView(bytes);
+  kernel.uniforms.forEach(({ name, type }, at) => {
+    const value = values[name];
+    if (value === undefined) throw new Error(`kernel ${label}: no value for the uniform ${name}`);
+    if (type === 'f32') view.setFloat32(4 * at, value, true);
+    else if (type === 'i32') view.setInt32(4 * at, value, true);
+    else view.setUint32(4 * at, value, true);
+  });
+  return bytes;
+}
