@@ -1,7 +1,7 @@
 import yargs from 'yargs';
 import { UsageError } from '../engine/errors.ts';
-import type { Command } from './command.ts';
-import { type CommandEntry, commandList } from './command-list.ts';
+import type { Command } from './commands/command.ts';
+import { type CommandEntry, commandList } from './commands/command-list.ts';
 import { nearest } from './options/nearest.ts';
 import { flagName } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';

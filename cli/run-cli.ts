@@ -1,7 +1,7 @@
-import { ignoreBrokenPipes, jsonLine, print } from './output.ts';
+import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { commandName, parseArguments } from './parse-arguments.ts';
 import { openProgress, type Progress } from './progress/progress.ts';
-import { reportError } from './report-error.ts';
+import { reportError } from './report/report-error.ts';
 import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
 
 /** What the handlers of signals and crashes must know of the run. */

@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import type { Command } from './command.ts';
+import type { Command } from './commands/command.ts';
 import { list } from './options/kinds.ts';
 import { flagName, groups, type Option } from './options/option.ts';
 

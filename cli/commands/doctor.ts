@@ -1,11 +1,11 @@
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
-import { facts } from '../facts.ts';
-import { columnOptions } from '../options/column-options.ts';
+import { facts } from '../report/facts.ts';
+import { columnOptions } from '../options/data-options.ts';
 import { choice, toggle } from '../options/kinds.ts';
 import { flagName } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';

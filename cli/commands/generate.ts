@@ -1,10 +1,10 @@
 import { presetNames } from '../../connectors/synthetic/preset.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { checkWritable } from '../check-output.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { columnOptions } from '../options/column-options.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { columnOptions } from '../options/data-options.ts';
 import { copiesOption } from '../options/copies-option.ts';
 import { choice, decimal, list, requiredText, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';

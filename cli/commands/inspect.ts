@@ -1,7 +1,7 @@
 import type { EventSink } from '../../engine/events.ts';
-import { defineCommand } from '../command.ts';
-import { inspectionResult } from '../inspection.ts';
-import { columnOptions } from '../options/column-options.ts';
+import { defineCommand } from './command.ts';
+import { inspectionResult } from '../report/inspection.ts';
+import { columnOptions } from '../options/data-options.ts';
 import { formatOption } from '../options/format-options.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
@@ -16,7 +16,7 @@ export const inspect = defineCommand({
   ],
   epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
-    const { inspectFiles } = await import('../inspect-files.ts');
+    const { inspectFiles } = await import('../report/inspect-files.ts');
     const { openSource } = await import('../../connectors/open-source.ts');
     const source = await openSource(positionals.ratings, { format: values.format, parquetBackend: values.parquetBackend });
     const { layout, columns } = await inspectFiles(positionals.ratings, source, signal);
@@ -31,7 +31,7 @@ export const inspect = defineCommand({
       else onEvent(event);
     };
     expect('profile', layout.rows);
-    const { profileDataset } = await import('../profile-dataset.ts');
+    const { profileDataset } = await import('../report/profile-dataset.ts');
     const summary = await profileDataset(source, names, signal, listen);
     return inspectionResult({ layout, columns, names, summary, badRows: badRows[0] });
   },

@@ -1,13 +1,13 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../engine/physical-plan.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Values } from '../options/option.ts';
 import { initModelOption } from '../options/sgd-options.ts';
 import { checkTraining, trainingOptions } from '../options/training-options.ts';
-import { trainerOf } from '../trainer.ts';
-import { trainingSets } from '../training-sets.ts';
+import { trainerOf } from '../sessions/trainer.ts';
+import { trainingSets } from '../sessions/training-sets.ts';
 
 const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
 
@@ -68,7 +68,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/memory-budget.ts');
-  const { planOfProblem } = await import('../plan-of-problem.ts');
+  const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
   await using session = await openSession(values, signal);
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };

@@ -1,15 +1,15 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { countColdPairs } from '../cold-pairs.ts';
-import { defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { knownRows } from '../known-rows.ts';
-import { openSession } from '../open-session.ts';
+import { countColdPairs } from '../output/cold-pairs.ts';
+import { defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { knownRows } from '../sessions/known-rows.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { formatOption } from '../options/format-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
+import { openOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',

@@ -2,17 +2,17 @@ import type { Dataset } from '../../api/dataset.ts';
 import type { CheckedSink } from '../../connectors/open-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { idList } from '../id-list.ts';
-import { openSession } from '../open-session.ts';
+import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { idList } from '../options/id-list.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { formatOption } from '../options/format-options.ts';
 import { text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
-import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
+import { openOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
 /** Users whose recommendations may be printed. */
 const MOST_PRINTED = 100;

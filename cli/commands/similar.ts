@@ -1,13 +1,13 @@
 import type { RunOptions } from '../../api/session.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { defineCommand } from '../command.ts';
-import { idList } from '../id-list.ts';
-import { openSession } from '../open-session.ts';
+import { defineCommand } from './command.ts';
+import { idList } from '../options/id-list.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { choice, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
-import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 
 const options = {
   item: text({ describe: 'ids of items, with commas between them', group: 'Data:', isList: true }),

@@ -1,11 +1,11 @@
-import { checkWritable } from '../check-output.ts';
-import { refuseOverlap } from '../check-overlap.ts';
-import { defineCommand } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { refuseOverlap } from '../output/check-overlap.ts';
+import { defineCommand } from './command.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
-import { trainingResult } from '../training-report.ts';
-import { trainerOf } from '../trainer.ts';
-import { trainingSets } from '../training-sets.ts';
+import { trainingResult } from '../report/training-report.ts';
+import { trainerOf } from '../sessions/trainer.ts';
+import { trainingSets } from '../sessions/training-sets.ts';
 
 export const train = defineCommand({
   summary: 'Train a factor model on ratings',
@@ -31,7 +31,7 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);
-    const { saveWhatIsLeft } = await import('../save-what-is-left.ts');
+    const { saveWhatIsLeft } = await import('../sessions/save-what-is-left.ts');
     const model = await saveWhatIsLeft(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');

@@ -1,7 +1,7 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { CommandContext, CommandResult } from '../command.ts';
+import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { openGpu } from './open-gpu.ts';
 
 /** What came of one check; `error` is null where it is no number, or where the check itself failed. */

@@ -3,8 +3,8 @@ import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als-params.ts';
 import type { SideTunings } from '../../operators/tune-kernels.ts';
-import type { CommandContext, CommandResult } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { openSession } from '../sessions/open-session.ts';
 
 export interface TuneRequest {
   readonly rank: readonly number[];

@@ -2,7 +2,7 @@ import { alsDefaults, MAXIMUM_RANK } from '../../operators/als-params.ts';
 import { sgdDefaults } from '../../operators/sgd-params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
-import { columnOptions, policyOptions } from './column-options.ts';
+import { columnOptions, policyOptions } from './data-options.ts';
 import { formatOption } from './format-options.ts';
 import { choice, decimal, requiredText, text, toggle, wholeNumber } from './kinds.ts';
 import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';

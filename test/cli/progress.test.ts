@@ -9,7 +9,7 @@ import { lineProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
 import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
 import { quietProgress } from '../../cli/progress/quiet.ts';
-import { reportError } from '../../cli/report-error.ts';
+import { reportError } from '../../cli/report/report-error.ts';
 import { CapacityError } from '../../engine/errors.ts';
 
 const state: PhaseState = { phase: 'read', done: 25, total: 100, estimated: false, unit: 'ratings', seconds: 2, ended: false };

@@ -1,16 +1,16 @@
-import { sgdTraining } from '../api/fit-sgd.ts';
-import { trainingDevice } from '../api/training-device.ts';
-import type { Session } from '../api/session.ts';
-import { computeDevice } from '../engine/devices.ts';
-import type { PhysicalPlan } from '../engine/physical-plan.ts';
-import { chooseAlgorithm } from '../operators/algorithm-choice.ts';
-import { alsDefaults, checkAlsParams } from '../operators/als-params.ts';
-import { devicePlan, planAls, planDevices, type RatingsProfile } from '../operators/als-plan.ts';
-import { chooseKernels } from '../operators/kernel-choices.ts';
-import { checkSgdParams } from '../operators/sgd-params.ts';
-import { planSgd } from '../operators/sgd-plan.ts';
-import { algorithmOf } from './options/check-algorithm.ts';
-import type { TrainingValues } from './options/training-options.ts';
+import { sgdTraining } from '../../api/fit-sgd.ts';
+import { trainingDevice } from '../../api/training-device.ts';
+import type { Session } from '../../api/session.ts';
+import { computeDevice } from '../../engine/devices.ts';
+import type { PhysicalPlan } from '../../engine/physical-plan.ts';
+import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
+import { alsDefaults, checkAlsParams } from '../../operators/als-params.ts';
+import { devicePlan, planAls, planDevices, type RatingsProfile } from '../../operators/als-plan.ts';
+import { chooseKernels } from '../../operators/kernel-choices.ts';
+import { checkSgdParams } from '../../operators/sgd-params.ts';
+import { planSgd } from '../../operators/sgd-plan.ts';
+import { algorithmOf } from '../options/check-algorithm.ts';
+import type { TrainingValues } from '../options/training-options.ts';
 import { sgdOptions } from './trainer.ts';
 
 /** The plan for a problem of which only the counts are known. */

@@ -1,4 +1,4 @@
-import type { Json } from '../engine/json.ts';
+import type { Json } from '../../engine/json.ts';
 
 /** A value as JSON without line breaks; numbers that JSON lacks (NaN, infinities) become null. */
 export function jsonLine(value: Json): string {

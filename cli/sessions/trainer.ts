@@ -1,14 +1,14 @@
-import type { ALS, AlsOptions } from '../api/als.ts';
-import type { Dataset } from '../api/dataset.ts';
-import type { Model } from '../api/model.ts';
-import type { FitOptions, RatingOptions } from '../api/rating-input.ts';
-import type { Session } from '../api/session.ts';
-import type { SGD, SgdOptions } from '../api/sgd.ts';
-import type { UpdateOptions } from '../api/update-model.ts';
+import type { ALS, AlsOptions } from '../../api/als.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { Model } from '../../api/model.ts';
+import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
+import type { Session } from '../../api/session.ts';
+import type { SGD, SgdOptions } from '../../api/sgd.ts';
+import type { UpdateOptions } from '../../api/update-model.ts';
 import { alsOptions } from './als-options.ts';
-import type { CommandContext } from './command.ts';
-import { algorithmOf } from './options/check-algorithm.ts';
-import type { TrainingValues } from './options/training-options.ts';
+import type { CommandContext } from '../commands/command.ts';
+import { algorithmOf } from '../options/check-algorithm.ts';
+import type { TrainingValues } from '../options/training-options.ts';
 
 type Given = ReadonlySet<string>;
 
@@ -30,16 +30,16 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
   const algorithm = algorithmOf(values);
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
-    const { ALS } = await import('../api/als.ts');
+    const { ALS } = await import('../../api/als.ts');
     const als = new ALS(alsOptions(values));
     return { prepare: async () => prepared(als) };
   }
   if (algorithm === 'sgd') {
-    const { SGD } = await import('../api/sgd.ts');
+    const { SGD } = await import('../../api/sgd.ts');
     const sgd = new SGD(sgdOptions(values, given));
     return { prepare: async () => prepared(sgd) };
   }
-  const { chooseTrainer } = await import('../api/choose-trainer.ts');
+  const { chooseTrainer } = await import('../../api/choose-trainer.ts');
   const { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse } = values;
   const options = { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse, ...ratingOptions(values) };
   return {
@@ -58,7 +58,7 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
     prepare: async (session) => {
-      const { Model } = await import('../api/model.ts');
+      const { Model } = await import('../../api/model.ts');
       const model = await Model.load(session, directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },

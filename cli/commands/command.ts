@@ -1,9 +1,9 @@
-import type { ExitCode } from '../engine/errors.ts';
-import type { EventSink } from '../engine/events.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { Options, Values } from './options/option.ts';
-import type { commonOptions } from './options/output-options.ts';
-import { type RawValues, readValues } from './options/read-values.ts';
+import type { ExitCode } from '../../engine/errors.ts';
+import type { EventSink } from '../../engine/events.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Options, Values } from '../options/option.ts';
+import type { commonOptions } from '../options/output-options.ts';
+import { type RawValues, readValues } from '../options/read-values.ts';
 
 /** A word of the command line without a flag in front of it. */
 export interface Positional {

@@ -1,4 +1,4 @@
-import { UsageError } from '../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 /** The ids of a flag's value such as "1, 2,3". */
 export function idList(given: string, flag: string): string[] {

@@ -1,6 +1,6 @@
-import { LostTrainingError } from '../api/lost-training.ts';
-import type { Model } from '../api/model.ts';
-import { DeviceLostError } from '../engine/errors.ts';
+import { LostTrainingError } from '../../api/lost-training.ts';
+import type { Model } from '../../api/model.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
 
 /** The model that `fit` gives. When the GPU was lost on the way, saves what there is of a model and throws, naming where it is (exit 5). */
 export async function saveWhatIsLeft(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {

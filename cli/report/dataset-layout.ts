@@ -1,5 +1,5 @@
 import type { Schema } from 'apache-arrow';
-import type { ParquetFileInfo } from '../connectors/parquet/backend.ts';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 
 export interface DatasetLayout {
   readonly paths: readonly string[];

@@ -1,8 +1,8 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
-import { isUrl } from '../connectors/is-url.ts';
-import { UsageError } from '../engine/errors.ts';
+import { isUrl } from '../../connectors/is-url.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 /**
  * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next run would take

@@ -1,7 +1,7 @@
 import { mkdtemp, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCode, fileProblem } from '../connectors/file-problem.ts';
-import { CapacityError, DataError } from '../engine/errors.ts';
+import { errorCode, fileProblem } from '../../connectors/file-problem.ts';
+import { CapacityError, DataError } from '../../engine/errors.ts';
 
 /**
  * Tries whether something can be written at `target`, before any long work: makes an empty folder in the nearest folder

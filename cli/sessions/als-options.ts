@@ -1,5 +1,5 @@
-import type { AlsOptions } from '../api/als.ts';
-import type { TrainingValues } from './options/training-options.ts';
+import type { AlsOptions } from '../../api/als.ts';
+import type { TrainingValues } from '../options/training-options.ts';
 
 /** The flags as parameters of `ALS`. */
 export function alsOptions(values: TrainingValues): AlsOptions {

@@ -1,11 +1,11 @@
-import type { Dataset } from '../api/dataset.ts';
-import type { RunOptions } from '../api/session.ts';
-import type { CheckedSink } from '../connectors/open-sink.ts';
-import type { Codec, ParquetBackendName } from '../connectors/parquet/backend.ts';
-import type { WriteSummary } from '../connectors/parquet-sink.ts';
-import { STANDARD_STREAM } from '../connectors/text/text-bytes.ts';
-import { UsageError } from '../engine/errors.ts';
-import { runInto } from '../engine/logical-plan.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { RunOptions } from '../../api/session.ts';
+import type { CheckedSink } from '../../connectors/open-sink.ts';
+import type { Codec, ParquetBackendName } from '../../connectors/parquet/backend.ts';
+import type { WriteSummary } from '../../connectors/parquet-sink.ts';
+import { STANDARD_STREAM } from '../../connectors/text/text-bytes.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { runInto } from '../../engine/logical-plan.ts';
 import { checkWritable } from './check-output.ts';
 import { refuseOverlap } from './check-overlap.ts';
 
@@ -24,7 +24,7 @@ export const outputDescription = 'file, its format by its ending: .parquet, .csv
  */
 export async function openOutput(output: string, { force, codec, parquetBackend }: OutputValues, given: ReadonlySet<string>, inputs: readonly (string | undefined)[]): Promise<CheckedSink> {
   if (output === STANDARD_STREAM) throw new UsageError('--output takes a file or a folder, not stdout', { phase: 'write', advice: 'Name a file such as out.csv' });
-  const { openSink } = await import('../connectors/open-sink.ts');
+  const { openSink } = await import('../../connectors/open-sink.ts');
   const sink = openSink(output, { overwrite: force, codec: given.has('codec') ? codec : undefined, parquetBackend });
   await refuseOverlap(output, inputs);
   await checkWritable(output);

@@ -1,11 +1,11 @@
 import { stat } from 'node:fs/promises';
-import { UsageError } from '../engine/errors.ts';
-import { noEvents } from '../engine/events.ts';
-import { RunMetrics } from '../engine/metrics.ts';
-import type { Source } from '../engine/operator.ts';
-import { knownExtensions } from '../connectors/format-names.ts';
-import { resolveDataset } from '../connectors/dataset-path.ts';
-import { ParquetSource } from '../connectors/parquet-source.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import type { Source } from '../../engine/operator.ts';
+import { knownExtensions } from '../../connectors/format-names.ts';
+import { resolveDataset } from '../../connectors/dataset-path.ts';
+import { ParquetSource } from '../../connectors/parquet-source.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 const idle = { events: noEvents, executor: { devices: [], close: async () => {} }, metrics: new RunMetrics() };

@@ -1,6 +1,6 @@
-import { errorCode, fileProblem } from '../connectors/file-problem.ts';
-import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../engine/errors.ts';
-import { bugsUrl, packageInfo } from './package-info.ts';
+import { errorCode, fileProblem } from '../../connectors/file-problem.ts';
+import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../../engine/errors.ts';
+import { bugsUrl, packageInfo } from '../package-info.ts';
 
 export interface ErrorReport {
   /** For --json. */

@@ -1,6 +1,6 @@
-import type { DeviceName } from '../api/open-devices.ts';
-import type { Session } from '../api/session.ts';
-import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
+import type { DeviceName } from '../../api/open-devices.ts';
+import type { Session } from '../../api/session.ts';
+import type { ParquetBackendName } from '../../connectors/parquet/backend.ts';
 
 interface MachineValues {
   readonly device: DeviceName;
@@ -12,6 +12,6 @@ interface MachineValues {
 
 /** A session as the machine flags describe it. The engine is loaded here, when the flags and the output are known to be good. */
 export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues, signal: AbortSignal): Promise<Session> {
-  const { Session } = await import('../api/session.ts');
+  const { Session } = await import('../../api/session.ts');
   return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, signal });
 }
