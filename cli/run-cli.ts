@@ -1,6 +1,7 @@
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { commandName, parseArguments } from './parse-arguments.ts';
-import { openProgress, type Progress } from './progress/progress.ts';
+import { openProgress } from './progress/open-progress.ts';
+import type { Progress } from './progress/progress.ts';
 import { reportError } from './report/report-error.ts';
 import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
 

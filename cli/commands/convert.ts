@@ -1,5 +1,6 @@
 import { fileFormats } from '../../connectors/format-names.ts';
 import { codecs } from '../../connectors/parquet/backend.ts';
+import { type TextType, textTypes } from '../../connectors/text/text-type.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../output/check-output.ts';
@@ -7,13 +8,30 @@ import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { convertFiles } from '../output/convert-files.ts';
-import { columnTypesOption } from '../options/column-types-option.ts';
-import { choice, text, toggle } from '../options/kinds.ts';
+import { choice, list, text, textOf, toggle } from '../options/kinds.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
+import type { Option } from '../options/option.ts';
 import { commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 const STANDARD = '-';
+
+/** "user=int64,item=utf8" */
+const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> = {
+  describe: `types of columns of a text input, such as user=int64,item=utf8 (${textTypes.join(', ')})`,
+  group: 'Data:',
+  fallback: undefined,
+  read: (given, flag) => {
+    const entries = textOf(given, flag).split(',').map((part) => part.split('='));
+    return Object.fromEntries(
+      entries.map(([name, type, ...more]) => {
+        const known = textTypes.find((candidate) => candidate === type?.trim());
+        if (known === undefined || name.trim() === '' || more.length > 0) throw new UsageError(`${flag} takes column=type with commas between, type one of ${list(textTypes)}, got "${textOf(given, flag)}"`);
+        return [name.trim(), known];
+      }),
+    );
+  },
+};
 
 const options = {
   from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),

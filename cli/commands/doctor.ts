@@ -2,14 +2,29 @@ import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
+import { MAXIMUM_RANK } from '../../operators/als-params.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data-options.ts';
-import { choice, toggle } from '../options/kinds.ts';
-import { flagName } from '../options/option.ts';
+import { choice, shown, toggle } from '../options/kinds.ts';
+import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
-import { ranksOption } from '../options/ranks-option.ts';
+
+/** Whole numbers with commas between them. */
+const ranksOption: Option<readonly number[]> = {
+  describe: 'for --tune: ranks to tune for',
+  group: 'Options:',
+  isList: true,
+  defaultText: '64,100,128',
+  fallback: [64, 100, 128],
+  read: (given, flag) => {
+    const parts = typeof given === 'number' ? [String(given)] : typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [];
+    const ranks = parts.map((part) => (/^\d{1,4}$/.test(part) ? Number(part) : 0));
+    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= MAXIMUM_RANK)) return [...new Set(ranks)];
+    throw new UsageError(`${flag} must be whole numbers from 1 to ${MAXIMUM_RANK} with commas between them, such as 64,100, got ${shown(given)}`);
+  },
+};
 
 const options = {
   checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),

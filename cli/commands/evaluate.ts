@@ -3,8 +3,7 @@ import { defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { knownRows } from '../sessions/known-rows.ts';
-import { badRowsOption } from '../options/data-options.ts';
-import { formatOption } from '../options/format-options.ts';
+import { badRowsOption, formatOption } from '../options/data-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 

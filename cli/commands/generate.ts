@@ -5,12 +5,25 @@ import { checkWritable } from '../output/check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data-options.ts';
-import { copiesOption } from '../options/copies-option.ts';
-import { choice, decimal, list, requiredText, text, wholeNumber } from '../options/kinds.ts';
+import { choice, decimal, list, requiredText, shown, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';
-import { flagName, type Values } from '../options/option.ts';
+import { flagName, type Option, type Values } from '../options/option.ts';
 import { commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
+
+/** Two whole numbers with a comma between them. */
+const copiesOption: Option<{ readonly users: number; readonly items: number } | undefined> = {
+  describe: 'write a grid of U x V copies, along users and along items, such as 160,20',
+  group: 'Data:',
+  fallback: undefined,
+  defaultText: '1,1',
+  read: (given, flag) => {
+    const match = typeof given === 'string' ? /^\s*(\d{1,9})\s*[,x]\s*(\d{1,9})\s*$/.exec(given) : null;
+    const [users, items] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
+    if (users >= 1 && items >= 1) return { users, items };
+    throw new UsageError(`${flag} must be two whole numbers from 1, such as 100,1, got ${shown(given)}`);
+  },
+};
 
 const options = {
   preset: choice({ describe: 'the data set whose shape it has', group: 'Required:', choices: presetNames }),

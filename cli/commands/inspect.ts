@@ -1,8 +1,7 @@
 import type { EventSink } from '../../engine/events.ts';
 import { defineCommand } from './command.ts';
 import { inspectionResult } from '../report/inspection.ts';
-import { columnOptions } from '../options/data-options.ts';
-import { formatOption } from '../options/format-options.ts';
+import { columnOptions, formatOption } from '../options/data-options.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 

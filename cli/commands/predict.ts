@@ -4,7 +4,7 @@ import { defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows } from '../sessions/known-rows.ts';
 import { openSession } from '../sessions/open-session.ts';
-import { formatOption } from '../options/format-options.ts';
+import { formatOption } from '../options/data-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';

@@ -1,4 +1,5 @@
 import type { AlsOptions } from '../../api/als.ts';
+import { fileFormats } from '../../connectors/format-names.ts';
 import { choice, text } from './kinds.ts';
 
 const duplicatePolicies = ['keep', 'error', 'last', 'mean', 'sum'] as const satisfies readonly AlsOptions['onDuplicates'][];
@@ -18,3 +19,6 @@ export const policyOptions = {
   onDuplicates: choice({ describe: 'several ratings of one user and item', group: 'Data:', choices: duplicatePolicies, fallback: 'keep' }),
   onBadRows: badRowsOption,
 };
+
+/** For inputs of commands that read ratings. */
+export const formatOption = choice({ describe: 'of the ratings, where the files do not tell it', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" });

@@ -24,3 +24,15 @@ export function lineProgress(write: (line: string) => void): Progress {
     },
   };
 }
+
+/** Nothing but warnings. */
+export function quietProgress(write: (line: string) => void): Progress {
+  return {
+    onEvent: (event) => {
+      if (event.type === 'warning') write(warningText(event.text));
+    },
+    expect: () => {},
+    note: () => {},
+    close: () => {},
+  };
+}

@@ -10,11 +10,3 @@ export interface Progress {
   /** Ends the display and gives the terminal back; phases that are still open have finished, or were cut off. May be called again. */
   close(outcome: 'done' | 'failed'): void;
 }
-
-/** Bars on a terminal, plain lines elsewhere, warnings alone when quiet. */
-export async function openProgress(quiet: boolean): Promise<Progress> {
-  const write = (line: string) => void process.stderr.write(`${line}\n`);
-  if (quiet) return (await import('./quiet.ts')).quietProgress(write);
-  const isTerminal = process.stderr.isTTY && process.env.TERM !== 'dumb';
-  return isTerminal ? (await import('./bars.ts')).barProgress(process.stderr) : (await import('./lines.ts')).lineProgress(write);
-}

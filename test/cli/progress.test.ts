@@ -5,10 +5,9 @@ import { tooOldNode } from '../../cli/node-version.ts';
 import { nearest } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
-import { lineProgress } from '../../cli/progress/lines.ts';
+import { lineProgress, quietProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
 import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
-import { quietProgress } from '../../cli/progress/quiet.ts';
 import { reportError } from '../../cli/report/report-error.ts';
 import { CapacityError } from '../../engine/errors.ts';
 
