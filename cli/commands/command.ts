@@ -1,5 +1,5 @@
 import type { ExitCode } from '../../engine/errors.ts';
-import type { EventSink } from '../../engine/events.ts';
+import type { EventSink } from '../../index.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';

@@ -1,20 +1,16 @@
 import { fileFormats } from '../../connectors/format-names.ts';
-import { codecs } from '../../connectors/parquet/backend.ts';
 import { type TextType, textTypes } from '../../connectors/text/text-type.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { checkWritable } from '../output/check-output.ts';
-import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
-import { facts } from '../report/facts.ts';
-import { convertFiles } from '../output/convert-files.ts';
 import { choice, list, text, textOf, toggle } from '../options/kinds.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import type { Option } from '../options/option.ts';
-import { commonOptions, forceOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { openOutput, STANDARD_STREAM, writeOutput } from '../output/write-output.ts';
 import { seconds3 } from '../progress/phrases.ts';
-
-const STANDARD = '-';
+import { facts } from '../report/facts.ts';
+import { knownRows } from '../sessions/open-session.ts';
 
 /** "user=int64,item=utf8" */
 const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> = {
@@ -40,7 +36,7 @@ const options = {
   columns: text({ describe: 'names of the columns of a text without a header, with commas between them', group: 'Data:', isList: true }),
   noHeader: toggle({ describe: 'the first row of the text input is data', group: 'Data:' }),
   types: columnTypesOption,
-  codec: choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' }),
+  codec: codecOption,
   parquetBackend: parquetBackendOption,
   force: forceOption,
   ...commonOptions,
@@ -62,18 +58,18 @@ export const convert = defineCommand({
     const output = positionals.paths.at(-1) ?? '';
     const inputs = positionals.paths.slice(0, -1);
     if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
-    if (output === STANDARD && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
-    if (output !== STANDARD) {
-      await refuseOverlap(output, inputs);
-      await checkWritable(output);
-    }
-    const text = { delimiter, columns: columns?.split(',').map((name) => name.trim()), header: noHeader ? false : undefined, types };
-    const input = { format: from, parquetBackend, ...text };
-    const { rows, bytes } = await convertFiles(inputs, input, output, { format: to, codec, parquetBackend, overwrite: force }, { signal, events: onEvent, expect });
+    if (output === STANDARD_STREAM && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
+    const sink = await openOutput(output, { format: to, codec, parquetBackend, force }, inputs);
+    const { Session } = await import('../../api/session.ts');
+    await using session = Session.withoutDevices({ parquetBackend });
+    const rowsOf = { format: from, delimiter, columns: columns?.split(',').map((name) => name.trim()), header: noHeader ? false : undefined, types };
+    const source = await session.read.any(inputs, rowsOf);
+    expect('write', (await knownRows(source)) ?? 0);
+    const { rows, bytes } = await writeOutput(source, sink, { signal, onEvent });
     const seconds = (performance.now() - started) / 1000;
     return {
       json: { command: 'convert', rows, bytes, seconds, output },
-      text: output === STANDARD ? '' : facts([['rows', formatCount(rows)], ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`], ['output', `${output} (${formatBytes(bytes)})`]]),
+      text: output === STANDARD_STREAM ? '' : facts([['rows', formatCount(rows)], ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`], ['output', `${output} (${formatBytes(bytes)})`]]),
     };
   },
 });

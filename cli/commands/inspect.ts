@@ -1,4 +1,4 @@
-import type { EventSink } from '../../engine/events.ts';
+import type { EventSink } from '../../index.ts';
 import { defineCommand } from './command.ts';
 import { inspectionResult } from '../report/inspection.ts';
 import { columnOptions, formatOption } from '../options/data-options.ts';
@@ -15,10 +15,11 @@ export const inspect = defineCommand({
   ],
   epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
-    const { inspectFiles } = await import('../report/inspect-files.ts');
-    const { openSource } = await import('../../connectors/open-source.ts');
-    const source = await openSource(positionals.ratings, { format: values.format, parquetBackend: values.parquetBackend });
-    const { layout, columns } = await inspectFiles(positionals.ratings, source, signal);
+    const { inspectFiles, profileDataset } = await import('../report/inspect-files.ts');
+    const { Session } = await import('../../api/session.ts');
+    await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
+    const dataset = await session.read.any(positionals.ratings, { format: values.format });
+    const { layout, columns } = await inspectFiles(positionals.ratings, dataset, { signal });
     const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
     const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
@@ -30,8 +31,7 @@ export const inspect = defineCommand({
       else onEvent(event);
     };
     expect('profile', layout.rows);
-    const { profileDataset } = await import('../report/profile-dataset.ts');
-    const summary = await profileDataset(source, names, signal, listen);
+    const summary = await profileDataset(dataset, names, { signal, onEvent: listen });
     return inspectionResult({ layout, columns, names, summary, badRows: badRows[0] });
   },
 });

@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { PhysicalPlan } from '../../engine/physical-plan.ts';
+import type { PhysicalPlan } from '../../index.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
@@ -39,8 +39,8 @@ export const plan = defineCommand({
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
     const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given, context);
-    const { explain } = await import('../../engine/explain.ts');
-    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: explain(physical) };
+    const { ExplainedPlan } = await import('../../api/explained-plan.ts');
+    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: String(new ExplainedPlan(physical)) };
   },
 });
 

@@ -1,5 +1,4 @@
 import type { Dataset } from '../../api/dataset.ts';
-import type { CheckedSink } from '../../connectors/open-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
@@ -11,7 +10,7 @@ import { machineOptions, parquetBackendOption } from '../options/machine-options
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
-import { openOutput, outputDescription, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
 /** Users whose recommendations may be printed. */
 const MOST_PRINTED = 100;
@@ -42,13 +41,12 @@ export const recommend = defineCommand({
     const users = usersOf(values.users);
     const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const sink = output === undefined ? undefined : await openOutput(output, values, given, [positionals.model[0], exclude]);
+    const sink = output === undefined ? undefined : await openFileOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
     await using session = await openSession(values, context.signal);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });

@@ -30,8 +30,7 @@ export const similar = defineCommand({
     if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'One side is compared with itself' });
     const [side, ids] = item === undefined ? ['user' as const, idList(user as string, '--user')] : ['item' as const, idList(item, '--item')];
     await using session = await openSession(values, signal);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
     const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
     const rows = await collect(found, { signal, onEvent });
     const neighbours = rows.map((row) => ({ [side]: row.user, rank: row.rank, similar: row.item, similarity: row.prediction }));

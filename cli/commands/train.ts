@@ -1,3 +1,5 @@
+import type { Model } from '../../api/model.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
@@ -31,7 +33,6 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);
-    const { saveWhatIsLeft } = await import('../sessions/save-what-is-left.ts');
     const model = await saveWhatIsLeft(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
@@ -46,3 +47,17 @@ export const train = defineCommand({
     });
   },
 });
+
+/** The model that `fit` gives. When the GPU was lost on the way, saves what there is of a model and throws, naming where it is (exit 5). */
+export async function saveWhatIsLeft(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
+  try {
+    return await fit;
+  } catch (error) {
+    const { LostTrainingError } = await import('../../api/lost-training.ts');
+    if (!(error instanceof LostTrainingError)) throw error;
+    const { model, iteration, cause } = error;
+    await model.save(directory, options);
+    const { summary } = cause as DeviceLostError;
+    throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
+  }
+}

@@ -2,7 +2,6 @@ import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
-import { openGpu } from './open-gpu.ts';
 
 /** What came of one check; `error` is null where it is no number, or where the check itself failed. */
 type CheckResult = {
@@ -27,6 +26,20 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
   } finally {
     await close();
   }
+}
+
+/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with what to do where there is none; CancelledError. */
+async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
+  const { openDevices } = await import('../../api/open-devices.ts');
+  const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
+  const gpu = devices.find(({ kind }) => kind === 'gpu');
+  if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
+  return {
+    gpu,
+    close: async () => {
+      await Promise.all(devices.map((device) => device.close()));
+    },
+  };
 }
 
 export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {

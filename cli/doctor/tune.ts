@@ -1,10 +1,12 @@
-import type { KernelTuning } from '../../engine/executor.ts';
+import type { RatingsTuning } from '../../api/tune-ratings.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als-params.ts';
-import type { SideTunings } from '../../operators/tune-kernels.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { openSession } from '../sessions/open-session.ts';
+
+type SideTunings = RatingsTuning['tunings'][number];
+type KernelTuning = NonNullable<SideTunings['users']>;
 
 export interface TuneRequest {
   readonly rank: readonly number[];

@@ -9,4 +9,4 @@ export const commonOptions = {
 
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 
-export const codecOption = choice({ describe: 'compression of the Parquet output', group: 'Output:', choices: codecs, fallback: 'zstd' });
+export const codecOption = choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' });

@@ -1,7 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import type { Dataset } from '../../api/dataset.ts';
-import type { Operator } from '../../engine/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { batchStream, type BatchStream, type Operator } from '../../index.ts';
 
 /** Shows every batch that passes to `see`, and changes nothing. */
 function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {

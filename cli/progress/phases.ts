@@ -1,4 +1,4 @@
-import type { ProgressEvent } from '../../engine/events.ts';
+import type { ProgressEvent } from '../../index.ts';
 import type { PhaseState } from './phrases.ts';
 
 type PhaseEvent = Extract<ProgressEvent, { readonly phase: string }>;

@@ -1,4 +1,4 @@
-import type { ProgressEvent } from '../../engine/events.ts';
+import type { ProgressEvent } from '../../index.ts';
 import { formatCount } from '../../engine/format.ts';
 
 /** How far a phase is. */

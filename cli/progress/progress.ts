@@ -1,4 +1,4 @@
-import type { EventSink } from '../../engine/events.ts';
+import type { EventSink } from '../../index.ts';
 
 /** Shows on stderr how a run goes on. */
 export interface Progress {

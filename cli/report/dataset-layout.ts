@@ -1,5 +1,7 @@
 import type { Schema } from 'apache-arrow';
-import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
+import type { ParquetSource } from '../../index.ts';
+
+type ParquetFileInfo = Awaited<ReturnType<ParquetSource['files']>>[number];
 
 export interface DatasetLayout {
   readonly paths: readonly string[];

@@ -1,17 +1,19 @@
 import { stat } from 'node:fs/promises';
-import { UsageError } from '../../engine/errors.ts';
-import { noEvents } from '../../engine/events.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
-import type { Source } from '../../engine/operator.ts';
-import { knownExtensions } from '../../connectors/format-names.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { RunOptions } from '../../api/session.ts';
 import { resolveDataset } from '../../connectors/dataset-path.ts';
-import { ParquetSource } from '../../connectors/parquet-source.ts';
+import { knownExtensions } from '../../connectors/format-names.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { runInto } from '../../engine/logical-plan.ts';
+import { ParquetSource } from '../../index.ts';
+import { ProfileRatings, type RatingsSummary } from '../../operators/profile-ratings.ts';
+import { type RatingColumns, SelectRatings } from '../../operators/select-ratings.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
-const idle = { events: noEvents, executor: { devices: [], close: async () => {} }, metrics: new RunMetrics() };
-
 /** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */
-export async function inspectFiles(paths: readonly string[], source: Source, signal: AbortSignal): Promise<{ layout: DatasetLayout; columns: ColumnDescription[] }> {
+export async function inspectFiles(paths: readonly string[], dataset: Dataset, options: RunOptions): Promise<{ layout: DatasetLayout; columns: ColumnDescription[] }> {
+  if (dataset.plan.kind !== 'source') throw new Error('inspect takes the files as they are');
+  const { source } = dataset.plan;
   if (source instanceof ParquetSource) {
     const files = await source.files();
     return { layout: layoutOf(paths, files), columns: describeColumns(await source.schema(), files) };
@@ -22,8 +24,16 @@ export async function inspectFiles(paths: readonly string[], source: Source, sig
   let bytes = 0;
   for (const { file } of files) bytes += (await stat(file)).size;
   let rows = 0;
-  for await (const batch of await source.execute({ ...idle, signal }, [schema.fields[0].name])) rows += batch.numRows;
+  for await (const batch of await dataset.stream({ ...options, columns: [schema.fields[0].name] })) rows += batch.numRows;
   const kind = source.name.replace('-source', '');
   const columns = schema.fields.map(({ name, type, nullable }) => ({ name, type: String(type), nullable, codecs: [kind], bytes: 0 }));
   return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
+}
+
+/** Counts users, items and ratings. Bad rows are left out and told in a warning. */
+export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<RatingsSummary> {
+  const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
+  // Names the columns there are when one is missing.
+  await ratings.schema();
+  return runInto(ratings.plan, new ProfileRatings(), dataset.session.context(options));
 }

@@ -1,6 +1,8 @@
 import { errorCode, fileProblem } from '../../connectors/file-problem.ts';
-import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../../engine/errors.ts';
+import { CapacityError, DataError, type ExitCode, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import type { Options } from '../options/option.ts';
 import { bugsUrl, packageInfo } from '../package-info.ts';
+import { nameFlags } from './name-flags.ts';
 
 export interface ErrorReport {
   /** For --json. */
@@ -10,10 +12,16 @@ export interface ErrorReport {
   readonly exitCode: ExitCode;
 }
 
-/** What a failure means to the person at the terminal: our own errors without a stack, anything else as a bug with one. */
-export function reportError(thrown: unknown): ErrorReport {
+/** The report of a failure, in the flags of the command: an error of the library without a stack, anything else as a bug with one. */
+export function reportError(thrown: unknown, options: Options = {}): ErrorReport {
   const error = classify(thrown);
-  if (error instanceof FactorFlowError) return { message: error.message, text: `factorflow: ${error.message}`, exitCode: error.exitCode };
+  if (error instanceof FactorFlowError) {
+    const { summary, details } = error;
+    const advice = details.advice === undefined ? undefined : nameFlags(details.advice, options);
+    // The place in the file is composed anew, and stays untouched.
+    const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
+    return { message, text: `factorflow: ${message}`, exitCode: error.exitCode };
+  }
   const { version } = packageInfo();
   const message = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error ? (error.stack ?? message) : message;

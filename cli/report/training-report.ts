@@ -1,7 +1,7 @@
 import type { Model, TrainingReport } from '../../api/model.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { SgdParams } from '../../operators/sgd-params.ts';
+import type { SgdParams } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { facts } from './facts.ts';
 import { seconds3 } from '../progress/phrases.ts';

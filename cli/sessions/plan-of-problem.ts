@@ -2,7 +2,7 @@ import { sgdTraining } from '../../api/fit-sgd.ts';
 import { trainingDevice } from '../../api/training-device.ts';
 import type { Session } from '../../api/session.ts';
 import { computeDevice } from '../../engine/devices.ts';
-import type { PhysicalPlan } from '../../engine/physical-plan.ts';
+import type { PhysicalPlan } from '../../index.ts';
 import { chooseAlgorithm } from '../../operators/algorithm-choice.ts';
 import { alsDefaults, checkAlsParams } from '../../operators/als-params.ts';
 import { devicePlan, planAls, planDevices, type RatingsProfile } from '../../operators/als-plan.ts';
@@ -11,7 +11,7 @@ import { checkSgdParams } from '../../operators/sgd-params.ts';
 import { planSgd } from '../../operators/sgd-plan.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
 import type { TrainingValues } from '../options/training-options.ts';
-import { sgdOptions } from './trainer.ts';
+import { alsParams, sgdParams } from './trainer.ts';
 
 /** The plan for a problem of which only the counts are known. */
 export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
@@ -23,15 +23,13 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
 }
 
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {
-  const { userCol: _user, itemCol: _item, ratingCol: _rating, timestampCol: _time, onDuplicates: _duplicates, onBadRows: _bad, coldStartStrategy: _cold, ...params } = sgdOptions(values, given);
-  const checked = checkSgdParams(params);
+  const checked = checkSgdParams(sgdParams(values, given));
   const { device, host, others } = planDevices(sgdTraining(session, checked).executor);
   return planSgd(profile, checked, device, { host, others });
 }
 
 async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {
-  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
-  const params = checkAlsParams({ rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse });
+  const params = checkAlsParams(alsParams(values));
   const { executor } = trainingDevice(session, params);
   const { device, host } = planDevices(executor);
   return planAls(profile, params, device, { host, choices: await chooseKernels(computeDevice(executor), profile, params) });

@@ -5,7 +5,6 @@ import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
 import type { SGD, SgdOptions } from '../../api/sgd.ts';
 import type { UpdateOptions } from '../../api/update-model.ts';
-import { alsOptions } from './als-options.ts';
 import type { CommandContext } from '../commands/command.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
 import type { TrainingValues } from '../options/training-options.ts';
@@ -31,12 +30,12 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
     const { ALS } = await import('../../api/als.ts');
-    const als = new ALS(alsOptions(values));
+    const als = new ALS({ ...alsParams(values), ...ratingOptions(values) });
     return { prepare: async () => prepared(als) };
   }
   if (algorithm === 'sgd') {
     const { SGD } = await import('../../api/sgd.ts');
-    const sgd = new SGD(sgdOptions(values, given));
+    const sgd = new SGD({ ...sgdParams(values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(sgd) };
   }
   const { chooseTrainer } = await import('../../api/choose-trainer.ts');
@@ -58,17 +57,22 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
     prepare: async (session) => {
-      const { Model } = await import('../../api/model.ts');
-      const model = await Model.load(session, directory);
+        const model = await session.loadModel(directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },
   };
 }
 
-/** The flags as parameters of `SGD`. */
-export function sgdOptions(values: TrainingValues, given: Given): SgdOptions {
-  const { rank, biases } = values;
-  return { rank, biases, ...stepOptions(values, given), seed: values.seed, ...ratingOptions(values) };
+/** The flags as parameters of `ALS`, without those of the ratings. */
+export function alsParams(values: TrainingValues): Omit<AlsOptions, keyof RatingOptions> {
+  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
+  return { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse };
+}
+
+/** The flags as parameters of `SGD`, without those of the ratings. */
+export function sgdParams(values: TrainingValues, given: Given): Omit<SgdOptions, keyof RatingOptions> {
+  const { rank, biases, seed } = values;
+  return { rank, biases, ...stepOptions(values, given), seed };
 }
 
 /** Those of `model.update`: what is not given is the model's. */

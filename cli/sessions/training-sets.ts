@@ -1,8 +1,8 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
-import { knownRows } from './known-rows.ts';
 import type { TrainingValues } from '../options/training-options.ts';
+import { knownRows } from './open-session.ts';
 
 export interface TrainingSets {
   readonly train: Dataset;

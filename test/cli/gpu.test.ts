@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { LostTrainingError } from '../../api/lost-training.ts';
-import { saveWhatIsLeft } from '../../cli/sessions/save-what-is-left.ts';
+import { saveWhatIsLeft } from '../../cli/commands/train.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
 import { noGpu } from '../support/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
