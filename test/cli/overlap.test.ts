@@ -1,7 +1,7 @@
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { factorflow, fails, json, quick, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -10,7 +10,7 @@ beforeAll(async () => {
   mkdirSync(path('data'));
   copyFileSync(ratings, path('data/a.parquet'));
   symlinkSync(path('data'), path('link'));
-  expect(await factorflow('train', ratings, '--model-dir', path('model'), ...quick)).toMatchObject({ code: 0 });
+  cpSync(await trainedModel(), path('model'), { recursive: true });
 });
 
 describe('an output never takes the place of an input, whatever --force says', () => {
