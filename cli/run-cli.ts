@@ -6,7 +6,7 @@ import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { endAtOnce, watchSignals } from './signals.ts';
 
-/** Where a run writes its lines: the process's own streams, or those of a test. */
+/** The output of a run: the process's own streams, or those of a test. */
 export interface Terminal {
   /** To stdout; resolves once the text has left. */
   print(text: string): Promise<void>;
@@ -19,9 +19,9 @@ export interface Run {
   readonly argv: readonly string[];
   readonly terminal: Terminal;
   progress?: Progress;
-  /** --json, as far as it is known. */
+  /** True with --json, as far as it is known. */
   json: boolean;
-  /** Those of the command, once it is known. */
+  /** The flags of the command; none before it is known. */
   options: Options;
 }
 

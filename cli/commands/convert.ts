@@ -32,9 +32,9 @@ const columnTypesOption: Option<Readonly<Record<string, TextType>> | undefined> 
 const options = {
   from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
   to: choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" }),
-  delimiter: text({ describe: 'between the fields of a text input, such as ";" or "::"', group: 'Data:', defaultText: 'by the first line' }),
+  delimiter: text({ describe: 'delimiter between the fields of a text input, such as ";" or "::"', group: 'Data:', defaultText: 'by the first line' }),
   columns: text({ describe: 'names of the columns of a text without a header, with commas between them', group: 'Data:', isList: true }),
-  noHeader: toggle({ describe: 'the first row of the text input is data', group: 'Data:' }),
+  noHeader: toggle({ describe: 'take the first row of the text input as data', group: 'Data:' }),
   types: columnTypesOption,
   codec: codecOption,
   parquetBackend: parquetBackendOption,
@@ -47,11 +47,11 @@ export const convert = defineCommand({
   positionals: [{ name: 'paths', describe: 'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)', required: true, many: true }],
   options,
   examples: [
-    ['convert ratings.csv ratings.parquet', 'header, delimiter and types are found out'],
-    ['convert ml-1m/ratings.dat ratings/ --types user=int64', 'part files in a folder'],
-    ['convert ratings/ - --to arrow', 'an Arrow stream for the next program'],
+    ['convert ratings.csv ratings.parquet', 'header, delimiter and types are inferred'],
+    ['convert ml-1m/ratings.dat ratings/ --types user=int64', 'write part files in a folder'],
+    ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
-  epilog: 'Types are found out from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls.',
+  epilog: 'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls.',
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     const started = performance.now();
     const { from, to, delimiter, columns, noHeader, types, codec, parquetBackend, force, json } = values;

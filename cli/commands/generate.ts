@@ -26,15 +26,15 @@ const copiesOption: Option<{ readonly users: number; readonly items: number } | 
 };
 
 const options = {
-  preset: choice({ describe: 'the data set whose shape it has', group: 'Required:', choices: presetNames }),
+  preset: choice({ describe: 'the data set whose shape is imitated', group: 'Required:', choices: presetNames }),
   from: text({ describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/', group: 'Required:' }),
   output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
-  scale: decimal({ describe: 'users and ratings grow with it, items with its square root', group: 'Data:', above: 0, fallback: 1 }),
-  seed: wholeNumber({ describe: 'the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
+  scale: decimal({ describe: 'factor of the number of users and ratings; items grow with its square root', group: 'Data:', above: 0, fallback: 1 }),
+  seed: wholeNumber({ describe: 'seed of the ratings; the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
   copies: copiesOption,
   userCol: { ...columnOptions.userCol, describe: 'column of user ids in --from (int32 or int64)' },
   itemCol: { ...columnOptions.itemCol, describe: 'column of item ids in --from' },
-  workers: { ...machineOptions.workers, describe: 'threads; the files are the same for any number' },
+  workers: { ...machineOptions.workers, describe: 'threads; any number gives the same files' },
   force: forceOption,
   ...commonOptions,
 };
@@ -74,7 +74,7 @@ async function generatePreset(values: Given & { readonly preset: string }, { sig
       ['items', formatCount(items)],
       ['train', `${formatCount(train)} ratings in ${files.train.path}`],
       ['test', `${formatCount(test)} ratings in ${files.test.path}`],
-      ['best RMSE', `${bestTestRmse.toFixed(4)}: what the planted signal leaves on the test ratings; no model can expect less`],
+      ['best RMSE', `${bestTestRmse.toFixed(4)}: the error of the planted signal itself on the test ratings; no model can expect less`],
       ['time', `${seconds3(seconds)}, ${formatCount((train + test) / seconds)} ratings/s`],
       ['output', `${output} (${formatBytes(bytes)})`],
     ]),

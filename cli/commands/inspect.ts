@@ -6,14 +6,14 @@ import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const inspect = defineCommand({
-  summary: 'What a data set holds: files, columns, users, items, ratings',
+  summary: 'Describe a data set: files, columns, users, items, ratings',
   positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
   options: { ...columnOptions, format: formatOption, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [
-    ['inspect ratings/', 'files, row groups, columns with types and codecs; users, items and ratings'],
+    ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
   ],
-  epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
+  epilog: 'Users, items and ratings are counted where the columns user, item and rating are there, or are named by flags.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
     const { inspectFiles, profileDataset } = await import('../report/inspect-files.ts');
     const { Session } = await import('../../api/session.ts');

@@ -15,20 +15,20 @@ const options = {
   users: wholeNumber({ describe: 'number of users m', ...counts }),
   items: wholeNumber({ describe: 'number of items n', ...counts }),
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
-  analyze: toggle({ describe: 'train too, and print what was measured beside what was planned; nothing is saved', group: 'Options:' }),
+  analyze: toggle({ describe: 'train too, and print the measured figures beside the planned ones; saves nothing', group: 'Options:' }),
   ...trainingOptions,
   initModel: initModelOption,
-  modelDir: text({ describe: "train's flag, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
-  force: toggle({ describe: "train's flag, likewise", group: 'Output:' }),
+  modelDir: text({ describe: "flag of train, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
+  force: toggle({ describe: "flag of train, likewise", group: 'Output:' }),
 };
 
 type PlanValues = Values<typeof options>;
 
-/** Flags that say something of data that are not there. */
+/** Flags that act on ratings alone. */
 const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze', 'initModel'] as const;
 
 export const plan = defineCommand({
-  summary: 'What a training run would do, and why, before it is done',
+  summary: 'Show what a training run would do, and why',
   positionals: [{ name: 'paths', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
   options,
   examples: [
@@ -46,7 +46,7 @@ export const plan = defineCommand({
 
 async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<PhysicalPlan> {
   for (const name of ['users', 'items', 'ratings'] as const) {
-    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'The ratings are counted where they are given' });
+    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
   }
   const { signal, onEvent } = context;
   const trainer = await trainerOf(values, given);

@@ -12,7 +12,7 @@ import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 import { type CheckedSink, openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
-/** Users whose recommendations may be printed. */
+/** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
@@ -29,7 +29,7 @@ const options = {
 };
 
 export const recommend = defineCommand({
-  summary: 'The best items for all users or some',
+  summary: 'Find the best items for all users or some',
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options,
   examples: [
@@ -51,7 +51,7 @@ export const recommend = defineCommand({
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;
-    // Awaited here: the session's threads end when this function does.
+    // Awaited here, since the session's threads end with this function.
     return output === undefined || sink === undefined ? await printed(found, n, count, context) : await written(found, { output, sink, n }, count, context);
   },
 });

@@ -12,13 +12,13 @@ const options = {
   item: text({ describe: 'ids of items, with commas between them', group: 'Data:', isList: true }),
   user: text({ describe: 'ids of users, with commas between them', group: 'Data:', isList: true }),
   n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
-  similarity: choice({ describe: 'cosine of the angle between two vectors, or their product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
+  similarity: choice({ describe: 'cosine of the angle between two vectors, or their dot product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
   ...machineOptions,
   ...commonOptions,
 };
 
 export const similar = defineCommand({
-  summary: 'The items or users most like some',
+  summary: 'Find the items or users most like some',
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options,
   examples: [
@@ -27,7 +27,7 @@ export const similar = defineCommand({
   ],
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { item, user, n, similarity } = values;
-    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'One side is compared with itself' });
+    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     const [side, ids] = item === undefined ? ['user' as const, idList(user as string, '--user')] : ['item' as const, idList(item, '--item')];
     await using session = await openSession(values, signal);
     const model = await session.loadModel(positionals.model[0]);

@@ -20,7 +20,7 @@ export const train = defineCommand({
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
-  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers (sgd on the CPU: for up to 4, or the same number; with --schedule wavefront for the same number alone, with hogwild never; on a GPU only with wavefront).',
+  epilog: 'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
   run: async ({ values, given, positionals }, context) => {
     const { modelDir, force } = values;
     checkTraining(values, given);
@@ -33,7 +33,7 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);
-    const model = await saveWhatIsLeft(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
+    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({
@@ -41,15 +41,15 @@ export const train = defineCommand({
       training: model.training,
       adapter: session.device.adapter,
       modelDir,
-      // Since the process started.
+      // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,
       peakRssBytes: process.resourceUsage().maxRSS * 1024,
     });
   },
 });
 
-/** The model that `fit` gives. When the GPU was lost on the way, saves what there is of a model and throws, naming where it is (exit 5). */
-export async function saveWhatIsLeft(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
+/** Gives the model of `fit`. When the GPU is lost on the way, saves the last copy of the model and throws an error that names its folder (exit 5). */
+export async function saveLostModel(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
   try {
     return await fit;
   } catch (error) {

@@ -3,7 +3,7 @@ import type { Device } from '../../engine/executor.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 
-/** What came of one check; `error` is null where it is no number, or where the check itself failed. */
+/** The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed. */
 type CheckResult = {
   readonly kernel: string;
   readonly variant: string;
@@ -18,7 +18,7 @@ interface Check {
   readonly variant: string;
 }
 
-/** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
+/** Runs every check of kernels that the GPU admits. The exit code is 5 when one fails: factors of this GPU cannot be relied on. */
 export async function checkKernels(context: CommandContext): Promise<CommandResult> {
   const { gpu, close } = await openGpu(context.signal);
   try {
@@ -28,7 +28,7 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
   }
 }
 
-/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with what to do where there is none; CancelledError. */
+/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
 async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
   const { openDevices } = await import('../../api/open-devices.ts');
   const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
@@ -70,7 +70,7 @@ async function run(gpu: Pick<Device, 'run'>, params: { readonly check?: number }
   return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
 }
 
-/** A line a kernel: checks, the one that came nearest to its limit, and below it those that failed. */
+/** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */
 function report(adapter: string, results: readonly CheckResult[]): string {
   const kernels = [...new Set(results.map(({ kernel }) => kernel))];
   const lines = kernels.map((name) => {

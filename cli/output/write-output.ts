@@ -9,7 +9,7 @@ import { refuseOverlap } from './check-overlap.ts';
 
 export type { CheckedSink };
 
-/** Stdin or stdout in place of a path. */
+/** Path that stands for stdin or stdout. */
 export const STANDARD_STREAM = '-';
 
 /** For --help of the commands whose output's ending says its format. */

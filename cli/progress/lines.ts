@@ -2,7 +2,7 @@ import { Phases } from './phases.ts';
 import { endText, iterationText, startText, warningText } from './phrases.ts';
 import type { Progress } from './progress.ts';
 
-/** A line when a phase starts, one when it ends, one for each iteration: for logs and pipes. */
+/** Prints a line when a phase starts, when it ends, and for each iteration: for logs and pipes. */
 export function lineProgress(write: (line: string) => void): Progress {
   const phases = new Phases();
   return {
@@ -25,7 +25,7 @@ export function lineProgress(write: (line: string) => void): Progress {
   };
 }
 
-/** Nothing but warnings. */
+/** Prints warnings alone. */
 export function quietProgress(write: (line: string) => void): Progress {
   return {
     onEvent: (event) => {

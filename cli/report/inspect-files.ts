@@ -30,10 +30,10 @@ export async function inspectFiles(paths: readonly string[], dataset: Dataset, o
   return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
 }
 
-/** Counts users, items and ratings. Bad rows are left out and told in a warning. */
+/** Counts users, items and ratings. Leaves bad rows out, with a warning. */
 export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<RatingsSummary> {
   const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
-  // Names the columns there are when one is missing.
+  // A missing column is an error that names the columns there are.
   await ratings.schema();
   return runInto(ratings.plan, new ProfileRatings(), dataset.session.context(options));
 }

@@ -30,7 +30,7 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
   return { message: `internal error: ${message}`, text, exitCode: 1 };
 }
 
-/** Errors of the system and of the JavaScript engine that are the surroundings' doing, as errors of ours. */
+/** Turns errors of the system and of the JavaScript engine into errors of the library. */
 function classify(error: unknown): unknown {
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
   if (isOutOfMemory(error)) {

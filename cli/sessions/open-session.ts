@@ -10,13 +10,13 @@ interface MachineValues {
   readonly parquetBackend?: SessionOptions['parquetBackend'] | undefined;
 }
 
-/** A session as the machine flags describe it. The engine is loaded here, when the flags and the output are known to be good. */
+/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
 export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues, signal: AbortSignal): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
   return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, signal });
 }
 
-/** Rows of a data set that is read as it is, by what its files say; undefined where only reading would tell (text, Arrow). */
+/** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */
 export async function knownRows({ plan }: Dataset): Promise<number | undefined> {
   return plan.kind === 'source' ? (await plan.source.statistics?.())?.rows : undefined;
 }

@@ -13,7 +13,7 @@ import { algorithmOf } from '../options/check-algorithm.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 import { alsParams, sgdParams } from './trainer.ts';
 
-/** The plan for a problem of which only the counts are known. */
+/** Plans a problem by its counts alone. */
 export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
   const asked = algorithmOf(values);
   const { rank, cgSteps, targetRmse } = values;

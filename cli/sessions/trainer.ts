@@ -11,16 +11,16 @@ import type { TrainingValues } from '../options/training-options.ts';
 
 type Given = ReadonlySet<string>;
 
-/** What the flags ask for, checked, before any ratings are read. */
+/** The algorithm and parameters of the flags, checked before any ratings are read. */
 export interface Trainer {
-  /** Ready for these ratings: with --algorithm auto they are looked at first. */
+  /** Prepares for these ratings; with --algorithm auto reads them first. */
   prepare(session: Session, ratings: Dataset, context: CommandContext): Promise<PreparedTrainer>;
 }
 
 export interface PreparedTrainer {
   fit(ratings: Dataset, options: FitOptions): Promise<Model>;
   plan: ALS['plan'];
-  /** Why it is this algorithm, where it was to be chosen. */
+  /** The reason for the algorithm, with --algorithm auto. */
   readonly reason?: string;
 }
 
@@ -75,7 +75,7 @@ export function sgdParams(values: TrainingValues, given: Given): Omit<SgdOptions
   return { rank, biases, ...stepOptions(values, given), seed };
 }
 
-/** Those of `model.update`: what is not given is the model's. */
+/** The flags as options of `model.update`; the model keeps those that are not given. */
 function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
   const all: Readonly<Record<string, unknown>> = { ...stepOptions(values, given), ...ratingOptions(values), seed: values.seed };
   const names = Object.keys(all).filter((name) => name === 'seed' || given.has(name === 'coldStartStrategy' ? 'coldStart' : name));

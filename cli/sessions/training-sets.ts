@@ -10,7 +10,7 @@ export interface TrainingSets {
 }
 
 /**
- * The ratings to train on and those held out. Columns and types of both are checked here, from the files' footers, so
+ * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers, so
  * that a wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {

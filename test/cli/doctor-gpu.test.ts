@@ -54,7 +54,7 @@ describe('doctor', () => {
     [['--rank', '8'], /--rank acts only with --tune/],
     [['--tune', '--check-kernels'], /exclude each other/],
     [['--tune', '--rank', '8,0'], /--rank must be whole numbers from 1 to 512/],
-    [['some.parquet'], /unknown argument "some\.parquet"\. Ratings serve --tune/],
+    [['some.parquet'], /unknown argument "some\.parquet"\. Give ratings with --tune/],
   ])('refuses %j', async (flags, pattern) => {
     await fails(2, pattern, 'doctor', ...flags);
   });

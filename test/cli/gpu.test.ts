@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LostTrainingError } from '../../api/lost-training.ts';
-import { saveWhatIsLeft } from '../../cli/commands/train.ts';
+import { saveLostModel } from '../../cli/commands/train.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
 import { noGpu } from '../support/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
@@ -113,7 +113,7 @@ describe('a GPU that is lost while training', () => {
     const trained = await new ALS({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(randomRatings(61, 20, 20, 200))));
     const directory = join(folder, 'left');
     const lost = new LostTrainingError(new DeviceLostError('the GPU was lost', { phase: 'gpu' }), trained, 7);
-    const saving = saveWhatIsLeft(Promise.reject(lost), directory, { overwrite: false, signal: new AbortController().signal });
+    const saving = saveLostModel(Promise.reject(lost), directory, { overwrite: false, signal: new AbortController().signal });
     await expect(saving).rejects.toThrow(`train: the GPU was lost; the model of iteration 7 is saved in ${directory}. Train again, or use --device cpu`);
     await expect(saving).rejects.toMatchObject({ exitCode: 5 });
     expect((await Model.load(session, directory)).userCount).toBe(trained.userCount);
