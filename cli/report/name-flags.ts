@@ -11,12 +11,12 @@ const renamed: Readonly<Record<string, string>> = { overwrite: 'force', coldStar
 export function nameFlags(text: string, options: Options): string {
   const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];
   if (names.length === 0 || /(^|[\s(])--[a-z]/.test(text)) return text;
-  const value = `: (true\\b|'[^']*'|-?\\d[\\w.]*\\b)`;
+  const value = `: (true\\b|'[^']*'|"[^"]*"|-?\\d[\\w.]*\\b)`;
   const pattern = new RegExp(`(?<![\\w"'/.-])(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
   const inFlags = text.replaceAll(pattern, (all: string, name: string, given: string | undefined) => {
     if (given === undefined && !/[A-Z]/.test(name)) return all;
     const flag = `--${flagName(renamed[name] ?? name)}`;
-    return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll("'", '')}`;
+    return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
   });
   return inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');
 }

@@ -10,6 +10,7 @@ describe('options of the library in a message', () => {
     ['Lower learningRate, or raise regParamUsers', 'Lower --learning-rate, or raise --reg-param-users'],
     ["Leave such rows out with onBadRows: 'skip'", 'Leave such rows out with --on-bad-rows skip'],
     ['Replace it with overwrite: true', 'Replace it with --force'],
+    ['Leave such rows out with onBadRows: "skip"', 'Leave such rows out with --on-bad-rows skip'],
     ["Use device: 'cpu', rank: 64, solver: 'cg'", 'Use --device cpu, --rank 64, --solver cg'],
     ['Name them: { userCol, itemCol }', 'Name them: --user-col, --item-col'],
     ["the model's coldStartStrategy: 'drop'", "the model's --cold-start drop"],

@@ -95,6 +95,21 @@ describe('imports', () => {
     expect(idle).toEqual([]);
   });
 
+  it('of the command line make no circle', () => {
+    const [done, open] = [new Set<string>(), [] as string[]];
+    const circles: string[] = [];
+    const visit = (file: string) => {
+      if (open.includes(file)) circles.push([...open.slice(open.indexOf(file)), file].join(' -> '));
+      if (open.includes(file) || done.has(file)) return;
+      open.push(file);
+      for (const { target } of imports.filter((one) => one.file === file && folderOf(one.target) === 'cli')) visit(target);
+      done.add(open.pop() ?? '');
+    };
+    visit('cli/main.ts');
+    expect(done).toContain('cli/commands/train.ts');
+    expect(circles).toEqual([]);
+  });
+
   it('of operators and kernels name no module of Node', () => {
     const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/');
     const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !isHost(file));
