@@ -11,6 +11,7 @@ process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cach
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/run-folder.ts'],
     pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 60_000,

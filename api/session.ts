@@ -16,7 +16,8 @@ import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext, Source } from '../engine/operator.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
-import { type DeviceName, deviceNames, type OpenedDevices, openDevices, type SessionDevice } from './open-devices.ts';
+import type { Model } from './model.ts';
+import { type DeviceName, deviceNames, openDevices, type SessionDevice } from './open-devices.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
@@ -55,8 +56,8 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor({ devices, device }: OpenedDevices, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
-    this.executor = new LocalExecutor(devices);
+  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
+    this.executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
@@ -72,7 +73,13 @@ export class Session implements AsyncDisposable {
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    return new Session(await openDevices({ device, workers, memoryBytes, signal }), budget, parquetBackend);
+    const opened = await openDevices({ device, workers, memoryBytes, signal });
+    return new Session(new LocalExecutor(opened.devices), opened.device, budget, parquetBackend);
+  }
+
+  /** A session without devices, at once and without threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
+  static withoutDevices({ parquetBackend }: Pick<SessionOptions, 'parquetBackend'> = {}): Session {
+    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), parquetBackend);
   }
 
   /** Readers of what lies on disk. Nothing is opened before the rows or their schema are asked for. */
@@ -121,6 +128,12 @@ export class Session implements AsyncDisposable {
     return new Dataset(this, fromSource(source));
   }
 
+  /** The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or wrong. */
+  async loadModel(directory: string): Promise<Model> {
+    const { Model } = await import('./model.ts');
+    return Model.load(this, directory);
+  }
+
   /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
@@ -141,6 +154,13 @@ export class Session implements AsyncDisposable {
     await this.close();
   }
 }
+
+const noDevices: Executor = {
+  get devices(): never {
+    throw new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
+  },
+  close: async () => {},
+};
 
 /** Throws UsageError for an array of rows, before anything is read. */
 function requireBatches(batches: readonly unknown[]): void {

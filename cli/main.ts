@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { tooOldNode } from './node-version.ts';
 
-// Nothing else is loaded before this check: older versions could not even parse it.
+// Loads no other module before this check, since older versions could not parse it.
 const problem = tooOldNode(process.versions.node);
 if (problem === undefined) {
   const { runCli } = await import('./run-cli.ts');

@@ -1,7 +1,7 @@
-/** The oldest Node that runs FactorFlow; the same as package.json's "engines". */
+/** The oldest Node that runs FactorFlow, as in package.json's "engines". */
 const OLDEST = [22, 12] as const;
 
-/** What to tell the user when `version` ("20.1.0") is too old; undefined when it will do. */
+/** The message for a Node that is too old ("20.1.0"); undefined for one that is new enough. */
 export function tooOldNode(version: string): string | undefined {
   const [major, minor] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;

@@ -8,7 +8,7 @@ interface PackageInfo {
   readonly bugs?: { readonly url: string };
 }
 
-/** factorflow's own package.json, wherever the sources or the build lie below it. */
+/** factorflow's own package.json, above the sources or the build. */
 export function packageInfo(): PackageInfo {
   for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); folder = dirname(folder)) {
     const info = readPackage(join(folder, 'package.json'));
@@ -17,7 +17,7 @@ export function packageInfo(): PackageInfo {
   return { name: 'factorflow', version: 'unknown' };
 }
 
-/** The version of a package that this one depends on; undefined when it is not installed. */
+/** The installed version of a dependency; undefined without one. */
 export function versionOf(name: string): string | undefined {
   for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
     const info = readPackage(join(folder, 'node_modules', name, 'package.json'));

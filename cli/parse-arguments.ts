@@ -1,7 +1,7 @@
 import yargs from 'yargs';
 import { UsageError } from '../engine/errors.ts';
-import type { Command } from './command.ts';
-import { type CommandEntry, commandList } from './command-list.ts';
+import type { Command } from './commands/command.ts';
+import { type CommandEntry, commandList } from './commands/command-list.ts';
 import { nearest } from './options/nearest.ts';
 import { flagName } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
@@ -12,7 +12,7 @@ export type Request =
   | { readonly kind: 'text'; readonly text: string }
   | { readonly kind: 'command'; readonly name: string; readonly command: Command; readonly raw: RawValues };
 
-/** Takes the command line apart: a command with its raw flags, or the text of --help and --version. Throws UsageError. */
+/** Splits the command line into a command and its raw flags, or gives the text of --help or --version. Throws UsageError. */
 export async function parseArguments(argv: readonly string[]): Promise<Request> {
   const name = commandName(argv);
   const entry = commandList.find((candidate) => candidate.name === name);
@@ -30,15 +30,15 @@ const examples = [
   ['recommend model --users 1,2,3', 'ten items for each of three users'],
 ] as const;
 
-const closing = `factorflow <command> --help tells the flags of a command.
+const closing = `factorflow <command> --help shows the flags of a command.
 Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
 
-/** The first word of the line, when it is no flag. */
+/** The first word of the line, unless it is a flag. */
 export function commandName(argv: readonly string[]): string | undefined {
   return argv.length > 0 && !argv[0].startsWith('-') ? argv[0] : undefined;
 }
 
-/** yargs loses a lone "-" (stdin or stdout); this stands for it while it parses. */
+/** Stands for a lone "-" (stdin or stdout), which yargs would lose. */
 const LONE_DASH = '\u0000-';
 
 async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promise<Request> {
@@ -92,7 +92,7 @@ function baseParser() {
     .help()
     .alias('help', 'h')
     .parserConfiguration({
-      // One spelling of a flag; its text untouched, for our own checks.
+      // One spelling of a flag, and its text untouched: `read` of the option checks it.
       'camel-case-expansion': false,
       'parse-numbers': false,
       'parse-positional-numbers': false,
@@ -118,7 +118,7 @@ function spacedList(argv: readonly string[], stray: string, { options }: Command
   return `${flag} takes one text with commas between its parts: ${flag} ${[...joined, ...argv.slice(start + 1, end + 1)].join(',')}`;
 }
 
-/** What yargs says, in our words. */
+/** An error of yargs in FactorFlow's words. */
 function usageError(error: unknown, argv: readonly string[], { name, words }: CommandEntry, command: Command): Error {
   const message = error instanceof Error ? error.message : String(error);
   const unknown = /^Unknown arguments?: (.*)$/.exec(message);

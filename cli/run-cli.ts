@@ -1,46 +1,71 @@
-import { ignoreBrokenPipes, jsonLine, print } from './output.ts';
+import type { Options } from './options/option.ts';
 import { commandName, parseArguments } from './parse-arguments.ts';
-import { openProgress, type Progress } from './progress/progress.ts';
-import { reportError } from './report-error.ts';
-import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
+import { openProgress } from './progress/open-progress.ts';
+import type { Progress } from './progress/progress.ts';
+import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
+import { reportError } from './report/report-error.ts';
+import { endAtOnce, watchSignals } from './signals.ts';
 
-/** What the handlers of signals and crashes must know of the run. */
-interface Run {
-  readonly argv: readonly string[];
-  interruption?: Interruption;
-  progress?: Progress;
-  /** --json, as far as it is known. */
-  json: boolean;
+/** The output of a run: the process's own streams, or those of a test. */
+export interface Terminal {
+  /** To stdout; resolves once the text has left. */
+  print(text: string): Promise<void>;
+  /** To stderr. */
+  say(line: string): void;
 }
 
-/** Runs a command line and gives the exit code. */
+/** A command line under way, as far as the handlers of signals and crashes must know it. */
+export interface Run {
+  readonly argv: readonly string[];
+  readonly terminal: Terminal;
+  progress?: Progress;
+  /** True with --json, as far as it is known. */
+  json: boolean;
+  /** The flags of the command; none before it is known. */
+  options: Options;
+}
+
+export function startRun(argv: readonly string[], terminal: Terminal): Run {
+  return { argv, terminal, json: argv.includes('--json'), options: {} };
+}
+
+/** Runs the command line of this process and gives the exit code. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  const run: Run = { argv, json: argv.includes('--json') };
+  const run = startRun(argv, { print, say: (line) => void process.stderr.write(`${line}\n`) });
   ignoreBrokenPipes();
   watchCrashes(run);
-  run.interruption = watchSignals(
+  const interruption = watchSignals(
     () => run.progress?.note('stopping in order; once more stops at once'),
     () => run.progress?.close('failed'),
   );
   try {
-    return await execute(run, run.interruption.signal);
+    return await finish(run, interruption.signal);
+  } finally {
+    interruption.close();
+  }
+}
+
+/** Runs a command line to its exit code. Signals and crashes of the process are the caller's. */
+export async function finish(run: Run, signal: AbortSignal): Promise<number> {
+  try {
+    return await execute(run, signal);
   } catch (error) {
     run.progress?.close('failed');
     return await fail(error, run);
-  } finally {
-    run.interruption.close();
   }
 }
 
 async function execute(run: Run, signal: AbortSignal): Promise<number> {
+  const { print, say } = run.terminal;
   const request = await parseArguments(run.argv);
   if (request.kind === 'text') {
     await print(request.text);
     return 0;
   }
+  run.options = request.command.options;
   const command = request.command.prepare(request.raw);
   run.json = command.json;
-  const progress = await openProgress(command.quiet);
+  const progress = await openProgress(command.quiet, say);
   run.progress = progress;
   const { json, text, exitCode = 0 } = await command.run({ signal, onEvent: progress.onEvent, expect: progress.expect });
   progress.close('done');
@@ -50,14 +75,14 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
 }
 
 /** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "exitCode"}}. */
-async function fail(error: unknown, { argv, json }: Run): Promise<number> {
-  const { text, message, exitCode } = reportError(error);
-  process.stderr.write(`${text}\n`);
-  if (json) await print(jsonLine({ command: commandName(argv) ?? null, error: { message, exitCode } })).catch(() => {});
+async function fail(error: unknown, { argv, terminal, json, options }: Run): Promise<number> {
+  const { text, message, exitCode } = reportError(error, options);
+  terminal.say(text);
+  if (json) await terminal.print(jsonLine({ command: commandName(argv) ?? null, error: { message, exitCode } })).catch(() => {});
   return exitCode;
 }
 
-/** What no promise led back to `runCli`: the process ends at once, and nothing half-written stays. */
+/** An error that no promise led back to `finish` ends the process at once, and nothing half-written stays. */
 function watchCrashes(run: Run): void {
   const crash = (error: unknown) => {
     run.progress?.close('failed');

@@ -4,24 +4,24 @@ import { endFirst } from '../engine/endings.ts';
 export interface Interruption {
   /** Fires at the first signal. */
   readonly signal: AbortSignal;
-  /** Back to the system's own ways. */
+  /** Gives the signals back to the system. */
   close(): void;
 }
 
 const CANCELLED = 130;
 
-/** What the system's threads may still be doing for us, such as making a folder, is over by then. */
+/** Time for file operations that the system's threads have begun, such as making a folder. */
 const DRAIN_MILLISECONDS = 20;
 
-/** What a GPU is doing is over by then, unless it hangs. */
+/** Time for a GPU to end its work, unless it hangs. */
 const GPU_MILLISECONDS = 2000;
 
-/** Ends the process with nothing half-written left, whatever is under way; a GPU's thread has a moment to come to its end. */
+/** Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to end. */
 export async function endAtOnce(exitCode: number): Promise<never> {
   removeTemporaries();
   const over = await endFirst(GPU_MILLISECONDS);
   removeTemporaries();
-  // No JavaScript of this thread runs meanwhile, so nothing new begins; what a file operation brought back goes as well.
+  // This thread is blocked, so no new work begins; output of a file operation that ends meanwhile is removed below.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, DRAIN_MILLISECONDS);
   removeTemporaries();
   if (!over) process.kill(process.pid, 'SIGKILL');
@@ -29,8 +29,8 @@ export async function endAtOnce(exitCode: number): Promise<never> {
 }
 
 /**
- * Ctrl-C, `kill` and a closed terminal: the first asks the run to end in order, the second ends it at once, with
- * unfinished output removed. `onFirst` and `onSecond` may tell the user and restore the terminal.
+ * Listens to Ctrl-C, `kill` and a closed terminal. The first signal asks the run to end in order, the second ends it at once and
+ * removes unfinished output. `onFirst` and `onSecond` may tell the user and restore the terminal.
  */
 export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
   const controller = new AbortController();

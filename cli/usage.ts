@@ -1,17 +1,17 @@
 import type { Argv } from 'yargs';
-import type { Command } from './command.ts';
+import type { Command } from './commands/command.ts';
 import { list } from './options/kinds.ts';
 import { flagName, groups, type Option } from './options/option.ts';
 
 const NO_DEFAULT = '(none)';
 
-/** Tells yargs what --help shows and which flags there are. Values stay text: our own readers check them. */
+/** Declares the flags and their help to yargs. Values stay text, since each option reads its own. */
 export function describeCommand(parser: Argv, command: Command): Argv {
   for (const { name, describe, many } of command.positionals) {
     parser.positional(name, { type: 'string', describe, ...(many ? { defaultDescription: NO_DEFAULT } : {}) });
   }
   const options = Object.entries(command.options);
-  // Groups appear in the order in which yargs first hears of them.
+  // yargs shows groups in the order in which they are first named.
   for (const group of groups) {
     for (const [key, option] of options) if (option.group === group) describeOption(parser, flagName(key), option);
   }
@@ -19,12 +19,12 @@ export function describeCommand(parser: Argv, command: Command): Argv {
   return parser.epilog([examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'));
 }
 
-/** Examples as people copy them: the meaning above, the whole line below it. */
+/** Examples for copying: the meaning, and below it the whole line. */
 export function examplesText(examples: Command['examples']): string {
   return `Examples:\n${examples.map(([line, meaning]) => `  # ${meaning}\n  factorflow ${line}`).join('\n')}`;
 }
 
-/** Help without the default that yargs makes up for a list of words. */
+/** Removes the default that yargs makes up for a list of words. */
 export function withoutEmptyDefaults(help: string): string {
   return help.replaceAll(` [default: ${NO_DEFAULT}]`, '');
 }

@@ -1,11 +1,13 @@
-/** Every example runs as it is printed in the documentation: against the built package. */
+/** Every example, and the README's, runs as it is printed: against the built package. */
 import { execFile } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
-const folder = resolve(import.meta.dirname, '../examples');
+const root = resolve(import.meta.dirname, '..');
+const folder = join(root, 'examples');
+const run = promisify(execFile);
 const expected: Readonly<Record<string, RegExp>> = {
   '01-train.ts': /iteration 10: test RMSE 1\.4\d+\n(.|\n)*RMSE 1\.4\d+, MAE 1\.0\d+ over \d+ pairs(.|\n)*"user": 26, "rank": 3(.|\n)*saved to /,
   '02-embed-in-your-stream.ts': /user 0 item 48 -> [45]\.\d+\nuser 0 item 49 -> [01]\.\d+\nuser 1 item 48 -> [01]/,
@@ -24,7 +26,24 @@ describe('the examples', () => {
   });
 
   it.each(files)('%s', async (file) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [join(folder, file)]);
+    const { stdout } = await run(process.execPath, [join(folder, file)]);
     expect(stdout).toMatch(expected[file]);
+  });
+});
+
+describe('the README', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+  it('has a program that runs', async () => {
+    const [, program] = /^```ts\n(.*?)^```/ms.exec(readme) ?? [];
+    const { stdout } = await run(process.execPath, ['--input-type=module-typescript', '--eval', program], { cwd: root });
+    expect(stdout).toMatch(/rmse: 1\.4\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/);
+  });
+
+  it('has command lines that run, one after the other', async () => {
+    rmSync(join(root, 'build/model'), { recursive: true, force: true });
+    const outputs: string[] = [];
+    for (const [, line] of readme.matchAll(/^ +npx factorflow (.*)$/gm)) outputs.push((await run(process.execPath, ['dist/cli/main.js', ...line.split(' ')], { cwd: root })).stdout);
+    expect(outputs).toEqual([expect.stringMatching(/test RMSE +1\.\d+/), expect.stringContaining('prediction')]);
   });
 });

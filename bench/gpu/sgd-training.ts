@@ -1,6 +1,6 @@
 /** SGD on a GPU, epoch by epoch: ratings are loaded once and stay on the device, and so does the start of each rank. */
 import { join } from 'node:path';
-import { openDeviceScope } from '../../engine/device-scope.ts';
+import { openDeviceScope } from '../../engine/run/holdings.ts';
 import { computeDevice, hostDevice } from '../../engine/devices.ts';
 import type { Device } from '../../engine/executor.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
@@ -9,7 +9,7 @@ import type { ExecutionContext } from '../../engine/operator.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { type Dataset, Session } from '../../index.ts';
-import { devicePlan } from '../../operators/als-plan.ts';
+import { devicePlan } from '../../operators/als/plan.ts';
 import { randomOrder } from '../../engine/plan/grid-order.ts';
 import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
 import { IndexIds } from '../../operators/index-ids.ts';

@@ -1,19 +1,34 @@
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
+import { MAXIMUM_RANK } from '../../operators/als/params.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
-import { facts } from '../facts.ts';
-import { columnOptions } from '../options/column-options.ts';
-import { choice, toggle } from '../options/kinds.ts';
-import { flagName } from '../options/option.ts';
+import { facts } from '../report/facts.ts';
+import { columnOptions } from '../options/data-options.ts';
+import { choice, shown, toggle } from '../options/kinds.ts';
+import { flagName, type Option } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
-import { ranksOption } from '../options/ranks-option.ts';
+
+/** Whole numbers with commas between them. */
+const ranksOption: Option<readonly number[]> = {
+  describe: 'for --tune: ranks to tune for',
+  group: 'Options:',
+  isList: true,
+  defaultText: '64,100,128',
+  fallback: [64, 100, 128],
+  read: (given, flag) => {
+    const parts = typeof given === 'number' ? [String(given)] : typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [];
+    const ranks = parts.map((part) => (/^\d{1,4}$/.test(part) ? Number(part) : 0));
+    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= MAXIMUM_RANK)) return [...new Set(ranks)];
+    throw new UsageError(`${flag} must be whole numbers from 1 to ${MAXIMUM_RANK} with commas between them, such as 64,100, got ${shown(given)}`);
+  },
+};
 
 const options = {
   checkKernels: toggle({ describe: 'compare every GPU kernel with a float64 twin on this adapter, software or not; exit code 5 if one errs', group: 'Options:' }),
-  tune: toggle({ describe: "time the GPU's kernels, on ratings or generated ones; training with data of such a shape takes the fastest", group: 'Options:' }),
+  tune: toggle({ describe: "time the GPU's kernels, on ratings or generated ones; training on data of such a shape takes the fastest", group: 'Options:' }),
   rank: ranksOption,
   solver: choice({ describe: 'for --tune: see train', group: 'Options:', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' }),
   biases: toggle({ describe: 'for --tune: see train', group: 'Options:' }),
@@ -21,16 +36,16 @@ const options = {
   ...commonOptions,
 };
 
-/** Flags that say what is tuned. */
+/** Flags of --tune. */
 const tuneFlags = ['rank', 'solver', 'biases', 'userCol', 'itemCol', 'ratingCol'] as const;
 
 export const doctor = defineCommand({
-  summary: 'Versions, processor, memory, and what there is of a GPU',
+  summary: 'Show versions, processor, memory and GPU; check and tune its kernels',
   positionals: [{ name: 'ratings', describe: 'for --tune: files or folders of ratings like those you train on', required: false, many: true }],
   options,
   examples: [
-    ['doctor', 'what to send along with a question'],
-    ['doctor --check-kernels', 'whether the GPU and its driver compute what they should'],
+    ['doctor', 'print what belongs to a report'],
+    ['doctor --check-kernels', 'check that the GPU and its driver compute correctly'],
     ['doctor --tune --rank 64,128 ratings/', 'find the fastest kernels for these ratings; later runs take them'],
   ],
   run: async ({ values, given, positionals }, context) => {
@@ -38,7 +53,7 @@ export const doctor = defineCommand({
     const { userCol, itemCol, ratingCol } = values;
     if (values.tune && values.checkKernels) throw new UsageError('--tune and --check-kernels exclude each other', { advice: 'Run one after the other' });
     if (values.tune) return (await import('../doctor/tune.ts')).tune({ ...values, columns: { userCol, itemCol, ratingCol }, paths: positionals.ratings }, context);
-    if (positionals.ratings.length > 0) throw new UsageError(`unknown argument "${positionals.ratings[0]}"`, { advice: 'Ratings serve --tune' });
+    if (positionals.ratings.length > 0) throw new UsageError(`unknown argument "${positionals.ratings[0]}"`, { advice: 'Give ratings with --tune' });
     const useless = tuneFlags.find((name) => given.has(name));
     if (useless !== undefined) throw new UsageError(`--${flagName(useless)} acts only with --tune`);
     if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels(context);
@@ -52,7 +67,7 @@ export const doctor = defineCommand({
   },
 });
 
-/** The features that kernels can make use of; --json tells all. */
+/** Features that kernels use; --json prints all. */
 const computing = ['shader-f16', 'subgroups', 'subgroup-size-control', 'timestamp-query'];
 
 function doctorText({ versions, os, cpu, memory, webAssembly }: Machine, adapter: Adapter | null, advice: string | undefined): string {

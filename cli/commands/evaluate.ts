@@ -1,10 +1,8 @@
 import { formatCount } from '../../engine/format.ts';
-import { defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { openSession } from '../open-session.ts';
-import { knownRows } from '../known-rows.ts';
-import { badRowsOption } from '../options/column-options.ts';
-import { formatOption } from '../options/format-options.ts';
+import { defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { knownRows, openSession } from '../sessions/open-session.ts';
+import { badRowsOption, formatOption } from '../options/data-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
@@ -21,8 +19,7 @@ export const evaluate = defineCommand({
     await using session = await openSession(values, signal);
     const ratings = await session.read.any(positionals.ratings, { format: values.format });
     expect('evaluate', (await knownRows(ratings)) ?? 0);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
     const { rmse, mae, pairs, coldPairs } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
     const error = (value: number) => {
       if (Number.isFinite(value)) return value.toFixed(4);

@@ -1,27 +1,40 @@
 import { presetNames } from '../../synthetic/presets.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { checkWritable } from '../check-output.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { columnOptions } from '../options/column-options.ts';
-import { copiesOption } from '../options/copies-option.ts';
-import { choice, decimal, list, requiredText, text, wholeNumber } from '../options/kinds.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { columnOptions } from '../options/data-options.ts';
+import { choice, decimal, list, requiredText, shown, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';
-import { flagName, type Values } from '../options/option.ts';
+import { flagName, type Option, type Values } from '../options/option.ts';
 import { commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
+/** Two whole numbers with a comma between them. */
+const copiesOption: Option<{ readonly users: number; readonly items: number } | undefined> = {
+  describe: 'write a grid of U x V copies, along users and along items, such as 160,20',
+  group: 'Data:',
+  fallback: undefined,
+  defaultText: '1,1',
+  read: (given, flag) => {
+    const match = typeof given === 'string' ? /^\s*(\d{1,9})\s*[,x]\s*(\d{1,9})\s*$/.exec(given) : null;
+    const [users, items] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
+    if (users >= 1 && items >= 1) return { users, items };
+    throw new UsageError(`${flag} must be two whole numbers from 1, such as 100,1, got ${shown(given)}`);
+  },
+};
+
 const options = {
-  preset: choice({ describe: 'the data set whose shape it has', group: 'Required:', choices: presetNames }),
+  preset: choice({ describe: 'the data set whose shape is imitated', group: 'Required:', choices: presetNames }),
   from: text({ describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/', group: 'Required:' }),
   output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
-  scale: decimal({ describe: 'users and ratings grow with it, items with its square root', group: 'Data:', above: 0, fallback: 1 }),
-  seed: wholeNumber({ describe: 'the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
+  scale: decimal({ describe: 'factor of the number of users and ratings; items grow with its square root', group: 'Data:', above: 0, fallback: 1 }),
+  seed: wholeNumber({ describe: 'seed of the ratings; the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
   copies: copiesOption,
   userCol: { ...columnOptions.userCol, describe: 'column of user ids in --from (int32 or int64)' },
   itemCol: { ...columnOptions.itemCol, describe: 'column of item ids in --from' },
-  workers: { ...machineOptions.workers, describe: 'threads; the files are the same for any number' },
+  workers: { ...machineOptions.workers, describe: 'threads; any number gives the same files' },
   force: forceOption,
   ...commonOptions,
 };
@@ -61,7 +74,7 @@ async function generatePreset(values: Given & { readonly preset: string }, { sig
       ['items', formatCount(items)],
       ['train', `${formatCount(train)} ratings in ${files.train.path}`],
       ['test', `${formatCount(test)} ratings in ${files.test.path}`],
-      ['best RMSE', `${bestTestRmse.toFixed(4)}: what the planted signal leaves on the test ratings; no model can expect less`],
+      ['best RMSE', `${bestTestRmse.toFixed(4)}: the error of the planted signal itself on the test ratings; no model can expect less`],
       ['time', `${seconds3(seconds)}, ${formatCount((train + test) / seconds)} ratings/s`],
       ['output', `${output} (${formatBytes(bytes)})`],
     ]),

@@ -1,25 +1,25 @@
-import type { EventSink } from '../../engine/events.ts';
-import { defineCommand } from '../command.ts';
-import { inspectionResult } from '../inspection.ts';
-import { columnOptions } from '../options/column-options.ts';
-import { formatOption } from '../options/format-options.ts';
+import type { EventSink } from '../../index.ts';
+import { defineCommand } from './command.ts';
+import { inspectionResult } from '../report/inspection.ts';
+import { columnOptions, formatOption } from '../options/data-options.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const inspect = defineCommand({
-  summary: 'What a data set holds: files, columns, users, items, ratings',
+  summary: 'Describe a data set: files, columns, users, items, ratings',
   positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
   options: { ...columnOptions, format: formatOption, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [
-    ['inspect ratings/', 'files, row groups, columns with types and codecs; users, items and ratings'],
+    ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
   ],
-  epilog: 'Where the columns user, item and rating are not there and none is named, only files and columns are told.',
+  epilog: 'Users, items and ratings are counted where the columns user, item and rating are there, or are named by flags.',
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
-    const { inspectFiles } = await import('../inspect-files.ts');
-    const { openSource } = await import('../../connectors/open-source.ts');
-    const source = await openSource(positionals.ratings, { format: values.format, parquetBackend: values.parquetBackend });
-    const { layout, columns } = await inspectFiles(positionals.ratings, source, signal);
+    const { inspectFiles, profileDataset } = await import('../report/inspect-files.ts');
+    const { Session } = await import('../../api/session.ts');
+    await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
+    const dataset = await session.read.any(positionals.ratings, { format: values.format });
+    const { layout, columns } = await inspectFiles(positionals.ratings, dataset, { signal });
     const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
     const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
@@ -31,8 +31,7 @@ export const inspect = defineCommand({
       else onEvent(event);
     };
     expect('profile', layout.rows);
-    const { profileDataset } = await import('../profile-dataset.ts');
-    const summary = await profileDataset(source, names, signal, listen);
+    const summary = await profileDataset(dataset, names, { signal, onEvent: listen });
     return inspectionResult({ layout, columns, names, summary, badRows: badRows[0] });
   },
 });

@@ -1,13 +1,13 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { PhysicalPlan } from '../../engine/physical-plan.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import type { PhysicalPlan } from '../../index.ts';
+import { type CommandContext, defineCommand } from './command.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Values } from '../options/option.ts';
 import { initModelOption } from '../options/sgd-options.ts';
 import { checkTraining, trainingOptions } from '../options/training-options.ts';
-import { trainerOf } from '../trainer.ts';
-import { trainingSets } from '../training-sets.ts';
+import { trainerOf } from '../sessions/trainer.ts';
+import { trainingSets } from '../sessions/training-sets.ts';
 
 const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
 
@@ -15,20 +15,20 @@ const options = {
   users: wholeNumber({ describe: 'number of users m', ...counts }),
   items: wholeNumber({ describe: 'number of items n', ...counts }),
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
-  analyze: toggle({ describe: 'train too, and print what was measured beside what was planned; nothing is saved', group: 'Options:' }),
+  analyze: toggle({ describe: 'train too, and print the measured figures beside the planned ones; saves nothing', group: 'Options:' }),
   ...trainingOptions,
   initModel: initModelOption,
-  modelDir: text({ describe: "train's flag, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
-  force: toggle({ describe: "train's flag, likewise", group: 'Output:' }),
+  modelDir: text({ describe: "flag of train, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
+  force: toggle({ describe: "flag of train, likewise", group: 'Output:' }),
 };
 
 type PlanValues = Values<typeof options>;
 
-/** Flags that say something of data that are not there. */
+/** Flags that act on ratings alone. */
 const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze', 'initModel'] as const;
 
 export const plan = defineCommand({
-  summary: 'What a training run would do, and why, before it is done',
+  summary: 'Show what a training run would do, and why',
   positionals: [{ name: 'paths', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
   options,
   examples: [
@@ -39,14 +39,14 @@ export const plan = defineCommand({
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
     const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given, context);
-    const { explain } = await import('../../engine/explain.ts');
-    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: explain(physical) };
+    const { ExplainedPlan } = await import('../../api/explained-plan.ts');
+    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: String(new ExplainedPlan(physical)) };
   },
 });
 
 async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<PhysicalPlan> {
   for (const name of ['users', 'items', 'ratings'] as const) {
-    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'The ratings are counted where they are given' });
+    if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
   }
   const { signal, onEvent } = context;
   const trainer = await trainerOf(values, given);
@@ -68,7 +68,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/memory-budget.ts');
-  const { planOfProblem } = await import('../plan-of-problem.ts');
+  const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
   await using session = await openSession(values, signal);
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };

@@ -1,15 +1,13 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { countColdPairs } from '../cold-pairs.ts';
-import { defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { knownRows } from '../known-rows.ts';
-import { openSession } from '../open-session.ts';
-import { formatOption } from '../options/format-options.ts';
+import { defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { knownRows, openSession } from '../sessions/open-session.ts';
+import { formatOption } from '../options/data-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
+import { openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
@@ -28,14 +26,14 @@ export const predict = defineCommand({
     ...commonOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are']],
-  run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     const { output, coldStart } = values;
-    const sink = await openOutput(output, values, given, [positionals.model[0], ...positionals.pairs]);
+    const sink = await openFileOutput(output, values, [positionals.model[0], ...positionals.pairs]);
     await using session = await openSession(values, signal);
     const pairs = await session.read.any(positionals.pairs, { format: values.format });
     expect('write', (await knownRows(pairs)) ?? 0);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
+    const { countColdPairs } = await import('../output/cold-pairs.ts');
     const { predictions, counts } = countColdPairs(pairs, (rows) => model.predict(rows, { coldStart }), model.columns.prediction);
     const { rows, bytes, files } = await writeOutput(predictions, sink, { signal, onEvent });
     const { unknown, leftOut } = counts();

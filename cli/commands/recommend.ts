@@ -1,20 +1,18 @@
 import type { Dataset } from '../../api/dataset.ts';
-import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { facts } from '../facts.ts';
-import { idList } from '../id-list.ts';
-import { openSession } from '../open-session.ts';
-import { formatOption } from '../options/format-options.ts';
-import { text, wholeNumber } from '../options/kinds.ts';
+import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
+import { facts } from '../report/facts.ts';
+import { openSession } from '../sessions/open-session.ts';
+import { formatOption } from '../options/data-options.ts';
+import { idList, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
-import { openOutput, outputDescription, writeOutput } from '../write-output.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
+import { type CheckedSink, openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
 
-/** Users whose recommendations may be printed. */
+/** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
@@ -31,7 +29,7 @@ const options = {
 };
 
 export const recommend = defineCommand({
-  summary: 'The best items for all users or some',
+  summary: 'Find the best items for all users or some',
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options,
   examples: [
@@ -43,18 +41,17 @@ export const recommend = defineCommand({
     const users = usersOf(values.users);
     const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const sink = output === undefined ? undefined : await openOutput(output, values, given, [positionals.model[0], exclude]);
+    const sink = output === undefined ? undefined : await openFileOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
     await using session = await openSession(values, context.signal);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;
-    // Awaited here: the session's threads end when this function does.
+    // Awaited here, since the session's threads end with this function.
     return output === undefined || sink === undefined ? await printed(found, n, count, context) : await written(found, { output, sink, n }, count, context);
   },
 });

@@ -1,25 +1,24 @@
 import type { RunOptions } from '../../api/session.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { defineCommand } from '../command.ts';
-import { idList } from '../id-list.ts';
-import { openSession } from '../open-session.ts';
-import { choice, text, wholeNumber } from '../options/kinds.ts';
+import { defineCommand } from './command.ts';
+import { openSession } from '../sessions/open-session.ts';
+import { choice, idList, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
-import { type Recommendation, recommendationRows, recommendationTable } from '../recommendations.ts';
+import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 
 const options = {
   item: text({ describe: 'ids of items, with commas between them', group: 'Data:', isList: true }),
   user: text({ describe: 'ids of users, with commas between them', group: 'Data:', isList: true }),
   n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
-  similarity: choice({ describe: 'cosine of the angle between two vectors, or their product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
+  similarity: choice({ describe: 'cosine of the angle between two vectors, or their dot product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
   ...machineOptions,
   ...commonOptions,
 };
 
 export const similar = defineCommand({
-  summary: 'The items or users most like some',
+  summary: 'Find the items or users most like some',
   positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
   options,
   examples: [
@@ -28,11 +27,10 @@ export const similar = defineCommand({
   ],
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { item, user, n, similarity } = values;
-    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'One side is compared with itself' });
+    if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     const [side, ids] = item === undefined ? ['user' as const, idList(user as string, '--user')] : ['item' as const, idList(item, '--item')];
     await using session = await openSession(values, signal);
-    const { Model } = await import('../../api/model.ts');
-    const model = await Model.load(session, positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0]);
     const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
     const rows = await collect(found, { signal, onEvent });
     const neighbours = rows.map((row) => ({ [side]: row.user, rank: row.rank, similar: row.item, similarity: row.prediction }));

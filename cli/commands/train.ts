@@ -1,11 +1,13 @@
-import { checkWritable } from '../check-output.ts';
-import { refuseOverlap } from '../check-overlap.ts';
-import { defineCommand } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import type { Model } from '../../api/model.ts';
+import { DeviceLostError } from '../../engine/errors.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { refuseOverlap } from '../output/check-overlap.ts';
+import { defineCommand } from './command.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
-import { trainingResult } from '../training-report.ts';
-import { trainerOf } from '../trainer.ts';
-import { trainingSets } from '../training-sets.ts';
+import { trainingResult } from '../report/training-report.ts';
+import { trainerOf } from '../sessions/trainer.ts';
+import { trainingSets } from '../sessions/training-sets.ts';
 
 export const train = defineCommand({
   summary: 'Train a factor model on ratings',
@@ -18,7 +20,7 @@ export const train = defineCommand({
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
-  epilog: 'The same ratings in any order, seed and flags give the same model bit for bit, for any number of workers (sgd on the CPU: for up to 4, or the same number; with --schedule wavefront for the same number alone, with hogwild never; on a GPU only with wavefront).',
+  epilog: 'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
   run: async ({ values, given, positionals }, context) => {
     const { modelDir, force } = values;
     checkTraining(values, given);
@@ -31,8 +33,7 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);
-    const { saveWhatIsLeft } = await import('../save-what-is-left.ts');
-    const model = await saveWhatIsLeft(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
+    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({
@@ -40,9 +41,23 @@ export const train = defineCommand({
       training: model.training,
       adapter: session.device.adapter,
       modelDir,
-      // Since the process started.
+      // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,
       peakRssBytes: process.resourceUsage().maxRSS * 1024,
     });
   },
 });
+
+/** Gives the model of `fit`. When the GPU is lost on the way, saves the last copy of the model and throws an error that names its folder (exit 5). */
+export async function saveLostModel(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
+  try {
+    return await fit;
+  } catch (error) {
+    const { LostTrainingError } = await import('../../api/lost-training.ts');
+    if (!(error instanceof LostTrainingError)) throw error;
+    const { model, iteration, cause } = error;
+    await model.save(directory, options);
+    const { summary } = cause as DeviceLostError;
+    throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
+  }
+}

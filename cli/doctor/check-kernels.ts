@@ -1,10 +1,9 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { CommandContext, CommandResult } from '../command.ts';
-import { openGpu } from './open-gpu.ts';
+import type { CommandContext, CommandResult } from '../commands/command.ts';
 
-/** What came of one check; `error` is null where it is no number, or where the check itself failed. */
+/** The outcome of one check; `error` is null when it is not a finite number, and when the check itself failed. */
 type CheckResult = {
   readonly kernel: string;
   readonly variant: string;
@@ -19,7 +18,7 @@ interface Check {
   readonly variant: string;
 }
 
-/** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
+/** Runs every check of kernels that the GPU admits. The exit code is 5 when one fails: factors of this GPU cannot be relied on. */
 export async function checkKernels(context: CommandContext): Promise<CommandResult> {
   const { gpu, close } = await openGpu(context.signal);
   try {
@@ -29,7 +28,21 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
   }
 }
 
-export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
+/** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
+async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
+  const { openDevices } = await import('../../api/open-devices.ts');
+  const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
+  const gpu = devices.find(({ kind }) => kind === 'gpu');
+  if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
+  return {
+    gpu,
+    close: async () => {
+      await Promise.all(devices.map((device) => device.close()));
+    },
+  };
+}
+
+export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
   const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
   const results: CheckResult[] = [];
@@ -40,7 +53,7 @@ export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal
   }
   phase.end(checks.length);
   const failed = results.some((result) => result.failed);
-  return { json: { command: 'doctor', adapter: gpu.info.description, checks: results }, text: report(gpu.info.description, results), exitCode: failed ? 5 : undefined };
+  return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
 }
 
 async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
@@ -57,7 +70,7 @@ async function run(gpu: Pick<Device, 'run'>, params: { readonly check?: number }
   return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
 }
 
-/** A line a kernel: checks, the one that came nearest to its limit, and below it those that failed. */
+/** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */
 function report(adapter: string, results: readonly CheckResult[]): string {
   const kernels = [...new Set(results.map(({ kernel }) => kernel))];
   const lines = kernels.map((name) => {

@@ -6,12 +6,12 @@ export interface Machine {
   readonly versions: Readonly<Record<string, string | null>>;
   readonly os: string;
   readonly cpu: { readonly model: string; readonly cores: number; readonly usable: number };
-  readonly memory: { readonly total: number; readonly free: number; /** Of the container or user, where there is one. */ readonly limit: number | null };
-  /** Which WebAssembly kernels run; null when none can. */
+  readonly memory: { readonly total: number; readonly free: number; /** Of the container or user; null without one. */ readonly limit: number | null };
+  /** The WebAssembly kernels that run here; null when none can. */
   readonly webAssembly: KernelBuild | null;
 }
 
-/** What FactorFlow runs on. */
+/** The machine that FactorFlow runs on. */
 export function describeMachine(): Machine {
   const packages = ['apache-arrow', 'parquet-wasm', 'webgpu'];
   const total = totalmem();

@@ -1,10 +1,12 @@
+import type { RatingsTuning } from '../../api/tune-ratings.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import type { KernelTuning } from '../../operators/tasks.ts';
-import type { SideTunings } from '../../operators/als/kernel-choices.ts';
-import type { CommandContext, CommandResult } from '../command.ts';
-import { openSession } from '../open-session.ts';
+import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { openSession } from '../sessions/open-session.ts';
+
+type SideTunings = RatingsTuning['tunings'][number];
+type KernelTuning = NonNullable<SideTunings['users']>;
 
 export interface TuneRequest {
   readonly rank: readonly number[];
@@ -14,10 +16,10 @@ export interface TuneRequest {
   readonly columns: { readonly userCol: string; readonly itemCol: string; readonly ratingCol: string };
 }
 
-/** Of the shape of MovieLens-20M: 4 million ratings, or 20,000 for an adapter that computes on the processor. */
+/** Ratings in the shape of MovieLens-20M: 4 million, or 20,000 for an adapter that computes on the processor. */
 const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.001 } };
 
-/** Times every kernel there is on ratings, given or generated, and remembers the fastest for problems like them. */
+/** Times every kernel on ratings, given or generated, and keeps the fastest for problems like them. */
 export async function tune({ rank, solver, biases, paths, columns }: TuneRequest, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
   await using session = await openSession({ device: 'gpu', workers: undefined }, signal);
@@ -34,8 +36,7 @@ export async function tune({ rank, solver, biases, paths, columns }: TuneRequest
 }
 
 async function syntheticSource(scale: number) {
-  const { scalePreset } = await import('../../synthetic/preset.ts');
-  const { findPreset } = await import('../../synthetic/presets.ts');
+  const { findPreset, scalePreset } = await import('../../synthetic/preset.ts');
   const { SyntheticSource } = await import('../../synthetic/synthetic-source.ts');
   return new SyntheticSource({ preset: scalePreset(findPreset(GENERATED.preset), scale), part: 'train' });
 }
@@ -44,7 +45,7 @@ function tablesOf(rank: number, { users, items }: SideTunings) {
   return Object.entries({ users, items }).flatMap(([side, tuning]) => (tuning === undefined ? [] : [{ rank, side, tuning, text: tableOf(rank, side, tuning) }]));
 }
 
-/** The variants, fastest first. */
+/** A line for each variant, fastest first. */
 function tableOf(rank: number, side: string, { times, rows, ratings, clock, variant: chosen, note }: KernelTuning): string {
   const width = Math.max(...times.map(({ variant }) => variant.length));
   const lines = times.toSorted((left, right) => (left.milliseconds ?? Infinity) - (right.milliseconds ?? Infinity)).map(({ variant, milliseconds, problem }) => {

@@ -4,7 +4,7 @@ import { sgdOptions } from './sgd-options.ts';
 
 const sgdFlags: readonly string[] = Object.keys(sgdOptions);
 const alsFlags: readonly string[] = ['solver', 'cgSteps', 'nonnegative', 'kernel'];
-/** What a model that is continued fixes. */
+/** Flags that --init-model fixes. */
 const modelFlags: readonly string[] = ['rank', 'biases'];
 
 export interface AlgorithmValues {
@@ -14,12 +14,12 @@ export interface AlgorithmValues {
   readonly rate: string | undefined;
 }
 
-/** The algorithm of a run: the one named, sgd for one that goes on from a model, else als. */
+/** The algorithm of a run: the one that is named, else sgd with --init-model, else als. */
 export function algorithmOf({ algorithm, initModel }: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): 'als' | 'sgd' | 'auto' {
   return algorithm ?? (initModel === undefined ? 'als' : 'sgd');
 }
 
-/** A flag that cannot act with the algorithm is an error. */
+/** Throws UsageError for a flag that cannot act with the algorithm. */
 export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<string>): void {
   const algorithm = algorithmOf(values);
   const first = (names: readonly string[]) => {

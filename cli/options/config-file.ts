@@ -6,8 +6,8 @@ import { flagName, type Options } from './option.ts';
 import { shown } from './kinds.ts';
 
 /**
- * A JSON file with the flags' names, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Gives values by the
- * options' keys. Throws UsageError for a file that is no JSON object and for names that are no flags.
+ * Reads a JSON file of flags by name, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Gives values by the
+ * options' keys. Throws UsageError for a file without a JSON object and for an unknown name.
  */
 export function readConfig(file: unknown, options: Options): Readonly<Record<string, unknown>> {
   if (typeof file !== 'string' || file === '') throw new UsageError(`--config needs a file, got ${shown(file)}`);
@@ -18,9 +18,9 @@ export function readConfig(file: unknown, options: Options): Readonly<Record<str
     if (key === undefined || key === 'config') {
       const names = Object.keys(options).filter((candidate) => candidate !== 'config');
       const guess = nearest(name, [...names, ...names.map(flagName)]);
-      throw new UsageError(`unknown key "${name}" in the configuration`, { file, advice: guess ? `Did you mean "${guess}"?` : `The keys are: ${names.join(', ')}` });
+      throw new UsageError(`unknown key "${name}" in the configuration`, { file, advice: guess ? `Did you mean "${guess}"?` : `The keys are: ${names.map(shown).join(', ')}` });
     }
-    if (key in values) throw new UsageError(`"${name}" stands twice in the configuration`, { file });
+    if (key in values) throw new UsageError(`"${name}" is given twice in the configuration`, { file });
     values[key] = value;
   }
   return values;

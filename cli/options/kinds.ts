@@ -23,7 +23,7 @@ export function text<F extends string | undefined = undefined>(spec: Spec<F>): O
   return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read: textOf };
 }
 
-/** Text that must be given. */
+/** A text that must be given. */
 export function requiredText(spec: Spec<never>): Option<string> {
   return { ...spec, required: true, fallback: '', read: textOf };
 }
@@ -45,7 +45,7 @@ export function requiredChoice(spec: Spec<never> & { readonly choices: readonly 
 interface NumberSpec<F> extends Spec<F> {
   readonly least?: number;
   readonly most?: number;
-  /** The bound itself is not allowed. */
+  /** Excludes the bound itself. */
   readonly above?: number;
   readonly below?: number;
 }
@@ -73,7 +73,7 @@ export function textOf(given: unknown, flag: string): string {
   throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
 }
 
-/** NaN for whatever is not written as a decimal number. */
+/** The value of a decimal number; NaN for any other text. */
 function numberOf(given: unknown): number {
   if (typeof given === 'number') return given;
   if (typeof given !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given)) return Number.NaN;
@@ -94,4 +94,11 @@ export function list(choices: readonly string[]): string {
 
 export function shown(given: unknown): string {
   return typeof given === 'string' ? `"${given}"` : JSON.stringify(given);
+}
+
+/** The ids in a flag's value such as "1, 2,3". */
+export function idList(given: string, flag: string): string[] {
+  const ids = given.split(',').map((id) => id.trim());
+  if (ids.includes('')) throw new UsageError(`${flag} holds an empty id: "${given}"`, { advice: 'Give ids such as 1,2,3' });
+  return ids;
 }

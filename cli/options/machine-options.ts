@@ -8,7 +8,7 @@ import type { Option } from './option.ts';
 const devices = ['auto', 'cpu', 'gpu'] as const;
 
 const device: Option<(typeof devices)[number]> = {
-  describe: 'where kernels run: a hardware GPU if there is one, the CPU, or any GPU',
+  describe: 'device that computes: a hardware GPU if there is one, the CPU, or any GPU',
   group: 'Machine:',
   choices: devices,
   defaultText: 'auto',
@@ -32,18 +32,18 @@ const deviceMemory: Option<number | undefined> = {
   read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
 };
 
-/** Where and with how much the work is done. */
+/** The devices and threads of a run. */
 export const machineOptions = {
   device,
   deviceMemory,
-  workers: wholeNumber({ describe: 'CPU threads; the result is the same for any number (see train for sgd)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
+  workers: wholeNumber({ describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
 
 /** In bytes. */
 export const memoryBudgetOption: Option<number | undefined> = {
-  describe: 'resident memory of the whole process, such as 4GiB',
+  describe: 'bound on the resident memory of the whole process, such as 4GiB',
   group: 'Machine:',
-  defaultText: 'what the machine has',
+  defaultText: "the machine's memory",
   fallback: undefined,
   read: (given, flag) => {
     const bytes = parseSize(typeof given === 'number' ? given : textOf(given, flag), flag);

@@ -1,6 +1,6 @@
 import { flagName } from './option.ts';
 
-/** What other programs call our flags. */
+/** Flags by their names in other programs. */
 const synonyms: Readonly<Record<string, string>> = {
   model: 'model-dir',
   lambda: 'reg-param',
@@ -10,7 +10,7 @@ const synonyms: Readonly<Record<string, string>> = {
   factors: 'rank',
 };
 
-/** The candidate that a person most likely meant, by another name for it or by its letters; undefined when none is near. */
+/** The candidate nearest to a word, by a name from another program or by its letters; undefined when none is near. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const meant = Object.hasOwn(synonyms, word.toLowerCase()) ? candidates.find((candidate) => flagName(candidate) === synonyms[word.toLowerCase()]) : undefined;
   if (meant !== undefined) return meant;

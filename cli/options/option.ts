@@ -3,8 +3,8 @@ export const groups = ['Required:', 'Without data:', 'Data:', 'Model:', 'Held-ou
 export type Group = (typeof groups)[number];
 
 /**
- * A flag as data: what --help says of it and how its text becomes a value. The key in an `Options` object is its name in
- * code and in configuration files (modelDir); the flag is the same in kebab case (--model-dir).
+ * A flag as data: its line in --help and the reader of its text. Its key in an `Options` object is the name in code and in
+ * configuration files (modelDir); the flag is the same name in kebab case (--model-dir).
  */
 export interface Option<T> {
   readonly describe: string;
@@ -12,18 +12,18 @@ export interface Option<T> {
   readonly alias?: string;
   /** Takes no value. */
   readonly isSwitch?: boolean;
-  /** Its text has commas between its parts. */
+  /** Takes several parts with commas between them. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;
   /** For --help; the value itself is `fallback`. */
   readonly defaultText?: string;
   readonly fallback: T;
-  /** The value of the text that was given, or of what a configuration file holds. Throws UsageError naming flag and text. */
+  /** The value of the flag's text, or of an entry of a configuration file. Throws UsageError naming flag and text. */
   readonly read: (given: unknown, flag: string) => T;
 }
 
-// A union over what each option holds would not let `Values` infer; the values themselves are never touched through this type.
+// A union of the values' types would not let `Values` infer; no value is reached through this type.
 export type Options = Readonly<Record<string, Option<unknown>>>;
 
 export type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };

@@ -1,12 +1,12 @@
 import { codecs } from '../../connectors/parquet/backend.ts';
 import { choice, toggle } from './kinds.ts';
 
-/** Every command has these. */
+/** Flags of every command. */
 export const commonOptions = {
   json: toggle({ describe: 'print the result as one JSON object on one line of stdout', group: 'Output:' }),
-  quiet: toggle({ describe: 'no progress on stderr; errors and warnings still come', group: 'Output:' }),
+  quiet: toggle({ describe: 'print no progress on stderr, only errors and warnings', group: 'Output:' }),
 };
 
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 
-export const codecOption = choice({ describe: 'compression of the Parquet output', group: 'Output:', choices: codecs, fallback: 'zstd' });
+export const codecOption = choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' });

@@ -3,14 +3,14 @@ import { readConfig } from './config-file.ts';
 import { shown } from './kinds.ts';
 import { flagName, type Options, type Values } from './option.ts';
 
-/** The command line taken apart, nothing of it interpreted yet. */
+/** The words of a command line by flag, not read yet. */
 export interface RawValues {
-  /** By flag in kebab case: text, true for switches, a list for what was given more than once. */
+  /** By flag in kebab case: text, true for a switch, a list for a flag that was given more than once. */
   readonly flags: Readonly<Record<string, unknown>>;
   readonly positionals: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Flags first, then the file named by --config (of commands that have it), then defaults; each read and checked. */
+/** Values from flags, then from the file of --config (of commands that have it), then defaults; each is read and checked. */
 export function readValues<O extends Options>(options: O, raw: RawValues): { values: Values<O>; given: ReadonlySet<keyof O> } {
   const config = 'config' in options && raw.flags.config !== undefined ? readConfig(singleValue(raw.flags.config, '--config'), options) : {};
   const given = new Set<keyof O>();

@@ -2,32 +2,31 @@ import { alsDefaults, MAXIMUM_RANK } from '../../operators/als/params.ts';
 import { sgdDefaults } from '../../operators/sgd/params.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
-import { columnOptions, policyOptions } from './column-options.ts';
-import { formatOption } from './format-options.ts';
+import { columnOptions, formatOption, policyOptions } from './data-options.ts';
 import { choice, decimal, requiredText, text, toggle, wholeNumber } from './kinds.ts';
 import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
 import type { Values } from './option.ts';
 import { commonOptions, forceOption } from './output-options.ts';
 import { initModelOption, sgdOptions } from './sgd-options.ts';
 
-/** What describes a training run: the same for `train` and `plan`. */
+/** The flags of a training run, the same for `train` and `plan`. */
 export const trainingOptions = {
-  algorithm: choice({ describe: 'how factors are found; auto: by the shape of the ratings and the device', group: 'Model:', choices: ['als', 'sgd', 'auto'], defaultText: 'als' }),
+  algorithm: choice({ describe: 'algorithm; auto chooses by the shape of the ratings and the device', group: 'Model:', choices: ['als', 'sgd', 'auto'], defaultText: 'als' }),
   rank: wholeNumber({ describe: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, group: 'Model:', least: 1, most: MAXIMUM_RANK, fallback: alsDefaults.rank }),
   maxIter: wholeNumber({ describe: 'iterations; each solves all items, then all users (sgd: visits each rating once)', group: 'Model:', least: 1, most: 1_000_000, defaultText: `${alsDefaults.maxIter}; sgd: ${sgdDefaults.maxIter}` }),
   regParam: decimal({ describe: 'λ, multiplied by the number of ratings of the user or item', group: 'Model:', least: 0, fallback: alsDefaults.regParam }),
-  seed: wholeNumber({ describe: 'of the start and of --test-fraction; the same seed gives the same model', group: 'Model:', least: 0, most: 2 ** 32 - 1, fallback: alsDefaults.seed }),
-  solver: choice({ describe: 'exactly, by conjugate gradients, or whatever is faster', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
+  seed: wholeNumber({ describe: 'seed of the start and of --test-fraction; the same seed gives the same model', group: 'Model:', least: 0, most: 2 ** 32 - 1, fallback: alsDefaults.seed }),
+  solver: choice({ describe: 'solve rows exactly, by conjugate gradients, or by the faster of the two', group: 'Model:', choices: ['auto', 'cholesky', 'cg'], fallback: alsDefaults.solver }),
   cgSteps: wholeNumber({ describe: 'steps of conjugate gradients a row', group: 'Model:', least: 1, most: 1000, fallback: alsDefaults.cgSteps }),
   biases: toggle({ describe: 'learn the mean and a bias of each user and item beside the factors', group: 'Model:' }),
   nonnegative: toggle({ describe: 'keep all factors at 0 or above (biases are free); on the CPU', group: 'Model:' }),
-  precision: choice({ describe: 'of the factors that a GPU gathers; sums are float32', group: 'Model:', choices: ['auto', 'f32', 'f16'], fallback: alsDefaults.precision }),
+  precision: choice({ describe: 'precision of the factors that a GPU gathers; sums are float32', group: 'Model:', choices: ['auto', 'f32', 'f16'], fallback: alsDefaults.precision }),
   kernel: text({ describe: "GPU kernel that solves the rows; without it the device's choice", group: 'Model:' }),
   ...sgdOptions,
-  coldStart: choice({ describe: 'what predictions of the model do with unknown users and items', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
+  coldStart: choice({ describe: 'predictions for unknown users and items: NaN, or left out', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
   test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
   testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
-  earlyStop: wholeNumber({ describe: 'end after so many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: 1_000_000 }),
+  earlyStop: wholeNumber({ describe: 'end after this many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: 1_000_000 }),
   targetRmse: decimal({ describe: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 }),
   ...columnOptions,
   format: formatOption,
@@ -45,11 +44,11 @@ export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, init
 
 export type TrainingValues = Values<typeof trainingOptions>;
 
-/** Rules between flags: what cannot act is an error. */
+/** Throws UsageError for a flag that cannot act beside the others. */
 export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {
   checkAlgorithm(values, given);
   if (values.test !== undefined && values.testFraction !== undefined) {
-    throw new UsageError('--test and --test-fraction exclude each other', { advice: 'Held-out ratings come either from a path or from a part of the ratings' });
+    throw new UsageError('--test and --test-fraction exclude each other', { advice: 'Leave one of them out' });
   }
   const heldOut = values.test !== undefined || values.testFraction !== undefined;
   for (const [flag, value] of [['--early-stop', values.earlyStop], ['--target-rmse', values.targetRmse]] as const) {

@@ -7,7 +7,7 @@ interface Payload {
   readonly state: PhaseState;
 }
 
-/** Clears what an older, longer text left to the right. */
+/** Clears the rest of an older, longer line. */
 const CLEAR_REST = '\u001b[K';
 
 /**
@@ -22,7 +22,7 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
     stream,
     hideCursor: true,
     forceRedraw: true,
-    // Signals are watched in one place.
+    // signals.ts watches the signals.
     gracefulExit: false,
     format: (_options: unknown, _params: unknown, payload: Payload) => barText(payload.state, width),
   });
@@ -56,7 +56,7 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
       closed = true;
       if (outcome === 'done') for (const state of phases.closeAll()) draw(state);
       if (!display.isActive) return;
-      // What was said last is still waiting for the next redraw.
+      // The last line waits for the next redraw.
       display.update();
       display.stop();
     },

@@ -2,7 +2,7 @@ import { Phases } from './phases.ts';
 import { endText, iterationText, startText, warningText } from './phrases.ts';
 import type { Progress } from './progress.ts';
 
-/** A line when a phase starts, one when it ends, one for each iteration: for logs and pipes. */
+/** Prints a line when a phase starts, when it ends, and for each iteration: for logs and pipes. */
 export function lineProgress(write: (line: string) => void): Progress {
   const phases = new Phases();
   return {
@@ -22,5 +22,17 @@ export function lineProgress(write: (line: string) => void): Progress {
       const open = phases.closeAll();
       if (outcome === 'done') for (const state of open) write(endText(state));
     },
+  };
+}
+
+/** Prints warnings alone. */
+export function quietProgress(write: (line: string) => void): Progress {
+  return {
+    onEvent: (event) => {
+      if (event.type === 'warning') write(warningText(event.text));
+    },
+    expect: () => {},
+    note: () => {},
+    close: () => {},
   };
 }

@@ -1,4 +1,4 @@
-import type { ProgressEvent } from '../../engine/events.ts';
+import type { ProgressEvent } from '../../index.ts';
 import type { PhaseState } from './phrases.ts';
 
 type PhaseEvent = Extract<ProgressEvent, { readonly phase: string }>;
@@ -14,8 +14,8 @@ interface Phase {
 }
 
 /**
- * The phases of a run as their events tell of them. A phase that never says that it starts begins with its first progress;
- * one that never says that it ends does so with the run.
+ * The phases of a run, by their events. A phase without an event of its start begins with its first progress;
+ * one without an event of its end ends with the run.
  */
 export class Phases {
   readonly #open = new Map<string, Phase>();
@@ -30,7 +30,7 @@ export class Phases {
     this.#expected.set(phase, total);
   }
 
-  /** Takes note of the event; says what became of its phase, and whether it has just begun. */
+  /** Notes an event. Gives the state of its phase, and true for `begins` with the first event of the phase. */
   see(event: PhaseEvent): { readonly state: PhaseState; readonly begins: boolean } {
     const known = this.#open.get(event.phase);
     const phase = known ?? { name: event.phase, started: this.#now(), done: 0, total: this.#expected.get(event.phase), estimated: true, unit: 'steps', seconds: undefined };

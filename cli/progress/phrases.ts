@@ -1,12 +1,12 @@
-import type { ProgressEvent } from '../../engine/events.ts';
+import type { ProgressEvent } from '../../index.ts';
 import { formatCount } from '../../engine/format.ts';
 
-/** How far a phase is. */
+/** The progress of a phase. */
 export interface PhaseState {
   readonly phase: string;
   readonly done: number;
   readonly total?: number;
-  /** The total was guessed before the phase began. */
+  /** True for a total that was estimated before the phase began. */
   readonly estimated: boolean;
   readonly unit: string;
   readonly seconds: number;
@@ -22,7 +22,7 @@ export function iterationText({ called = 'iteration', iteration, of, seconds, lo
   return `${called} ${iteration}/${of}: ${parts.join(', ')}`;
 }
 
-/** "read: started, about 90,012 ratings"; the number only where something is known of it. */
+/** "read: started, about 90,012 ratings"; without the number where it is unknown. */
 export function startText({ phase, total, estimated, unit }: PhaseState): string {
   return `${phase}: started${total === undefined || (estimated && total === 0) ? '' : `, ${estimated ? 'about ' : ''}${formatCount(total)} ${unit}`}`;
 }
@@ -51,7 +51,7 @@ export function warningText(text: string): string {
   return `factorflow: warning: ${text}`;
 }
 
-/** Seconds as people read them: "0.31 s", "12.4 s", "3 min 20 s", "2 h 5 min". */
+/** Seconds in words: "0.31 s", "12.4 s", "3 min 20 s", "2 h 5 min". */
 export function seconds3(seconds: number): string {
   if (seconds < 10) return `${seconds.toFixed(2)} s`;
   if (seconds < 60) return `${seconds.toFixed(1)} s`;
@@ -60,7 +60,7 @@ export function seconds3(seconds: number): string {
   return `${Math.floor(whole / 3600)} h ${Math.round((whole % 3600) / 60)} min`;
 }
 
-/** Slow things by the time that one takes. */
+/** A rate, or the time of one unit where the rate is below 1. */
 function rateText(done: number, seconds: number, unit: string): string {
   if (done <= 0 || seconds <= 0) return `- ${unit}/s`;
   const rate = done / seconds;

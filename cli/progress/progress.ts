@@ -1,20 +1,12 @@
-import type { EventSink } from '../../engine/events.ts';
+import type { EventSink } from '../../index.ts';
 
-/** Shows on stderr how a run goes on. */
+/** Shows the progress of a run on stderr. */
 export interface Progress {
   readonly onEvent: EventSink;
-  /** About how many units a phase will have when its events can't know. */
+  /** Announces about how many units a phase will have, for events without a total. */
   expect(phase: string, total: number): void;
-  /** Says something between the lines. */
+  /** Prints a line of its own. */
   note(text: string): void;
-  /** Ends the display and gives the terminal back; phases that are still open have finished, or were cut off. May be called again. */
+  /** Ends the display and gives the terminal back; phases that are still open are finished ('done') or cut off. May be called again. */
   close(outcome: 'done' | 'failed'): void;
-}
-
-/** Bars on a terminal, plain lines elsewhere, warnings alone when quiet. */
-export async function openProgress(quiet: boolean): Promise<Progress> {
-  const write = (line: string) => void process.stderr.write(`${line}\n`);
-  if (quiet) return (await import('./quiet.ts')).quietProgress(write);
-  const isTerminal = process.stderr.isTTY && process.env.TERM !== 'dumb';
-  return isTerminal ? (await import('./bars.ts')).barProgress(process.stderr) : (await import('./lines.ts')).lineProgress(write);
 }

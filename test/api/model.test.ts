@@ -87,7 +87,7 @@ describe('a model', () => {
     const files = readdirSync(first, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
     expect(files.length).toBeGreaterThanOrEqual(3);
     for (const file of files) expect(readFileSync(file.replace(first, second)).equals(readFileSync(file))).toBe(true);
-    const loaded = await Model.load(session, first);
+    const loaded = await session.loadModel(first);
     expect(loaded.userFactors.data.children[1].children[0].values).toEqual(model.userFactors.data.children[1].children[0].values);
     expect(loaded.columns).toEqual(model.columns);
     expect(await loaded.evaluate(session.from(ratingBatches(rows)))).toEqual(await model.evaluate(session.from(ratingBatches(rows))));

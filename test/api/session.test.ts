@@ -24,6 +24,15 @@ describe('a session', () => {
     await expect(Session.create(options as SessionOptions)).rejects.toBeInstanceOf(UsageError);
   });
 
+  it('without devices reads and writes rows, and names what is missing for more', async () => {
+    await using session = Session.withoutDevices();
+    const dataset = session.from(ratingBatches(rows, 100));
+    expect(await dataset.count()).toBe(rows.length);
+    const training = new ALS({ rank: 2 }).fit(dataset);
+    await expect(training).rejects.toBeInstanceOf(UsageError);
+    await expect(training).rejects.toThrow('this session has no devices. Open one that computes with Session.create()');
+  });
+
   it('reads sizes in binary and decimal units', () => {
     expect([parseSize('4GiB', 'x'), parseSize('500MB', 'x'), parseSize('1.5g', 'x'), parseSize(7, 'x')]).toEqual([4 * 2 ** 30, 500e6, 1.5 * 2 ** 30, 7]);
   });

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { factorflow, fails, quick, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const models = join(folder, 'models');
@@ -58,13 +58,13 @@ describe.concurrent('bad data exits with 3 and says where', () => {
     const none = await writeParquet(join(folder, 'none.parquet'), withBad('WHEN true THEN 1').replace('range(100)', 'range(0)'));
     await fails(3, /no ratings/, ...train(none));
     const all = await writeParquet(join(folder, 'all-bad.parquet'), withBad('WHEN true THEN NULL'));
-    const { code, stderr } = await factorflow(...train(all, '--on-bad-rows', 'skip', '--quiet'));
+    const { code, stderr } = await runHere(...train(all, '--on-bad-rows', 'skip', '--quiet'));
     expect(code).toBe(3);
     expect(stderr).toMatch(/no ratings/);
   });
 
   it('held-out ratings that are not there, before training', async () => {
-    const { code, stderr } = await factorflow(...train(ratings, '--test', join(folder, 'missing.parquet')));
+    const { code, stderr } = await runHere(...train(ratings, '--test', join(folder, 'missing.parquet')));
     expect(code).toBe(3);
     expect(stderr).toMatch(/^factorflow: read: no such file/);
   });
@@ -76,8 +76,7 @@ describe.concurrent('bad data exits with 3 and says where', () => {
   });
 
   it('ids that the model does not know are the caller\'s mistake', async () => {
-    const model = join(folder, 'known');
-    await json('train', ratings, ...quick, '--model-dir', model);
+    const model = await trainedModel();
     await fails(2, /no user 999999999/, 'recommend', model, '--users', '999999999');
     await fails(2, /"x" is not an id/, 'recommend', model, '--users', 'x');
   });

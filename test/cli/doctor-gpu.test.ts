@@ -54,14 +54,14 @@ describe('doctor', () => {
     [['--rank', '8'], /--rank acts only with --tune/],
     [['--tune', '--check-kernels'], /exclude each other/],
     [['--tune', '--rank', '8,0'], /--rank must be whole numbers from 1 to 512/],
-    [['some.parquet'], /unknown argument "some\.parquet"\. Ratings serve --tune/],
+    [['some.parquet'], /unknown argument "some\.parquet"\. Give ratings with --tune/],
   ])('refuses %j', async (flags, pattern) => {
     await fails(2, pattern, 'doctor', ...flags);
   });
 });
 
 describe.skipIf(noGpu)('doctor --tune', () => {
-  it('prints the variants, and training takes the fastest from then on', async () => {
+  it('tells of the variants, and training takes the fastest from then on', async () => {
     const env = { FACTORFLOW_CACHE_DIR: mkdtempSync(join(tmpdir(), 'factorflow-cache-')) };
     const file = join(folder, 'few.csv');
     writeFileSync(file, `user,item,rating\n${randomRatings(5, 20, 15, 150).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
@@ -80,17 +80,16 @@ describe.skipIf(noGpu)('doctor --tune', () => {
       expect(stage?.variant).toBe(variant);
       expect(stage?.reasons?.join()).toContain(reason);
     }
-    const table = await start(['doctor', '--tune', '--rank', '4', file, '--quiet'], { env }).outcome;
-    expect(table.stdout).toMatch(/rank 4, users: 20 rows, \d+ ratings, by the GPU's clock\n +tiled\S+ +[\d.]+ ms +[\d.]+ G ratings\/s  chosen\n/);
   });
 
-  it('a cache that cannot be written is a note', async () => {
+  it('prints the variants, and a cache that cannot be written is a note', async () => {
     const occupied = join(folder, 'occupied');
     writeFileSync(occupied, '');
     const file = join(folder, 'fewer.csv');
     writeFileSync(file, 'user,item,rating\n1,1,3\n1,2,4\n2,1,5\n');
     const { code, stdout } = await start(['doctor', '--tune', '--rank', '2', file, '--quiet'], { env: { FACTORFLOW_CACHE_DIR: occupied } }).outcome;
     expect(code).toBe(0);
+    expect(stdout).toMatch(/rank 2, users: 2 rows, 3 ratings, by the GPU's clock\n( +\S+ .*\n)* +\S+ +[\d.]+ ms +[\d.]+ G ratings\/s  chosen\n/);
     expect(stdout).toMatch(/could not be kept in .*FACTORFLOW_CACHE_DIR names another folder/);
   });
 });

@@ -1,26 +1,28 @@
 /** --device gpu, on the software adapter of the tests. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { LostTrainingError } from '../../api/lost-training.ts';
-import { saveWhatIsLeft } from '../../cli/save-what-is-left.ts';
+import { saveLostModel } from '../../cli/commands/train.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
 import { noGpu } from '../support/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
-import { factorflow, objectOf, quick, ratings, start, temporaryFolder } from './run-cli.ts';
+import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
+import { factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
-const model = join(folder, 'model');
+
+function writeRatings(name: string, rows: readonly Triple[]): string {
+  const file = join(folder, name);
+  writeFileSync(file, `user,item,rating\n${rows.map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
+  return file;
+}
 
 const SOFTWARE = /^factorflow: warning: the GPU swiftshader\S* computes on the processor, far slower than device cpu: it serves for tests only\n/;
 
 describe.skipIf(noGpu)('--device gpu', () => {
-  beforeAll(async () => {
-    expect((await factorflow('train', ratings, '--model-dir', model, ...quick, '--device', 'cpu', '--quiet')).code).toBe(0);
-  });
-
   it('evaluates as the CPU does, and warns of a software adapter even when quiet', async () => {
+    const model = await trainedModel();
     const [cpu, gpu] = await Promise.all(['cpu', 'gpu'].map((device) => factorflow('evaluate', model, ratings, '--device', device, '--quiet', '--json')));
     expect([cpu.code, gpu.code]).toEqual([0, 0]);
     expect(cpu.stderr).toBe('');
@@ -31,8 +33,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
   });
 
   it('trains: the first line says where, the JSON names the adapter, and the model is like any other', async () => {
-    const file = join(folder, 'few.csv');
-    writeFileSync(file, `user,item,rating\n${randomRatings(62, 40, 30, 600).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
+    const file = writeRatings('few.csv', randomRatings(62, 40, 30, 600));
     const flags = ['train', file, '--rank', '4', '--max-iter', '2', '--test-fraction', '0.1', '--json', '--model-dir'];
     const { code, stdout, stderr } = await factorflow(...flags, join(folder, 'small'), '--device', 'gpu');
     expect(code).toBe(0);
@@ -60,8 +61,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
   });
 
   it('trains by SGD, saves, and plans its schedules', async () => {
-    const file = join(folder, 'planted.csv');
-    writeFileSync(file, `user,item,rating\n${plantedRatings(4, 60, 40, 1500).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);
+    const file = writeRatings('planted.csv', plantedRatings(4, 60, 40, 1500));
     const train = ['train', file, '--algorithm', 'sgd', '--rank', '4', '--biases', '--max-iter', '3', '--test-fraction', '0.1', '--json', '--quiet', '--model-dir'];
     const { code, stdout } = await factorflow(...train, join(folder, 'sgd'), '--device', 'gpu', '--precision', 'f32');
     expect(code).toBe(0);
@@ -97,12 +97,13 @@ describe.skipIf(noGpu)('--device gpu', () => {
 
 describe.skipIf(noGpu)('Ctrl-C', () => {
   it.each([1, 2])('%i times while the GPU works ends with 130, and without a word of the driver', async (times) => {
-    const { child, outcome, stderrMatches } = start(['similar', model, '--item', '68646', '--device', 'gpu']);
-    await stderrMatches(/recommend: started/);
+    const file = writeRatings(`endless-${times}.csv`, randomRatings(63, 40, 30, 600));
+    const { child, outcome, stderrMatches } = start(['train', file, '--rank', '4', '--max-iter', '1000000', '--device', 'gpu', '--model-dir', join(folder, 'endless')]);
+    await stderrMatches(/iteration 2\//);
     for (let i = 0; i < times; i++) child.kill(i === 0 ? 'SIGINT' : 'SIGTERM');
     const { code, stderr } = await outcome;
     expect(code).toBe(130);
-    expect(stderr.split('\n').filter((line) => !/^(factorflow|recommend): /.test(line))).toEqual(['']);
+    expect(stderr.split('\n').filter((line) => !/^(factorflow|GPU|[a-z-]+|iteration [\d,]+\/1000000): /.test(line))).toEqual(['']);
   });
 });
 
@@ -112,7 +113,7 @@ describe('a GPU that is lost while training', () => {
     const trained = await new ALS({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(randomRatings(61, 20, 20, 200))));
     const directory = join(folder, 'left');
     const lost = new LostTrainingError(new DeviceLostError('the GPU was lost', { phase: 'gpu' }), trained, 7);
-    const saving = saveWhatIsLeft(Promise.reject(lost), directory, { overwrite: false, signal: new AbortController().signal });
+    const saving = saveLostModel(Promise.reject(lost), directory, { overwrite: false, signal: new AbortController().signal });
     await expect(saving).rejects.toThrow(`train: the GPU was lost; the model of iteration 7 is saved in ${directory}. Train again, or use --device cpu`);
     await expect(saving).rejects.toMatchObject({ exitCode: 5 });
     expect((await Model.load(session, directory)).userCount).toBe(trained.userCount);

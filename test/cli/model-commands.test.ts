@@ -1,14 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { describe, expect, it } from 'vitest';
+import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
-const model = join(folder, 'model');
-
-beforeAll(async () => {
-  await json('train', ratings, ...quick, '--model-dir', model);
-});
+const model = await trainedModel();
 
 describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
@@ -113,8 +109,8 @@ describe.concurrent('similar', () => {
   });
 
   it('needs one side, and ids that the model knows', async () => {
-    expect(await factorflow('similar', model)).toMatchObject({ code: 2, stderr: expect.stringContaining('give either --item or --user') });
-    expect(await factorflow('similar', model, '--item', '90735', '--user', '1')).toMatchObject({ code: 2 });
-    expect(await factorflow('similar', model, '--item', '123456789')).toMatchObject({ code: 2, stderr: expect.stringContaining('the model has no item 123456789') });
+    await fails(2, /give either --item or --user/, 'similar', model);
+    await fails(2, /give either --item or --user/, 'similar', model, '--item', '90735', '--user', '1');
+    await fails(2, /the model has no item 123456789/, 'similar', model, '--item', '123456789');
   });
 });

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, openSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, objectOf, quick, ratings, start, temporariesIn, temporaryFolder } from './run-cli.ts';
+import { expectFailure, factorflow, fails, objectOf, quick, ratings, start, type Started, temporariesIn, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const generate = (output: string) => ['generate', '--preset', 'movielens20m', '--scale', '0.05', '--output', output];
@@ -54,9 +54,9 @@ describe('outputs that cannot be written fail before the work', () => {
 describe('a full disk', () => {
   it('exits with 4 and leaves nothing', async ({ skip }) => {
     await withTmpfs(skip, 'full', 'size=256k', async (path) => {
-      await fails(4, /disk is full/, ...generate(join(path, 'data')));
+      expectFailure(await factorflow(...generate(join(path, 'data')), '--quiet'), 4, /disk is full/);
       expect(readdirSync(path)).toEqual([]);
-      await fails(4, /disk is full/, 'train', ratings, '--rank', '64', '--max-iter', '1', '--model-dir', join(path, 'model'));
+      expectFailure(await factorflow('train', ratings, '--rank', '64', '--max-iter', '1', '--model-dir', join(path, 'model'), '--quiet'), 4, /disk is full/);
       expect(readdirSync(path)).toEqual([]);
     });
   });
@@ -97,21 +97,21 @@ describe('cancellation', () => {
   it('in the middle of writing removes what is unfinished', async () => {
     const parent = join(folder, 'writing');
     mkdirSync(parent);
-    const { child, outcome } = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
-    await temporaryAppears(parent);
-    child.kill('SIGINT');
-    expect(await outcome).toMatchObject({ code: 130 });
+    const run = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
+    await temporaryAppears(parent, run);
+    run.child.kill('SIGINT');
+    expect(await run.outcome).toMatchObject({ code: 130 });
     expect(readdirSync(parent)).toEqual([]);
   });
 
   it('twice ends at once, with nothing left', async () => {
     const parent = join(folder, 'twice');
     mkdirSync(parent);
-    const { child, outcome } = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
-    await temporaryAppears(parent);
-    child.kill('SIGINT');
-    child.kill('SIGTERM');
-    expect(await outcome).toMatchObject({ code: 130 });
+    const run = start(['generate', '--preset', 'movielens20m', '--output', join(parent, 'data')]);
+    await temporaryAppears(parent, run);
+    run.child.kill('SIGINT');
+    run.child.kill('SIGTERM');
+    expect(await run.outcome).toMatchObject({ code: 130 });
     expect(readdirSync(parent)).toEqual([]);
   });
 });
@@ -122,7 +122,7 @@ describe('a process that is killed', () => {
     mkdirSync(parent);
     const data = join(parent, 'data');
     const killed = start(['generate', '--preset', 'movielens20m', '--output', data]);
-    await temporaryAppears(parent);
+    await temporaryAppears(parent, killed);
     killed.child.kill('SIGKILL');
     expect(await killed.outcome).toMatchObject({ signal: 'SIGKILL' });
     expect(existsSync(data)).toBe(false);
@@ -137,7 +137,7 @@ describe('a process that is killed', () => {
     mkdirSync(parent);
     const model = join(parent, 'model');
     const killed = start(['train', ratings, '--rank', '128', '--max-iter', '1', '--model-dir', model]);
-    await temporaryAppears(parent);
+    await temporaryAppears(parent, killed);
     killed.child.kill('SIGKILL');
     await killed.outcome;
     const isWhole = existsSync(model);
@@ -149,11 +149,7 @@ describe('a process that is killed', () => {
   });
 });
 
-/** Waits for an unfinished output in a folder. */
-async function temporaryAppears(parent: string): Promise<void> {
-  for (let waited = 0; waited < 20_000; waited += 5) {
-    if (temporariesIn(parent).some((name) => name.includes('.tmp-'))) return;
-    await new Promise((done) => setTimeout(done, 5));
-  }
-  throw new Error('no temporary appeared');
+/** Resolves once there is an unfinished output in a folder, or the run has ended. */
+async function temporaryAppears(parent: string, { child }: Started): Promise<void> {
+  while (child.exitCode === null && !temporariesIn(parent).some((name) => name.includes('.tmp-'))) await new Promise((done) => setTimeout(done, 5));
 }

@@ -5,11 +5,10 @@ import { tooOldNode } from '../../cli/node-version.ts';
 import { nearest } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
-import { lineProgress } from '../../cli/progress/lines.ts';
+import { lineProgress, quietProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
 import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
-import { quietProgress } from '../../cli/progress/quiet.ts';
-import { reportError } from '../../cli/report-error.ts';
+import { reportError } from '../../cli/report/report-error.ts';
 import { CapacityError } from '../../engine/errors.ts';
 
 const state: PhaseState = { phase: 'read', done: 25, total: 100, estimated: false, unit: 'ratings', seconds: 2, ended: false };
@@ -19,7 +18,7 @@ describe('a bar', () => {
     expect(barText(state, 20)).toBe('read      [=====---------------]  25%  25/100 ratings  13 ratings/s  6.00 s left');
   });
 
-  it('is full at the end, whatever was expected', () => {
+  it('is full at the end, for any expected total', () => {
     expect(barText({ ...state, done: 90, ended: true }, 10)).toBe('read      [==========] 100%  90/90 ratings  45 ratings/s  2.00 s');
   });
 
@@ -128,7 +127,7 @@ describe('an error', () => {
     expect(report.text).not.toContain('    at ');
   });
 
-  it('that nobody foresaw has its stack and says where to report it', () => {
+  it('of any other kind has its stack and the address for reports', () => {
     const { text, exitCode } = reportError(new TypeError('x is undefined'));
     expect(exitCode).toBe(1);
     expect(text).toMatch(/^factorflow: internal error: TypeError: x is undefined\n +at /);
@@ -162,7 +161,7 @@ describe('help for slips', () => {
     expect(nearest('biases', ['rank', 'seed'])).toBeUndefined();
   });
 
-  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows what others call a flag: %s', (word, key) => {
+  it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows the names of other programs: %s', (word, key) => {
     const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank'];
     expect(nearest(word, keys)).toBe(key);
     expect(nearest(word, keys.map(flagName))).toBe(flagName(key));

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll, expect } from 'vitest';
+import { afterAll, expect, inject } from 'vitest';
+import { finish, startRun } from '../../cli/run-cli.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 export const program = join(root, 'dist/cli/main.js');
@@ -75,13 +76,34 @@ export function objectOf(stdout: string): Record<string, unknown> {
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-/** Expects a failure that tells what to do: exit code, one line on stderr, no stack, nothing on stdout. */
+/** Runs a command line inside this process: the same outcome but for what belongs to a process (signals, crashes, pipes). */
+export async function runHere(...args: readonly string[]): Promise<Outcome> {
+  let [stdout, stderr] = ['', ''];
+  const terminal = { print: async (text: string) => void (stdout += `${text}\n`), say: (line: string) => void (stderr += `${line}\n`) };
+  const code = await finish(startRun(args, terminal), new AbortController().signal);
+  return { code, signal: null, stdout, stderr };
+}
+
+/** Expects a command line to fail inside this process. */
 export async function fails(code: number, pattern: RegExp, ...args: readonly string[]): Promise<void> {
-  const outcome = await factorflow(...args, '--quiet');
-  expect(outcome.stderr).toMatch(pattern);
-  expect(outcome.stderr).toMatch(/^factorflow: [^\n]+\n$/);
-  expect(outcome.stdout).toBe('');
-  expect(outcome.code).toBe(code);
+  expectFailure(await runHere(...args, '--quiet'), code, pattern);
+}
+
+/** A failure tells what to do: exit code, one line on stderr, no stack, nothing on stdout. */
+export function expectFailure({ code: ended, stdout, stderr }: Outcome, code: number, pattern: RegExp): void {
+  expect(stderr).toMatch(pattern);
+  expect(stderr).toMatch(/^factorflow: [^\n]+\n$/);
+  expect(stdout).toBe('');
+  expect(ended).toBe(code);
+}
+
+/** A model of the example's ratings, trained once for all files of a test run. Read only. */
+export async function trainedModel(): Promise<string> {
+  const model = join(inject('runFolder'), 'model');
+  // Files that come at the same time may both train: the first to end gives the model, and the other finds it there.
+  if (!existsSync(model)) await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
+  expect(readdirSync(model).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
+  return model;
 }
 
 /** A folder that goes away with the test file. */

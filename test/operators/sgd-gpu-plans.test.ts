@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/explain.ts';
-import type { DevicePlan } from '../../engine/physical-plan.ts';
+import type { DevicePlan } from '../../engine/plan/physical-plan.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
 import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/convergence.ts';

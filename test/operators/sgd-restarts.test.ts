@@ -1,12 +1,12 @@
 /** What becomes of epochs that diverge, on factors that are only numbers: the losses are given. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { inDeviceScope } from '../../engine/device-scope.ts';
+import { inDeviceScope } from '../../engine/run/holdings.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import { DivergedError, Session } from '../../index.ts';
 import { IndexIds } from '../../operators/index-ids.ts';
 import { dominantItem } from '../../operators/sgd/convergence.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
-import { type SgdResult, trainWith } from '../../operators/sgd.ts';
+import { type SgdResult, trainWith } from '../../operators/sgd/train.ts';
 import { loadSgdData } from '../../operators/sgd/data.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedule.ts';

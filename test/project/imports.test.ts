@@ -9,7 +9,7 @@ const folders = ['cli', 'api', 'connectors', 'synthetic', 'operators', 'engine',
 /** What each folder may import from, itself aside. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
-  cli: ['index.ts', 'api', 'connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'],
+  cli: ['index.ts', 'api'],
   api: ['connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'],
   connectors: ['engine'],
   synthetic: ['connectors', 'engine'],
@@ -25,6 +25,34 @@ const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
 /** Checks compare a GPU's kernels with their twins on the CPU. */
 const isCheck = (file: string) => file.startsWith('gpu/kernels/') && (file.endsWith('.check.ts') || file.startsWith('gpu/kernels/checking/'));
 const twins = 'cpu/reference/';
+
+/**
+ * Files below `api/` that the command line takes by themselves. --help must load neither Arrow nor WebGPU, which `index.ts` would: so
+ * names, defaults and errors come from the files that hold them.
+ */
+const ofCommandLine: readonly { readonly from: string; readonly to: readonly string[]; readonly because: string }[] = [
+  { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
+  { from: 'cli/', to: ['connectors/file-problem.ts'], because: 'one wording for what a file system refuses' },
+  { from: 'cli/options/', to: ['operators/als-params.ts', 'operators/sgd-params.ts', 'connectors/format-names.ts', 'connectors/parquet/backend.ts'], because: 'defaults and choices that --help prints' },
+  { from: 'cli/commands/', to: ['operators/als-params.ts', 'connectors/format-names.ts', 'connectors/text/text-type.ts'], because: 'choices that --help prints' },
+  { from: 'cli/commands/generate.ts', to: ['connectors/synthetic/preset.ts', 'connectors/synthetic/write-dataset.ts', 'connectors/synthetic/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
+  { from: 'cli/commands/train.ts', to: ['connectors/model-store.ts'], because: "the model's folder is checked before the work" },
+  { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/is-url.ts', 'engine/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },
+  { from: 'cli/report/inspect', to: ['connectors/dataset-path.ts', 'connectors/format-names.ts', 'engine/logical-plan.ts', 'operators/profile-ratings.ts', 'operators/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/sessions/training-sets.ts', to: ['operators/select-ratings.ts'], because: 'columns are checked before a device is used' },
+  {
+    from: 'cli/sessions/plan-of-problem.ts',
+    to: ['engine/devices.ts', 'operators/algorithm-choice.ts', 'operators/als-params.ts', 'operators/als-plan.ts', 'operators/kernel-choices.ts', 'operators/sgd-params.ts', 'operators/sgd-plan.ts'],
+    because: 'the api plans ratings, not counts alone',
+  },
+  { from: 'cli/signals.ts', to: ['connectors/temporaries.ts', 'engine/endings.ts'], because: 'a process that is stopped leaves nothing behind' },
+  {
+    from: 'cli/doctor/',
+    to: ['connectors/synthetic/preset.ts', 'connectors/synthetic/synthetic-source.ts', 'cpu/kernels.ts', 'engine/executor.ts', 'engine/phase.ts', 'operators/als-params.ts'],
+    because: 'the doctor looks at devices and kernels themselves',
+  },
+  { from: 'cli/commands/doctor.ts', to: ['gpu/probe/probe-webgpu.ts', 'gpu/probe/explain-probe.ts'], because: 'the doctor asks for a GPU without opening it' },
+];
 
 interface Import {
   readonly file: string;
@@ -57,10 +85,31 @@ describe('imports', () => {
       const [from, to] = [folderOf(file), folderOf(target)];
       if (!(folders as readonly string[]).includes(to) && to !== 'index.ts') return false;
       if (from === to || allowed[from].includes(to)) return false;
+      if (ofCommandLine.some((rule) => file.startsWith(rule.from) && rule.to.includes(target))) return false;
       if (isCheck(file) && target.startsWith(twins)) return false;
       return !(typesOnly && typeOnly.some((rule) => rule.from.includes(from) && rule.to === target));
     });
     expect(wrong).toEqual([]);
+  });
+
+  it('of the command line below the api are those named here, and each is needed', () => {
+    const idle = ofCommandLine.flatMap((rule) => rule.to.filter((to) => !imports.some(({ file, target }) => file.startsWith(rule.from) && target === to)).map((to) => `${rule.from} -> ${to}`));
+    expect(idle).toEqual([]);
+  });
+
+  it('of the command line make no circle', () => {
+    const [done, open] = [new Set<string>(), [] as string[]];
+    const circles: string[] = [];
+    const visit = (file: string) => {
+      if (open.includes(file)) circles.push([...open.slice(open.indexOf(file)), file].join(' -> '));
+      if (open.includes(file) || done.has(file)) return;
+      open.push(file);
+      for (const { target } of imports.filter((one) => one.file === file && folderOf(one.target) === 'cli')) visit(target);
+      done.add(open.pop() ?? '');
+    };
+    visit('cli/main.ts');
+    expect(done).toContain('cli/commands/train.ts');
+    expect(circles).toEqual([]);
   });
 
   it('of operators and kernels name no module of Node', () => {

@@ -1,11 +1,11 @@
 import { mkdtemp, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCode, fileProblem } from '../connectors/files/file-problem.ts';
-import { CapacityError, DataError } from '../engine/errors.ts';
+import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
+import { CapacityError, DataError } from '../../engine/errors.ts';
 
 /**
- * Tries whether something can be written at `target`, before any long work: makes an empty folder in the nearest folder
- * above it that exists, and removes it again. Throws DataError with the place and advice, CapacityError for a full disk.
+ * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing folder
+ * above it, and removes it again. Throws DataError with the place and advice, CapacityError for a full disk.
  */
 export async function checkWritable(target: string): Promise<void> {
   const parent = await nearestFolder(dirname(resolve(target)), target);
@@ -14,7 +14,7 @@ export async function checkWritable(target: string): Promise<void> {
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof CapacityError) throw problem;
-    // ENOENT means that the place is no ordinary folder (/proc): the file system's own word would mislead.
+    // A folder that exists and answers ENOENT is a special one (/proc): the system's own message would mislead.
     const reason = problem instanceof DataError && errorCode(error) !== 'ENOENT' ? problem.summary : `${parent} takes no new folders`;
     throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: target, advice: "Choose another output, or check the folder's permissions", cause: error });
   }

@@ -1,22 +1,22 @@
-import type { Model, TrainingReport } from '../api/model.ts';
-import { formatBytes, formatCount } from '../engine/format.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { SgdParams } from '../operators/sgd/params.ts';
-import type { CommandResult } from './command.ts';
+import type { Model, TrainingReport } from '../../api/model.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { SgdParams } from '../../index.ts';
+import type { CommandResult } from '../commands/command.ts';
 import { facts } from './facts.ts';
-import { seconds3 } from './progress/phrases.ts';
+import { seconds3 } from '../progress/phrases.ts';
 
 export interface TrainedRun {
   readonly model: Model;
   readonly training: TrainingReport;
-  /** Name of the session's GPU, if it has one. */
+  /** Name of the session's GPU; null without one. */
   readonly adapter: string | null;
   readonly modelDir: string;
   readonly totalSeconds: number;
   readonly peakRssBytes: number;
 }
 
-/** What `train` says at its end. */
+/** The result of `train`. */
 export function trainingResult(run: TrainedRun): CommandResult {
   return { json: trainingJson(run), text: trainingText(run) };
 }
@@ -33,7 +33,7 @@ function trainingJson({ model, training, adapter, modelDir, totalSeconds, peakRs
     items: model.itemCount,
     ratings: training.ratings,
     iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse }) => ({ iteration, seconds, loss, trainRmse, testRmse })),
-    // An undefined test RMSE beside a test set: none of its pairs is known.
+    // A test RMSE is undefined when the model knows no pair of the test set.
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs }),
     seconds: { ...training.seconds, total: totalSeconds },
     peakRssBytes,

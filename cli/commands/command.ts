@@ -1,40 +1,40 @@
-import type { ExitCode } from '../engine/errors.ts';
-import type { EventSink } from '../engine/events.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { Options, Values } from './options/option.ts';
-import type { commonOptions } from './options/output-options.ts';
-import { type RawValues, readValues } from './options/read-values.ts';
+import type { ExitCode } from '../../engine/errors.ts';
+import type { EventSink } from '../../index.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Options, Values } from '../options/option.ts';
+import type { commonOptions } from '../options/output-options.ts';
+import { type RawValues, readValues } from '../options/read-values.ts';
 
-/** A word of the command line without a flag in front of it. */
+/** A word of the command line that belongs to no flag. */
 export interface Positional {
   readonly name: string;
   readonly describe: string;
   readonly required: boolean;
-  /** One or more, the last of the line. */
+  /** Takes one or more words; the last positional alone. */
   readonly many?: boolean;
 }
 
-/** What a command gets beside its flags. */
+/** The surroundings of a command. */
 export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
-  /** How many units a phase will have when its events can't know: makes a bar of a counter. */
+  /** Announces how many units a phase will have, for events without a total: a counter becomes a bar. */
   expect(phase: string, total: number): void;
 }
 
-/** What a command has to say. Commands never print: the caller prints `text`, or `json` with --json. */
+/** The result of a command. Commands never print: the caller prints `text`, or `json` with --json. */
 export interface CommandResult {
   readonly json: JsonObject;
   readonly text: string;
-  /** Where what was found is bad news: 0 without it. */
+  /** Exit code of a run that found a fault; 0 without it. */
   readonly exitCode?: ExitCode;
 }
 
 export interface CommandInput<O extends Options> {
   readonly values: Values<O>;
   readonly positionals: Readonly<Record<string, readonly string[]>>;
-  /** Flags that were really given, on the command line or in the configuration. */
+  /** Flags given on the command line or in the configuration. */
   readonly given: ReadonlySet<keyof O>;
 }
 
@@ -42,21 +42,21 @@ export interface CommandSpec<O extends Options> {
   readonly summary: string;
   readonly positionals: readonly Positional[];
   readonly options: O;
-  /** Command lines without the program's name, each with what it does. */
+  /** Command lines without the program's name, each with its meaning. */
   readonly examples: readonly (readonly [line: string, meaning: string])[];
-  /** More for the end of --help. */
+  /** Last paragraph of --help. */
   readonly epilog?: string;
   readonly run: (input: CommandInput<O>, context: CommandContext) => Promise<CommandResult>;
 }
 
-/** A command line that was read and checked, ready to run. */
+/** A command line, read and checked, ready to run. */
 export interface PreparedCommand {
   readonly json: boolean;
   readonly quiet: boolean;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
-/** A command whose flags' types nobody outside needs to know. */
+/** A command without the types of its flags. */
 export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   /** Reads and checks the flags; throws UsageError. */
   readonly prepare: (raw: RawValues) => PreparedCommand;

@@ -1,12 +1,12 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
-import { isUrl } from '../connectors/files/path-kinds.ts';
-import { UsageError } from '../engine/errors.ts';
+import { isUrl } from '../../connectors/is-url.ts';
+import { UsageError } from '../../engine/errors.ts';
 
 /**
  * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next run would take
- * it for more data. Names that readers pass over ("_models", ".cache") are free. What does not exist is left to the readers.
+ * it for more data. Names that readers pass over ("_models", ".cache") are free. Readers report inputs that do not exist.
  */
 export async function refuseOverlap(output: string, inputs: readonly (string | undefined)[]): Promise<void> {
   const target = await realPlace(resolve(output));
@@ -23,14 +23,14 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
   }
 }
 
-/** What a pattern stands for now; a path stands for itself, when there is something. */
+/** The files and folders of a pattern, or the path itself; nothing where nothing exists. */
 async function placesOf(input: string): Promise<string[]> {
   const exists = await stat(input).then(() => true, () => false);
   if (exists) return [input];
   return !isDynamicPattern(input) ? [] : glob(input, { onlyFiles: false, expandDirectories: false });
 }
 
-/** The place itself where links lead to it, also when its last parts do not exist yet. */
+/** The path with links resolved, also when its last parts do not exist yet. */
 async function realPlace(path: string): Promise<string> {
   const parent = dirname(path);
   return realpath(path).catch(async () => (parent === path ? path : join(await realPlace(parent), basename(path))));

@@ -10,7 +10,7 @@ export interface Recommendation {
   readonly prediction: number;
 }
 
-/** The rows {user, rank, item, prediction} of a batch; only for the few that are printed. */
+/** The rows {user, rank, item, prediction} of a batch, as objects for printing. */
 export function recommendationRows(batch: RecordBatch): Recommendation[] {
   const [users, ranks, items, predictions] = [0, 1, 2, 3].map((column) => batch.getChildAt(column));
   const id = (value: unknown) => (typeof value === 'number' ? value : String(value));
@@ -27,7 +27,7 @@ export function recommendationTable(rows: readonly Recommendation[], head: reado
   const table = new Table({
     head: [...head],
     colAligns: ['right', 'right', 'right', 'right'],
-    // No colours: the output is for pipes as well.
+    // Without colours, since the output may go to a pipe.
     style: { head: [], border: [], compact: true },
   });
   rows.forEach(({ user, rank, item, prediction }, i) => {

@@ -1,27 +1,26 @@
-import type { ALS, AlsOptions } from '../api/als.ts';
-import type { Dataset } from '../api/dataset.ts';
-import type { Model } from '../api/model.ts';
-import type { FitOptions, RatingOptions } from '../api/rating-input.ts';
-import type { Session } from '../api/session.ts';
-import type { SGD, SgdOptions } from '../api/sgd.ts';
-import type { UpdateOptions } from '../api/update-model.ts';
-import { alsOptions } from './als-options.ts';
-import type { CommandContext } from './command.ts';
-import { algorithmOf } from './options/check-algorithm.ts';
-import type { TrainingValues } from './options/training-options.ts';
+import type { ALS, AlsOptions } from '../../api/als.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { Model } from '../../api/model.ts';
+import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
+import type { Session } from '../../api/session.ts';
+import type { SGD, SgdOptions } from '../../api/sgd.ts';
+import type { UpdateOptions } from '../../api/update-model.ts';
+import type { CommandContext } from '../commands/command.ts';
+import { algorithmOf } from '../options/check-algorithm.ts';
+import type { TrainingValues } from '../options/training-options.ts';
 
 type Given = ReadonlySet<string>;
 
-/** What the flags ask for, checked, before any ratings are read. */
+/** The algorithm and parameters of the flags, checked before any ratings are read. */
 export interface Trainer {
-  /** Ready for these ratings: with --algorithm auto they are looked at first. */
+  /** Prepares for these ratings; with --algorithm auto reads them first. */
   prepare(session: Session, ratings: Dataset, context: CommandContext): Promise<PreparedTrainer>;
 }
 
 export interface PreparedTrainer {
   fit(ratings: Dataset, options: FitOptions): Promise<Model>;
   plan: ALS['plan'];
-  /** Why it is this algorithm, where it was to be chosen. */
+  /** The reason for the algorithm, with --algorithm auto. */
   readonly reason?: string;
 }
 
@@ -30,16 +29,16 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
   const algorithm = algorithmOf(values);
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
-    const { ALS } = await import('../api/als.ts');
-    const als = new ALS(alsOptions(values));
+    const { ALS } = await import('../../api/als.ts');
+    const als = new ALS({ ...alsParams(values), ...ratingOptions(values) });
     return { prepare: async () => prepared(als) };
   }
   if (algorithm === 'sgd') {
-    const { SGD } = await import('../api/sgd.ts');
-    const sgd = new SGD(sgdOptions(values, given));
+    const { SGD } = await import('../../api/sgd.ts');
+    const sgd = new SGD({ ...sgdParams(values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(sgd) };
   }
-  const { chooseTrainer } = await import('../api/choose-trainer.ts');
+  const { chooseTrainer } = await import('../../api/choose-trainer.ts');
   const { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse } = values;
   const options = { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse, ...ratingOptions(values) };
   return {
@@ -58,20 +57,25 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
     prepare: async (session) => {
-      const { Model } = await import('../api/model.ts');
-      const model = await Model.load(session, directory);
+        const model = await session.loadModel(directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },
   };
 }
 
-/** The flags as parameters of `SGD`. */
-export function sgdOptions(values: TrainingValues, given: Given): SgdOptions {
-  const { rank, biases } = values;
-  return { rank, biases, ...stepOptions(values, given), seed: values.seed, ...ratingOptions(values) };
+/** The flags as parameters of `ALS`, without those of the ratings. */
+export function alsParams(values: TrainingValues): Omit<AlsOptions, keyof RatingOptions> {
+  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
+  return { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse };
 }
 
-/** Those of `model.update`: what is not given is the model's. */
+/** The flags as parameters of `SGD`, without those of the ratings. */
+export function sgdParams(values: TrainingValues, given: Given): Omit<SgdOptions, keyof RatingOptions> {
+  const { rank, biases, seed } = values;
+  return { rank, biases, ...stepOptions(values, given), seed };
+}
+
+/** The flags as options of `model.update`; the model keeps those that are not given. */
 function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
   const all: Readonly<Record<string, unknown>> = { ...stepOptions(values, given), ...ratingOptions(values), seed: values.seed };
   const names = Object.keys(all).filter((name) => name === 'seed' || given.has(name === 'coldStartStrategy' ? 'coldStart' : name));

@@ -1,21 +1,21 @@
 import Table from 'cli-table3';
-import { formatBytes, formatCount } from '../engine/format.ts';
-import type { DegreeProfile, RatingsSummary } from '../operators/profile-ratings.ts';
-import type { CommandResult } from './command.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import type { DegreeProfile, RatingsSummary } from '../../operators/profile-ratings.ts';
+import type { CommandResult } from '../commands/command.ts';
 import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
 import { facts } from './facts.ts';
 
 export interface Inspection {
   readonly layout: DatasetLayout;
   readonly columns: readonly ColumnDescription[];
-  /** Columns that were looked for in vain; then there is no summary. */
+  /** Columns that were not found; then there is no summary. */
   readonly missing?: readonly string[];
   readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
   readonly summary?: RatingsSummary;
   readonly badRows?: string;
 }
 
-/** What `inspect` says. */
+/** The result of `inspect`. */
 export function inspectionResult(inspection: Inspection): CommandResult {
   const { layout, columns, names, summary, badRows } = inspection;
   const { rows, files, rowGroups, bytes } = layout;

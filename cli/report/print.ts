@@ -1,11 +1,11 @@
-import type { Json } from '../engine/json.ts';
+import type { Json } from '../../engine/json.ts';
 
 /** A value as JSON without line breaks; numbers that JSON lacks (NaN, infinities) become null. */
 export function jsonLine(value: Json): string {
   return JSON.stringify(value);
 }
 
-/** Writes a text and a newline to stdout and waits until it has left. A reader that went away is no error. */
+/** Writes a text and a newline to stdout; resolves once they have left. A closed pipe is no error. */
 export function print(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(`${text}\n`, (error) => {
@@ -15,7 +15,7 @@ export function print(text: string): Promise<void> {
   });
 }
 
-/** `factorflow inspect ratings | head -1` ends without a word: the errors of closed pipes are heard and dropped. */
+/** Drops the errors of closed pipes, so that `factorflow inspect ratings | head -1` ends in silence. */
 export function ignoreBrokenPipes(): void {
   process.stdout.on('error', () => {});
   process.stderr.on('error', () => {});

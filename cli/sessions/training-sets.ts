@@ -1,8 +1,8 @@
-import type { Dataset } from '../api/dataset.ts';
-import type { Session } from '../api/session.ts';
-import type { CommandContext } from './command.ts';
-import { knownRows } from './known-rows.ts';
-import type { TrainingValues } from './options/training-options.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { Session } from '../../api/session.ts';
+import type { CommandContext } from '../commands/command.ts';
+import type { TrainingValues } from '../options/training-options.ts';
+import { knownRows } from './open-session.ts';
 
 export interface TrainingSets {
   readonly train: Dataset;
@@ -10,11 +10,11 @@ export interface TrainingSets {
 }
 
 /**
- * The ratings to train on and those held out. Columns and types of both are checked here, from the files' footers, so
+ * Opens the ratings to train on and those held out. Checks columns and types of both by the files' footers, so
  * that a wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
-  const { SelectRatings } = await import('../operators/select-ratings.ts');
+  const { SelectRatings } = await import('../../operators/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
   const all = await session.read.any(paths, { format: values.format });
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;

@@ -1,6 +1,8 @@
-import { errorCode, fileProblem } from '../connectors/files/file-problem.ts';
-import { CapacityError, DataError, type ExitCode, FactorFlowError } from '../engine/errors.ts';
-import { bugsUrl, packageInfo } from './package-info.ts';
+import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
+import { CapacityError, DataError, type ExitCode, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import type { Options } from '../options/option.ts';
+import { bugsUrl, packageInfo } from '../package-info.ts';
+import { nameFlags } from './name-flags.ts';
 
 export interface ErrorReport {
   /** For --json. */
@@ -10,10 +12,16 @@ export interface ErrorReport {
   readonly exitCode: ExitCode;
 }
 
-/** What a failure means to the person at the terminal: our own errors without a stack, anything else as a bug with one. */
-export function reportError(thrown: unknown): ErrorReport {
+/** The report of a failure, in the flags of the command: an error of the library without a stack, anything else as a bug with one. */
+export function reportError(thrown: unknown, options: Options = {}): ErrorReport {
   const error = classify(thrown);
-  if (error instanceof FactorFlowError) return { message: error.message, text: `factorflow: ${error.message}`, exitCode: error.exitCode };
+  if (error instanceof FactorFlowError) {
+    const { summary, details } = error;
+    const advice = details.advice === undefined ? undefined : nameFlags(details.advice, options);
+    // The place in the file is composed anew, and stays untouched.
+    const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
+    return { message, text: `factorflow: ${message}`, exitCode: error.exitCode };
+  }
   const { version } = packageInfo();
   const message = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error ? (error.stack ?? message) : message;
@@ -22,7 +30,7 @@ export function reportError(thrown: unknown): ErrorReport {
   return { message: `internal error: ${message}`, text, exitCode: 1 };
 }
 
-/** Errors of the system and of the JavaScript engine that are the surroundings' doing, as errors of ours. */
+/** Turns errors of the system and of the JavaScript engine into errors of the library. */
 function classify(error: unknown): unknown {
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
   if (isOutOfMemory(error)) {

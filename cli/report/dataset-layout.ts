@@ -1,5 +1,7 @@
 import type { Schema } from 'apache-arrow';
-import type { ParquetFileInfo } from '../connectors/parquet/backend.ts';
+import type { ParquetSource } from '../../index.ts';
+
+type ParquetFileInfo = Awaited<ReturnType<ParquetSource['files']>>[number];
 
 export interface DatasetLayout {
   readonly paths: readonly string[];
@@ -14,9 +16,9 @@ export interface ColumnDescription {
   /** Arrow's name of the type. */
   readonly type: string;
   readonly nullable: boolean;
-  /** Each that occurs in some row group; none for columns that come from folders' names. */
+  /** Codecs of the row groups; none for a column that comes from folders' names. */
   readonly codecs: readonly string[];
-  /** As stored. */
+  /** Stored size. */
   readonly bytes: number;
 }
 
@@ -25,7 +27,7 @@ export function layoutOf(paths: readonly string[], files: readonly ParquetFileIn
   return { paths, files: files.length, bytes: sum(({ bytes }) => bytes), rows: sum(({ rows }) => rows), rowGroups: sum(({ rowGroups }) => rowGroups.length) };
 }
 
-/** A nested column's chunks ("features.list.element") count for the column that they are below. */
+/** Columns with their stored size. The chunks of a nested column ("features.list.element") count for the column at its root. */
 export function describeColumns(schema: Schema, files: readonly ParquetFileInfo[]): ColumnDescription[] {
   return schema.fields.map(({ name, type, nullable }) => {
     const codecs = new Set<string>();

@@ -1,9 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
-import type { Dataset } from '../api/dataset.ts';
-import type { Operator } from '../engine/operator.ts';
-import { batchStream, type BatchStream } from '../engine/stream.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import { batchStream, type BatchStream, type Operator } from '../../index.ts';
 
-/** Shows every batch that passes to `see`, and changes nothing. */
+/** Shows every batch to `see`, unchanged. */
 function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {
   async function* passing(input: BatchStream) {
     for await (const batch of input) {
@@ -21,7 +20,7 @@ function watched(rows: Dataset, see: (batch: RecordBatch) => void): Dataset {
   return rows.pipe(watch);
 }
 
-/** Counts the pairs that get no prediction while they are predicted: those that come out as NaN, and those left out. */
+/** Counts pairs without a prediction while they are predicted: those with NaN, and those left out. */
 export function countColdPairs(pairs: Dataset, predict: (pairs: Dataset) => Dataset, column: string): { readonly predictions: Dataset; counts(): { readonly unknown: number; readonly leftOut: number } } {
   let [read, written, unknown] = [0, 0, 0];
   const predictions = watched(predict(watched(pairs, (batch) => void (read += batch.numRows))), (batch) => {

@@ -1,0 +1,23 @@
+import type { Command } from './command.ts';
+
+/** A command by name and summary. The rest is loaded when it is chosen. */
+export interface CommandEntry {
+  readonly name: string;
+  /** Words after the name, in yargs' notation. */
+  readonly words: string;
+  readonly summary: string;
+  readonly load: () => Promise<Command>;
+}
+
+export const commandList: readonly CommandEntry[] = [
+  { name: 'train', words: '<ratings..>', summary: 'Train a factor model on ratings', load: async () => (await import('./train.ts')).train },
+  { name: 'evaluate', words: '<model> <ratings..>', summary: "Compare a model's predictions with known ratings", load: async () => (await import('./evaluate.ts')).evaluate },
+  { name: 'predict', words: '<model> <pairs..>', summary: 'Predict the ratings of pairs of users and items', load: async () => (await import('./predict.ts')).predict },
+  { name: 'recommend', words: '<model>', summary: 'Find the best items for all users or some', load: async () => (await import('./recommend.ts')).recommend },
+  { name: 'similar', words: '<model>', summary: 'Find the items or users most like some', load: async () => (await import('./similar.ts')).similar },
+  { name: 'inspect', words: '<ratings..>', summary: 'Describe a data set', load: async () => (await import('./inspect.ts')).inspect },
+  { name: 'convert', words: '<paths..>', summary: 'Copy ratings into another format', load: async () => (await import('./convert.ts')).convert },
+  { name: 'plan', words: '[paths..]', summary: 'Show what a training run would do, and why', load: async () => (await import('./plan.ts')).plan },
+  { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./generate.ts')).generate },
+  { name: 'doctor', words: '[ratings..]', summary: 'Show versions, processor, memory and GPU; check and tune its kernels', load: async () => (await import('./doctor.ts')).doctor },
+];

@@ -1,0 +1,39 @@
+import { stat } from 'node:fs/promises';
+import type { Dataset } from '../../api/dataset.ts';
+import type { RunOptions } from '../../api/session.ts';
+import { resolveDataset } from '../../connectors/files/dataset-path.ts';
+import { knownExtensions } from '../../connectors/files/format-names.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { runInto } from '../../engine/logical-plan.ts';
+import { ParquetSource } from '../../index.ts';
+import { ProfileRatings, type RatingsSummary } from '../../operators/profile-ratings.ts';
+import { type RatingColumns, SelectRatings } from '../../operators/select-ratings.ts';
+import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
+
+/** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */
+export async function inspectFiles(paths: readonly string[], dataset: Dataset, options: RunOptions): Promise<{ layout: DatasetLayout; columns: ColumnDescription[] }> {
+  if (dataset.plan.kind !== 'source') throw new Error('inspect takes the files as they are');
+  const { source } = dataset.plan;
+  if (source instanceof ParquetSource) {
+    const files = await source.files();
+    return { layout: layoutOf(paths, files), columns: describeColumns(await source.schema(), files) };
+  }
+  if (!source.replayable) throw new UsageError('inspect reads its input twice, and stdin can be read only once', { advice: 'Write it to a file first' });
+  const schema = await source.schema();
+  const { files } = await resolveDataset(paths, { extensions: knownExtensions });
+  let bytes = 0;
+  for (const { file } of files) bytes += (await stat(file)).size;
+  let rows = 0;
+  for await (const batch of await dataset.stream({ ...options, columns: [schema.fields[0].name] })) rows += batch.numRows;
+  const kind = source.name.replace('-source', '');
+  const columns = schema.fields.map(({ name, type, nullable }) => ({ name, type: String(type), nullable, codecs: [kind], bytes: 0 }));
+  return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
+}
+
+/** Counts users, items and ratings. Leaves bad rows out, with a warning. */
+export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<RatingsSummary> {
+  const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
+  // A missing column is an error that names the columns there are.
+  await ratings.schema();
+  return runInto(ratings.plan, new ProfileRatings(), dataset.session.context(options));
+}

@@ -1,0 +1,22 @@
+import { flagName, type Options } from '../options/option.ts';
+
+/** Options of the library that have another name on the command line. */
+const renamed: Readonly<Record<string, string>> = { overwrite: 'force', coldStartStrategy: 'coldStart', backend: 'parquetBackend' };
+
+/**
+ * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
+ * "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in camel case may stand alone;
+ * one that is an ordinary word too ("rank") needs its value behind it. Names in quotes and texts with flags of their own stay as they are.
+ */
+export function nameFlags(text: string, options: Options): string {
+  const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];
+  if (names.length === 0 || /(^|[\s(])--[a-z]/.test(text)) return text;
+  const value = `: (true\\b|'[^']*'|"[^"]*"|-?\\d[\\w.]*\\b)`;
+  const pattern = new RegExp(`(?<![\\w"'/.-])(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
+  const inFlags = text.replaceAll(pattern, (all: string, name: string, given: string | undefined) => {
+    if (given === undefined && !/[A-Z]/.test(name)) return all;
+    const flag = `--${flagName(renamed[name] ?? name)}`;
+    return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
+  });
+  return inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');
+}

@@ -1,0 +1,22 @@
+import type { DeviceName } from '../../api/open-devices.ts';
+import type { Dataset } from '../../api/dataset.ts';
+import type { Session, SessionOptions } from '../../api/session.ts';
+
+interface MachineValues {
+  readonly device: DeviceName;
+  readonly deviceMemory?: number | undefined;
+  readonly workers: number | undefined;
+  readonly memoryBudget?: number | undefined;
+  readonly parquetBackend?: SessionOptions['parquetBackend'] | undefined;
+}
+
+/** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
+export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues, signal: AbortSignal): Promise<Session> {
+  const { Session } = await import('../../api/session.ts');
+  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, signal });
+}
+
+/** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */
+export async function knownRows({ plan }: Dataset): Promise<number | undefined> {
+  return plan.kind === 'source' ? (await plan.source.statistics?.())?.rows : undefined;
+}
