@@ -1,5 +1,6 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
+import type { CheckKernelsTask } from '../../gpu/tasks/check-kernels.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../command.ts';
 import { openGpu } from './open-gpu.ts';
@@ -14,11 +15,6 @@ type CheckResult = {
   readonly message?: string;
 };
 
-interface Check {
-  readonly name: string;
-  readonly variant: string;
-}
-
 /** Runs every check of kernels that the GPU admits. Exit code 5 where one fails: factors of this GPU cannot be relied on. */
 export async function checkKernels(context: CommandContext): Promise<CommandResult> {
   const { gpu, close } = await openGpu(context.signal);
@@ -30,7 +26,7 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
 }
 
 export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
-  const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
+  const { checks = [] } = await run(gpu, {});
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
   const results: CheckResult[] = [];
   for (const [number, { name, variant }] of checks.entries()) {
@@ -45,7 +41,7 @@ export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal
 
 async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
   try {
-    const { error, limit } = (await run(gpu, { check })) as { readonly error: number; readonly limit: number };
+    const { error = NaN, limit = NaN } = await run(gpu, { check });
     return { error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit) };
   } catch (cause) {
     if (cause instanceof DeviceLostError) throw cause;
@@ -53,8 +49,8 @@ async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<Ch
   }
 }
 
-async function run(gpu: Pick<Device, 'run'>, params: { readonly check?: number }) {
-  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
+async function run(gpu: Pick<Device, 'run'>, params: CheckKernelsTask['params']): Promise<CheckKernelsTask['values']> {
+  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values as CheckKernelsTask['values'];
 }
 
 /** A line a kernel: checks, the one that came nearest to its limit, and below it those that failed. */
