@@ -17,7 +17,8 @@ export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from 
 export { LostTrainingError } from './api/lost-training.ts';
 export { ExplainedPlan } from './api/explained-plan.ts';
 export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
-export type { DeviceName, SessionDevice } from './api/open-devices.ts';
+export type { DeviceName, DeviceRequest } from './api/device-request.ts';
+export type { SessionDevice } from './api/open-devices.ts';
 export { paramGrid } from './api/param-grid.ts';
 export type { FitOptions, RatingOptions } from './api/rating-input.ts';
 export { SGD, type SgdOptions } from './api/sgd.ts';

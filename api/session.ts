@@ -10,6 +10,7 @@ import { TextSource, type TextSourceOptions } from '../connectors/text/text-sour
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/executor.ts';
+import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/local-executor.ts';
 import { fromSource } from '../engine/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
@@ -17,12 +18,13 @@ import type { ExecutionContext, Source } from '../engine/operator.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
-import { type DeviceName, deviceNames, openDevices, type SessionDevice } from './open-devices.ts';
+import { checkDevice, type DeviceRequest } from './device-request.ts';
+import { openDevices, type SessionDevice } from './open-devices.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
-  /** Where factors live and kernels run: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one. */
-  readonly device?: DeviceName;
+  /** The device that factors live and kernels run on: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
+  readonly device?: DeviceRequest;
   /** CPU threads; by default as many as the machine has cores. */
   readonly workers?: number;
   /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: what the machine has. */
@@ -30,6 +32,8 @@ export interface SessionOptions {
   /** Bound on the GPU's memory that is used; WebGPU does not tell how much there is. Default: none, until the GPU refuses. */
   readonly deviceMemory?: string | number;
   readonly parquetBackend?: ParquetBackendName;
+  /** @internal So many devices in the place of one, for tests and demonstrations. */
+  readonly fakeDevices?: number;
   /** Cancels the opening: a driver may take its time, or hang. What runs in the session has signals of its own. */
   readonly signal?: AbortSignal;
 }
@@ -67,13 +71,14 @@ export class Session implements AsyncDisposable {
   /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, fakeDevices, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, signal' });
-    if (!deviceNames.includes(device)) throw new UsageError(`device must be auto, cpu or gpu, got ${String(device)}`);
+    checkDevice(device);
+    checkFakeDevices(fakeDevices, device);
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
-    const opened = await openDevices({ device, workers, memoryBytes, signal });
+    const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
     return new Session(new LocalExecutor(opened.devices), opened.device, budget, parquetBackend);
   }
 
@@ -159,8 +164,15 @@ const noDevices: Executor = {
   get devices(): never {
     throw new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
   },
+  memory: new HostMemory(),
   close: async () => {},
 };
+
+function checkFakeDevices(count: number | undefined, device: DeviceRequest): void {
+  if (count === undefined) return;
+  if (!Number.isInteger(count) || count < 1 || count > 16) throw new UsageError(`fakeDevices must be a whole number from 1 to 16, got ${shown(count)}`);
+  if (device.startsWith('gpu:')) throw new UsageError(`fakeDevices cannot act with device ${device}`, { advice: 'Leave one of them out' });
+}
 
 /** Throws UsageError for an array of rows, before anything is read. */
 function requireBatches(batches: readonly unknown[]): void {

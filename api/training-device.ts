@@ -20,10 +20,10 @@ export function trainingDevice({ device, executor }: Pick<Session, 'device' | 'e
   const cpu = hostDevice(executor);
   const hasGpu = computeDevice(executor) !== cpu;
   if (hasGpu && !nonnegative) return { executor, text: `GPU: ${device.description}` };
-  if (hasGpu && device.requested === 'gpu') throw new UsageError(`nonnegative cannot act on a GPU: ${NOT_ON_GPU}`, { advice: 'Use device auto or cpu, or leave nonnegative out' });
+  if (hasGpu && device.requested !== 'auto') throw new UsageError(`nonnegative cannot act on a GPU: ${NOT_ON_GPU}`, { advice: 'Use device auto or cpu, or leave nonnegative out' });
   const reason = hasGpu ? NOT_ON_GPU : device.reason;
   const because = reason === undefined ? '' : ` (${reason})`;
   if (precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
   if (kernel !== undefined) throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, { advice: 'Leave the kernel out, or use device gpu' });
-  return { executor: hasGpu ? { devices: [cpu], memory: executor.memory, close: () => executor.close() } : executor, text: `CPU: ${device.kind === 'cpu' ? device.description : cpu.info.description}${because}` };
+  return { executor: hasGpu ? { devices: [cpu], memory: executor.memory, close: () => executor.close() } : executor, text: `CPU: ${hasGpu ? cpu.info.description : device.description}${because}` };
 }

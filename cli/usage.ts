@@ -34,6 +34,7 @@ function describeOption(parser: Argv, flag: string, option: Option<unknown>): vo
   parser.option(flag, {
     describe: option.describe + choices,
     group: option.group,
+    hidden: option.hidden,
     ...(option.alias === undefined ? {} : { alias: option.alias }),
     ...(option.isSwitch ? { type: 'boolean' as const } : { requiresArg: true, defaultDescription: option.defaultText }),
   });

@@ -38,9 +38,7 @@ export class CpuDevice implements Device {
 
   /** `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. */
   constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu' }: { readonly threads?: number; readonly build?: KernelBuild; readonly place?: Place } = {}) {
-    if (!Number.isInteger(threads) || threads < 1 || threads > 256) {
-      throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
-    }
+    checkThreads(threads);
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
@@ -153,4 +151,18 @@ export class CpuDevice implements Device {
     await this.#pool.close();
     this.#store.clear();
   }
+}
+
+/** Throws UsageError. */
+function checkThreads(threads: number): void {
+  if (!Number.isInteger(threads) || threads < 1 || threads > 256) throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
+}
+
+/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... */
+export function openCpus(count: number, threads = availableParallelism()): CpuDevice[] {
+  checkThreads(threads);
+  return Array.from({ length: count }, (_, number) => {
+    const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);
+    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}` });
+  });
 }

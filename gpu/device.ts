@@ -8,10 +8,12 @@ import type { Place } from '../engine/run/place.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/thread-pool.ts';
 import { workerFile } from '../engine/worker-file.ts';
+import { withCard } from './cards/with-card.ts';
+import { bindingBytesOf, infoOf } from './device-info.ts';
+import { deviceBytes, sharedCopy } from './device/host-columns.ts';
+import { strideOf } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
-import { deviceBytes, sharedCopy } from './device/host-columns.ts';
-import { strideOf, STRIDE_STEP } from './device/resources.ts';
 import type { TaskOf } from '../operators/tasks.ts';
 import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
@@ -22,6 +24,8 @@ import type { GpuCommand, GpuRequest, StoreChange } from './worker.ts';
 export interface GpuDeviceOptions extends AcquireOptions {
   /** Default: gpu:0. */
   readonly place?: Place;
+  /** PCI address of the card; default: the one that the system puts first. */
+  readonly card?: string;
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
   /** Where measured choices are kept; default: the user's cache folder. */
@@ -86,13 +90,14 @@ export class GpuDevice implements Device {
   }
 
   /** Throws UsageError with the reason when there is no adapter. */
-  static async open({ place = 'gpu:0', memoryBytes, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
+  static async open({ place = 'gpu:0', card, memoryBytes, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     let device: GpuDevice | undefined;
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
       const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
-      const { outcome } = await pool.run(() => request);
+      const open = () => pool.run(() => request);
+      const { outcome } = await (card === undefined ? open() : withCard(card, open));
       device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);
       return device;
     } catch (cause) {
@@ -262,36 +267,7 @@ export class GpuDevice implements Device {
   }
 }
 
-function bindingBytesOf({ limits }: GpuInfo): number {
-  return Math.min(limits.bindingBytes, limits.bufferBytes);
-}
-
-function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined): DeviceInfo {
-  const { workgroupBytes, workgroupThreads } = adapter.limits;
-  const teamLanes = adapter.features.includes('subgroups') ? 32 : adapter.features.includes('quads') ? 4 : 1;
-  return {
-    place,
-    kind: 'gpu',
-    parallelism: 1,
-    inOrder: true,
-    wholePasses: true,
-    ownMemory: true,
-    choosesKernels: true,
-    capacityBytes: memoryBytes ?? null,
-    bindingBytes: bindingBytesOf(adapter),
-    strideStep: STRIDE_STEP,
-    limits: { workgroupBytes, workgroupThreads, teamLanes },
-    description: describe(adapter),
-  };
-}
-
 function cannotOpen(cause: unknown): UsageError {
   const reason = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
   return new UsageError(`no GPU: it could not be opened (${reason})`, { advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu", cause });
-}
-
-/** "NVIDIA H200; f16, subgroups, tensor" */
-export function describe({ name, features, software }: GpuInfo): string {
-  const marks = [...features, ...(software ? ['computes on the processor'] : [])];
-  return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;
 }

@@ -1,5 +1,6 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
+import type { CheckKernelsTask } from '../../gpu/tasks/check-kernels.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 
@@ -12,11 +13,6 @@ type CheckResult = {
   readonly failed: boolean;
   readonly message?: string;
 };
-
-interface Check {
-  readonly name: string;
-  readonly variant: string;
-}
 
 /** Runs every check of kernels that the GPU admits. The exit code is 5 when one fails: factors of this GPU cannot be relied on. */
 export async function checkKernels(context: CommandContext): Promise<CommandResult> {
@@ -32,7 +28,7 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
 async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
   const { openDevices } = await import('../../api/open-devices.ts');
   const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
-  const gpu = devices.find(({ kind }) => kind === 'gpu');
+  const gpu = devices.find(({ info }) => info.kind === 'gpu');
   if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');
   return {
     gpu,
@@ -42,8 +38,8 @@ async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; rea
   };
 }
 
-export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
-  const checks = (await run(gpu, {})).checks as unknown as readonly Check[];
+export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal, onEvent }: Pick<CommandContext, 'signal' | 'onEvent'>): Promise<CommandResult> {
+  const { checks = [] } = await run(gpu, {});
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
   const results: CheckResult[] = [];
   for (const [number, { name, variant }] of checks.entries()) {
@@ -53,12 +49,12 @@ export async function checkKernelsOf(gpu: Pick<Device, 'description' | 'run'>, {
   }
   phase.end(checks.length);
   const failed = results.some((result) => result.failed);
-  return { json: { command: 'doctor', adapter: gpu.description, checks: results }, text: report(gpu.description, results), exitCode: failed ? 5 : undefined };
+  return { json: { command: 'doctor', adapter: gpu.info.description, checks: results }, text: report(gpu.info.description, results), exitCode: failed ? 5 : undefined };
 }
 
 async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<CheckResult, 'error' | 'limit' | 'failed' | 'message'>> {
   try {
-    const { error, limit } = (await run(gpu, { check })) as { readonly error: number; readonly limit: number };
+    const { error = NaN, limit = NaN } = await run(gpu, { check });
     return { error: Number.isFinite(error) ? error : null, limit, failed: !(error <= limit) };
   } catch (cause) {
     if (cause instanceof DeviceLostError) throw cause;
@@ -66,8 +62,8 @@ async function outcome(gpu: Pick<Device, 'run'>, check: number): Promise<Pick<Ch
   }
 }
 
-async function run(gpu: Pick<Device, 'run'>, params: { readonly check?: number }) {
-  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values;
+async function run(gpu: Pick<Device, 'run'>, params: CheckKernelsTask['params']): Promise<CheckKernelsTask['values']> {
+  return (await gpu.run({ kernel: 'check-kernels', inputs: {}, outputs: {}, params })).values as CheckKernelsTask['values'];
 }
 
 /** One line for each kernel: its checks, the one nearest to its limit, and the failed ones below. */

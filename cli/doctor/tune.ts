@@ -36,7 +36,8 @@ export async function tune({ rank, solver, biases, paths, columns }: TuneRequest
 }
 
 async function syntheticSource(scale: number) {
-  const { findPreset, scalePreset } = await import('../../synthetic/preset.ts');
+  const { scalePreset } = await import('../../synthetic/preset.ts');
+  const { findPreset } = await import('../../synthetic/presets.ts');
   const { SyntheticSource } = await import('../../synthetic/synthetic-source.ts');
   return new SyntheticSource({ preset: scalePreset(findPreset(GENERATED.preset), scale), part: 'train' });
 }

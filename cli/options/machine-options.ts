@@ -1,31 +1,21 @@
+import { checkDevice, type DeviceRequest } from '../../api/device-request.ts';
 import { requireBase } from '../../api/memory-budget.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import { UsageError } from '../../engine/errors.ts';
-import { choice, list, shown, textOf, wholeNumber } from './kinds.ts';
+import { choice, shown, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
-const devices = ['auto', 'cpu', 'gpu'] as const;
-
-const device: Option<(typeof devices)[number]> = {
-  describe: 'device that computes: a hardware GPU if there is one, the CPU, or any GPU',
+const device: Option<DeviceRequest> = {
+  describe: 'device that computes: a hardware GPU if there is one, the CPU, any GPU, or several by number (auto, cpu, gpu or gpu:0,1)',
   group: 'Machine:',
-  choices: devices,
   defaultText: 'auto',
   fallback: 'auto',
-  read: (given, flag) => {
-    const found = devices.find((name) => name === given);
-    if (found !== undefined) return found;
-    if (typeof given === 'string' && given.startsWith('gpu:')) {
-      throw new UsageError(`${flag} ${given}: this version uses one GPU at a time, the one that the system puts first`, { advice: 'Give --device gpu' });
-    }
-    throw new UsageError(`${flag} must be ${list(devices)}, got ${shown(given)}`);
-  },
+  read: checkDevice,
 };
 
 /** In bytes. */
 const deviceMemory: Option<number | undefined> = {
-  describe: "bound on the GPU's memory that is used, such as 8GiB",
+  describe: "bound on each GPU's memory that is used, such as 8GiB",
   group: 'Machine:',
   defaultText: 'until the GPU refuses',
   fallback: undefined,
@@ -38,6 +28,9 @@ export const machineOptions = {
   deviceMemory,
   workers: wholeNumber({ describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)', group: 'Machine:', least: 1, most: 256, defaultText: 'one a core' }),
 };
+
+/** For tests and demonstrations: so many devices in the place of one. */
+export const fakeDevicesOption: Option<number | undefined> = { ...wholeNumber({ describe: 'devices in the place of one', group: 'Machine:', least: 1, most: 16 }), hidden: true };
 
 /** In bytes. */
 export const memoryBudgetOption: Option<number | undefined> = {

@@ -16,6 +16,8 @@ export interface Option<T> {
   readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;
+  /** Left out of --help and of the documentation. */
+  readonly hidden?: boolean;
   /** For --help; the value itself is `fallback`. */
   readonly defaultText?: string;
   readonly fallback: T;

@@ -4,7 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
 import { columnOptions, formatOption, policyOptions } from './data-options.ts';
 import { choice, decimal, requiredText, text, toggle, wholeNumber } from './kinds.ts';
-import { machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
+import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
 import type { Values } from './option.ts';
 import { commonOptions, forceOption } from './output-options.ts';
 import { initModelOption, sgdOptions } from './sgd-options.ts';
@@ -32,6 +32,7 @@ export const trainingOptions = {
   format: formatOption,
   ...policyOptions,
   ...machineOptions,
+  fakeDevices: fakeDevicesOption,
   memoryBudget: memoryBudgetOption,
   parquetBackend: parquetBackendOption,
   config: text({ describe: 'JSON file with these flags, {"rank": 64}; flags win', group: 'Options:', alias: 'c' }),
@@ -64,7 +65,7 @@ export function checkTraining(values: TrainingValues & { readonly initModel?: st
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }
-  if (values.nonnegative && values.device === 'gpu') throw new UsageError('--nonnegative cannot act with --device gpu: those factors are solved on the CPU only', { advice: 'Leave one of them out' });
+  if (values.nonnegative && values.device.startsWith('gpu')) throw new UsageError(`--nonnegative cannot act with --device ${values.device}: those factors are solved on the CPU only`, { advice: 'Leave one of them out' });
   if (values.timestampCol !== undefined && values.onDuplicates !== 'last') {
     throw new UsageError('--timestamp-col acts only with --on-duplicates last', { advice: 'Leave one of them out' });
   }

@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
-import { isUrl } from '../../connectors/is-url.ts';
+import { isUrl } from '../../connectors/files/path-kinds.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /**

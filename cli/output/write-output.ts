@@ -1,6 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { RunOptions } from '../../api/session.ts';
-import type { CheckedSink, OpenSinkOptions } from '../../connectors/open-sink.ts';
+import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
+import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import type { WriteSummary } from '../../index.ts';

@@ -1,19 +1,20 @@
-import type { DeviceName } from '../../api/open-devices.ts';
+import type { DeviceRequest } from '../../api/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session, SessionOptions } from '../../api/session.ts';
 
 interface MachineValues {
-  readonly device: DeviceName;
+  readonly device: DeviceRequest;
   readonly deviceMemory?: number | undefined;
   readonly workers: number | undefined;
   readonly memoryBudget?: number | undefined;
   readonly parquetBackend?: SessionOptions['parquetBackend'] | undefined;
+  readonly fakeDevices?: number | undefined;
 }
 
 /** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend }: MachineValues, signal: AbortSignal): Promise<Session> {
+export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend, fakeDevices }: MachineValues, signal: AbortSignal): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, signal });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, fakeDevices, signal });
 }
 
 /** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */

@@ -19,7 +19,7 @@ export async function cliPage(): Promise<string> {
 
 function commandSection({ name, words }: CommandEntry, command: Command): string {
   const line = ['factorflow', name, words, '[flags]'].filter((word) => word !== '').join(' ');
-  const options = Object.entries(command.options);
+  const options = Object.entries(command.options).filter(([, option]) => !option.hidden);
   const required = options.filter(([, option]) => option.required).map(([key]) => ` --${flagName(key)} …`);
   const examples = command.examples.map(([example, meaning]) => `    # ${meaning}\n    factorflow ${example}\n`);
   return [

@@ -12,7 +12,8 @@ import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
-import type { UpdateProblem, ValuesOf } from '../../operators/tasks.ts';
+import { valuesOfTask } from '../../operators/task-values.ts';
+import type { UpdateProblem } from '../../operators/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
@@ -59,7 +60,7 @@ describe.each([
     const solver = cgBelow > 0 ? 'cg' : 'cholesky';
     if (!device.info.choosesKernels) return {};
     const problem: UpdateProblem = { rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
-    const choice = (await device.run({ kernel: 'choose-update', inputs: {}, outputs: {}, params: problem })).values as ValuesOf<'choose-update'>;
+    const choice = await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem });
     return { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   }
 

@@ -19,7 +19,7 @@ const options: SgdOptions = { rank: 4, biases: true, regParam: 0.05, learningRat
 /** A session whose devices are the CPU and a number of GPUs, all of them the same adapter. */
 async function openWith(gpus: number, memoryBytes?: number): Promise<Session> {
   const session = await Session.create({ device: 'cpu', workers: 2 });
-  const devices = await Promise.all(Array.from({ length: gpus }, () => GpuDevice.open({ memoryBytes })));
+  const devices = await Promise.all(Array.from({ length: gpus }, (_, number) => GpuDevice.open({ memoryBytes, place: `gpu:${number}` })));
   (session.executor.devices as Device[]).push(...devices);
   return session;
 }

@@ -4,7 +4,8 @@ import type { Partition } from '../../engine/partition.ts';
 import { randomBlock } from '../../gpu/kernels/checking/task-scope.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
-import type { UpdateProblem, ValuesOf } from '../../operators/tasks.ts';
+import { valuesOfTask } from '../../operators/task-values.ts';
+import type { UpdateProblem } from '../../operators/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = Array.from({ length: 40 }, (_, row) => (row * 7) % 30);
@@ -34,9 +35,9 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
 
   const problem = { rank: 6, solver: 'cg', cgSteps: 2, precision: 'f32', biases: true, rows: lengths.length, columns, ratings: count, iterations: 10, longest: 29, largestRating: 5 } as const;
 
-  const chosen = async (params: UpdateProblem) => (await device.run({ kernel: 'choose-update', inputs: {}, outputs: {}, params })).values as ValuesOf<'choose-update'>;
+  const chosen = (params: UpdateProblem) => valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params });
   const tuned = async (params: UpdateProblem, how: 'where-it-pays' | 'thorough', signal?: AbortSignal) =>
-    ((await device.run({ kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, how } }, signal)).values as ValuesOf<'tune-update'>).tuning;
+    (await valuesOfTask(device, { kernel: 'tune-update', inputs: { block: ref }, outputs: {}, params: { ...params, how } }, signal)).tuning;
 
   it('does not do so in front of a run, since this one computes on the processor', async () => {
     expect(await tuned(problem, 'where-it-pays')).toBeNull();

@@ -4,16 +4,16 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
 import type { Task } from '../../engine/task.ts';
 
 /** A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the CPU's results. */
-export function secondDevice(options: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void } = {}): Device & { readonly ran: readonly Task[] } {
+export function secondDevice({ before, place = 'gpu:0' }: { /** Called before every task; may throw. */ readonly before?: (task: Task) => void; readonly place?: string } = {}): Device & { readonly ran: readonly Task[] } {
   const inner = new CpuDevice({ threads: 1 });
   const ran: Task[] = [];
   return {
-    info: { ...inner.info, place: 'gpu:0', kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: 'a second CPU' },
+    info: { ...inner.info, place, kind: 'gpu', wholePasses: true, ownMemory: true, choosesKernels: true, description: 'a second CPU' },
     ran,
     put: (ref, partition) => inner.put(ref, partition),
     allocate: (ref, shape) => inner.allocate(ref, shape),
     run: async (task, signal) => {
-      options.before?.(task);
+      before?.(task);
       ran.push(task);
       const metrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
       if (task.kernel === 'upload') return { metrics, values: {} };

@@ -1,0 +1,35 @@
+import type { DeviceInfo } from '../engine/executor.ts';
+import type { Place } from '../engine/run/place.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
+import { STRIDE_STEP } from './device/resources.ts';
+
+/** Bytes that one buffer of a kernel may have. */
+export function bindingBytesOf({ limits }: GpuInfo): number {
+  return Math.min(limits.bindingBytes, limits.bufferBytes);
+}
+
+/** The properties of a GPU that plans depend on. */
+export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | undefined): DeviceInfo {
+  const { workgroupBytes, workgroupThreads } = adapter.limits;
+  const teamLanes = adapter.features.includes('subgroups') ? 32 : adapter.features.includes('quads') ? 4 : 1;
+  return {
+    place,
+    kind: 'gpu',
+    parallelism: 1,
+    inOrder: true,
+    wholePasses: true,
+    ownMemory: true,
+    choosesKernels: true,
+    capacityBytes: memoryBytes ?? null,
+    bindingBytes: bindingBytesOf(adapter),
+    strideStep: STRIDE_STEP,
+    limits: { workgroupBytes, workgroupThreads, teamLanes },
+    description: describe(adapter),
+  };
+}
+
+/** "NVIDIA H200; f16, subgroups, tensor" */
+function describe({ name, features, software }: GpuInfo): string {
+  const marks = [...features, ...(software ? ['computes on the processor'] : [])];
+  return marks.length === 0 ? name : `${name}; ${marks.join(', ')}`;
+}
