@@ -9,7 +9,7 @@ import type { IndexedRatings } from './index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import { addSliced } from './run-tasks.ts';
-import { contracts, type DuplicatePolicy, type FindDuplicatesTask, type ValuesOf } from './tasks.ts';
+import { contracts, type DuplicatePolicy, type TaskOf, type ValuesOf } from './tasks.ts';
 
 const STAGE = 'combine-duplicates';
 
@@ -31,7 +31,7 @@ export async function combineDuplicates(
   const { place } = hostDevice(ctx.executor).info;
   const finding = new StepList(contracts);
   ranges.forEach((range, i) => {
-    const task: FindDuplicatesTask = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths: lengthRefs[i] }, params: { ...range } };
+    const task: TaskOf<'find-duplicates'> = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths: lengthRefs[i] }, params: { ...range } };
     finding.handOut(STAGE, lengthRefs[i], place, finding.task(STAGE, place, task));
   });
   finding.free(STAGE, place, lengthRefs);

@@ -15,7 +15,7 @@ import { runSteps } from '../engine/run/run-steps.ts';
 import { StepList } from '../engine/run/step-list.ts';
 import type { BatchStream } from '../engine/stream.ts';
 import { RatingChunk } from './rating-chunk.ts';
-import { contracts, type NumberKeysTask } from './tasks.ts';
+import { contracts, type TaskOf } from './tasks.ts';
 
 const STAGE = 'index-ids';
 
@@ -146,7 +146,7 @@ class Numbering {
       users,
       items,
     });
-    const task: NumberKeysTask = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows: chunk.rows } };
+    const task: TaskOf<'number-keys'> = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows: chunk.rows } };
     const { place } = this.#device;
     const steps = new StepList(contracts);
     steps.task(STAGE, place, task);

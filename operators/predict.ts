@@ -13,7 +13,7 @@ import { batchStream, type BatchStream } from '../engine/stream.ts';
 import { keyTypeOfColumn } from './columns.ts';
 import { type FactorModel, lookupOf, type PlacedFactors, placeFactors } from './factor-model.ts';
 import { takeRows } from './take-rows.ts';
-import { contracts, type PredictTask } from './tasks.ts';
+import { contracts, type TaskOf } from './tasks.ts';
 
 const STAGE = 'predict-pairs';
 
@@ -112,7 +112,7 @@ export async function scorePairs(
   const name = dataSetName('predict');
   const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
   const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
-  const task: PredictTask = {
+  const task: TaskOf<'predict'> = {
     kernel: 'predict',
     inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
     outputs: { predictions: output },

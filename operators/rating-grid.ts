@@ -5,7 +5,7 @@ import type { RowRange } from '../engine/plan/stages.ts';
 import type { RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
 import { runTasks } from './run-tasks.ts';
-import type { CutBlockTask } from './tasks.ts';
+import type { TaskOf } from './tasks.ts';
 
 const STAGE = 'cut-blocks';
 
@@ -41,7 +41,7 @@ export async function cutAt(
   const name = dataSetName('grid');
   const blocks = rowBands.map((_, r) => columnBands.map((_column, c): PartitionRef => ({ name: `${name}/${r}`, partition: c, version: 0 })));
   const columnStarts = [0, ...columnBands.map(({ to }) => to)];
-  const tasks = rowBands.map((range, r): CutBlockTask => {
+  const tasks = rowBands.map((range, r): TaskOf<'cut-block'> => {
     const outputs = Object.fromEntries(blocks[r].map((ref, c) => [`part.${c}`, ref]));
     return { kernel: 'cut-block', inputs: { block: block.ref }, outputs, params: { ...range, columnStarts, local } };
   });

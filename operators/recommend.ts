@@ -20,7 +20,7 @@ import { type FactorModel, placeFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
 import { hostForm, type RatingBlock } from './rating-block.ts';
 import { runTasks } from './run-tasks.ts';
-import { type CompileTopNTask, contracts, type TopNTask } from './tasks.ts';
+import { contracts, type TaskOf } from './tasks.ts';
 
 const STAGE = 'top-n';
 
@@ -114,7 +114,7 @@ function inFlight({ inOrder, parallelism }: DeviceInfo): number {
 
 /** A GPU compiles while the host does what comes first: nothing waits for this. The device compiles when it must if it cannot hear it. */
 function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
-  const task: CompileTopNTask = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
+  const task: TaskOf<'compile-top-n'> = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
   // Not among the measures of the run, which are of searches alone.
   runTasks({ ...ctx, metrics: new RunMetrics() }, STAGE, place, [task]).catch(() => undefined);
 }
@@ -136,7 +136,7 @@ async function topOf(model: FactorModel, n: number, bounds: Partition, exclude: 
     const [top, own] = [ref('lists', from), ref('users', from)];
     const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
     const rows = ownMemory ? { from: 0, to: to - from, rowStart: from } : { from, to };
-    const task: TopNTask = { kernel: 'top-n', inputs: { ...common, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...rows, rank, n } };
+    const task: TaskOf<'top-n'> = { kernel: 'top-n', inputs: { ...common, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...rows, rank, n } };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, ownMemory ? [top, own] : [top]);
