@@ -9,7 +9,7 @@ import type { IndexedRatings } from './index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import { addSliced } from './run-tasks.ts';
-import { contracts, type DuplicatePolicy, type ValuesOf, type TaskOf } from './tasks.ts';
+import { contracts, type DuplicatePolicy, type TaskOf, type ValuesOf } from './tasks.ts';
 
 const STAGE = 'combine-duplicates';
 
