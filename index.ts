@@ -40,6 +40,6 @@ export type { PhysicalPlan, PlannedStage } from './engine/plan/physical-plan.ts'
 export { batchStream, type BatchStream } from './engine/stream.ts';
 export type { TrainingIteration } from './operators/training/iteration.ts';
 export type { AlsParams } from './operators/als/params.ts';
-export type { Evaluation } from './operators/evaluate.ts';
+export type { Evaluation } from './operators/evaluation/evaluate.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
-export type { SplitOptions } from './operators/random-split.ts';
+export type { SplitOptions } from './operators/splits/random-split.ts';

@@ -5,12 +5,12 @@ import { runSteps } from '../engine/run/run-steps.ts';
 import { StepList } from '../engine/run/step-list.ts';
 import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
 import { factorStride } from './planner/sizes.ts';
-import { balancedRanges, taskCount } from './row-ranges.ts';
+import { balancedRanges, taskCount } from './ratings/row-ranges.ts';
 import type { Continuation } from './sgd/continue.ts';
 import type { SgdData } from './sgd/data.ts';
 import { lambdasOf, type SgdParams } from './sgd/params.ts';
-import { addSliced } from './run-tasks.ts';
-import { contracts } from './tasks.ts';
+import { addSliced } from './tasks/run-tasks.ts';
+import { contracts } from './tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 

@@ -12,13 +12,13 @@ import { type Dataset, Session } from '../../index.ts';
 import { devicePlan } from '../../operators/als/plan.ts';
 import { randomOrder } from '../../engine/plan/grid-order.ts';
 import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
-import { IndexIds } from '../../operators/index-ids.ts';
-import { collectKnownPairs } from '../../operators/known-pairs.ts';
+import { IndexIds } from '../../operators/ratings/index-ids.ts';
+import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { placeBlock } from '../../operators/place-block.ts';
-import type { RatingBlock } from '../../operators/rating-block.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ratingErrors } from '../../operators/rating-errors.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data.ts';
 import { type EpochPass, preparePass } from '../../operators/sgd-epoch.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
@@ -27,7 +27,7 @@ import { initializeSgd } from '../../operators/sgd/start.ts';
 import type { TileShape } from '../../operators/sgd/tiles.ts';
 import { type SgdVersion, SgdVersions } from '../../operators/sgd-versions.ts';
 import { shuffleRatings } from '../../operators/sgd/shuffle-ratings.ts';
-import type { SgdBlockTask } from '../../operators/tasks.ts';
+import type { SgdBlockTask } from '../../operators/tasks/tasks.ts';
 
 /** Parameters of SGD, and what differs from the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
 export type SgdSetting = Partial<SgdParams> & {

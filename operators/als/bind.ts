@@ -5,8 +5,8 @@ import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, RowRange, Stage } from '../../engine/plan/stages.ts';
 import { blockBytes } from '../planner/sizes.ts';
-import { hostForm, type RatingBlock, rowsOfBlock } from '../rating-block.ts';
-import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
+import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { sideNames } from './plan.ts';
 

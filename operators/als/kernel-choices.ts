@@ -5,10 +5,10 @@ import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/run/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { hostForm, longestRow } from '../rating-block.ts';
-import type { RatingBlocks } from '../rating-blocks.ts';
-import { runTasks } from '../run-tasks.ts';
-import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem, type ValuesOf } from '../tasks.ts';
+import { hostForm, longestRow } from '../ratings/rating-block.ts';
+import type { RatingBlocks } from '../ratings/rating-blocks.ts';
+import { runTasks } from '../tasks/run-tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem, type ValuesOf } from '../tasks/tasks.ts';
 import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 

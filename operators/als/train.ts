@@ -6,7 +6,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import type { ValuesOf } from '../tasks.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';

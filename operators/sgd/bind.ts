@@ -8,8 +8,8 @@ import type { DataPart, DataSet, RowRange, Stage, TaskPlan } from '../../engine/
 import { peakOf } from '../../engine/plan/walk.ts';
 import { HOST } from '../../engine/run/place.ts';
 import { fits } from '../planner/sizes.ts';
-import { balancedRanges, evenRanges, taskCount } from '../row-ranges.ts';
-import { contracts } from '../tasks.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { contracts } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import { steppedBytes } from './bytes.ts';
 import type { HostPart } from './cut-blocks.ts';

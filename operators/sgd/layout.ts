@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../engine/operator.ts';
-import { blockOf, hostForm, type RatingBlock } from '../rating-block.ts';
-import { balancedRanges } from '../row-ranges.ts';
+import { blockOf, hostForm, type RatingBlock } from '../ratings/rating-block.ts';
+import { balancedRanges } from '../ratings/row-ranges.ts';
 import { cutBlocks, type GridBands, type HostPart } from './cut-blocks.ts';
 import type { SgdData } from './data.ts';
 import type { SgdSchedule } from './schedule.ts';

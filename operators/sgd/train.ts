@@ -5,7 +5,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { RatingBlock } from '../rating-block.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';

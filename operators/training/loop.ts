@@ -8,7 +8,7 @@ import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, expandFree, type Round } from '../../engine/run/expand.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
-import { contracts } from '../tasks.ts';
+import { contracts } from '../tasks/tasks.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';

@@ -1,5 +1,5 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { ValuesOf } from '../tasks.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
 
 /** The names of the stages that measure a version. */
 export const measureStages = { train: 'train-error', test: 'test-error', users: 'penalty-users', items: 'penalty-items' } as const;

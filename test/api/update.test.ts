@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, DataError, type Dataset, Model, Session, SGD, UsageError } from '../../index.ts';
-import { joinKeys } from '../../operators/widen-ratings.ts';
+import { joinKeys } from '../../operators/ratings/widen-ratings.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { batchOf, ratingBatches, type Triple } from '../support/ratings.ts';

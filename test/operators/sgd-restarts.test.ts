@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inDeviceScope } from '../../engine/run/holdings.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import { DivergedError, Session } from '../../index.ts';
-import { IndexIds } from '../../operators/index-ids.ts';
+import { IndexIds } from '../../operators/ratings/index-ids.ts';
 import { dominantItem } from '../../operators/sgd/convergence.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
 import { type SgdResult, trainWith } from '../../operators/sgd/train.ts';

@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The devices know the tasks of factorization by their types only. */
-const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
+const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks/tasks.ts' }];
 
 /** Checks compare a GPU's kernels with their twins on the CPU. */
 const isCheck = (file: string) => file.startsWith('gpu/kernels/') && (file.endsWith('.check.ts') || file.startsWith('gpu/kernels/checking/'));
@@ -38,8 +38,8 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/commands/generate.ts', to: ['connectors/synthetic/preset.ts', 'connectors/synthetic/write-dataset.ts', 'connectors/synthetic/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/is-url.ts', 'engine/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },
-  { from: 'cli/report/inspect', to: ['connectors/dataset-path.ts', 'connectors/format-names.ts', 'engine/logical-plan.ts', 'operators/profile-ratings.ts', 'operators/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
-  { from: 'cli/sessions/training-sets.ts', to: ['operators/select-ratings.ts'], because: 'columns are checked before a device is used' },
+  { from: 'cli/report/inspect', to: ['connectors/dataset-path.ts', 'connectors/format-names.ts', 'engine/logical-plan.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
     to: ['engine/devices.ts', 'operators/algorithm-choice.ts', 'operators/als-params.ts', 'operators/als-plan.ts', 'operators/kernel-choices.ts', 'operators/sgd-params.ts', 'operators/sgd-plan.ts'],

@@ -8,7 +8,7 @@ import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
-import { SelectRatings } from '../../../operators/select-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
 import { arrowRows, context, duckdb, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
