@@ -13,7 +13,7 @@ export class RatingChunk {
   readonly #ratings: Float32Array;
   readonly #timestamps: Float64Array | undefined;
 
-  /** `recycled`: a chunk of the same types whose ids nobody needs any more; their memory is used again. */
+  /** `recycled`: a chunk of the same types whose ids are no longer needed; their memory is used again. */
   constructor(capacity: number, userType: KeyType, itemType: KeyType, withTimestamps: boolean, recycled?: RatingChunk) {
     this.capacity = capacity;
     this.#ids = recycled ? recycled.#ids : { user: gatherer(userType, capacity), item: gatherer(itemType, capacity) };

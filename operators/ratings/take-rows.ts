@@ -24,7 +24,7 @@ function takeData(data: Data, positions: Uint32Array): Data {
   if (given === undefined) return made({ values: takeValues(data.values as Numbers, positions, data.stride) });
 
   const start = (row: number) => Number(given[row]);
-  // What a null has there is nobody's.
+  // The value behind a null is never read.
   const size = (row: number) => (validity === undefined || data.getValid(row) ? Number(given[row + 1]) - Number(given[row]) : 0);
   const offsets = offsetsOf(given, positions, size);
   if (data.children.length > 0) return made({ offsets }, [takeData(data.children[0], elementsOf(positions, start, size))]);

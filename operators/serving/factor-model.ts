@@ -5,7 +5,7 @@ import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import type { Place } from '../../engine/run/place.ts';
 
-/** What training gives and prediction needs. Factors are row-major without padding; ids ascend. */
+/** The result of training, which prediction needs. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {
   readonly rank: number;
   readonly users: KeyColumn;

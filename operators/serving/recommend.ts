@@ -37,7 +37,7 @@ export interface RecommendOptions {
   readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
   /** Names of the result's columns. */
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
-  /** What progress counts; default 'users'. */
+  /** The unit that progress counts; default 'users'. */
   readonly unit?: string;
 }
 

@@ -7,7 +7,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
 
-/** How alike two vectors a and b are: a·b / (‖a‖ ‖b‖), or a·b. */
+/** Likeness of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
 export type Similarity = 'cosine' | 'dot';
 
 export interface SimilarQuery {

@@ -67,7 +67,7 @@ export class FindLastRatings implements Sink<LastRatings> {
   }
 }
 
-/** What decides the order of a batch's rows: users, times, and a hash of the items. */
+/** The keys by which a batch's rows are ordered: users, times, and a hash of the items. */
 export function timedPairs(batch: RecordBatch, columns: TimedPairColumns): { readonly users: KeyColumn; readonly times: Float64Array; readonly hashes: Uint32Array } {
   const keys = (name: string) => {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];

@@ -9,7 +9,7 @@
  */
 export const LEVELS = 3;
 
-/** How many values the digit of a level has. */
+/** Number of values that the digit of a level has. */
 export function digitCount(level: number): number {
   return level === 0 ? 2 ** 22 : 2 ** 21;
 }

@@ -8,7 +8,7 @@ export interface TimeCounts {
   readonly rows: number;
   /** For each prefix that was asked for, how many of its times have each digit. */
   readonly counts: readonly Float64Array[];
-  /** Whether any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
+  /** True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
   readonly lastDigitUsed: boolean;
 }
 

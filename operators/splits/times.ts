@@ -33,7 +33,7 @@ export function timesOf(batch: RecordBatch, column: string): Float64Array {
   return times;
 }
 
-/** How many of the unit of an Arrow timestamp a millisecond has. */
+/** Number of units of an Arrow timestamp in a millisecond. */
 const perMillisecond = { [TimeUnit.SECOND]: 1e-3, [TimeUnit.MILLISECOND]: 1, [TimeUnit.MICROSECOND]: 1e3, [TimeUnit.NANOSECOND]: 1e6 };
 
 /** A moment as a number in the column's unit. A Date has one only where the column is an Arrow timestamp. */

@@ -2,6 +2,7 @@ import { Int32, type RecordBatch, Table, TimestampMicrosecond, vectorFromArray }
 import { describe, expect, it } from 'vitest';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { iterableSource } from '../../../connectors/iterable-source.ts';
+import { LocalExecutor } from '../../../engine/local-executor.ts';
 import { andThen, executePlan, fromSource } from '../../../engine/logical-plan.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import { setOrigin } from '../../../engine/stream.ts';
@@ -10,7 +11,7 @@ import { batchOf, ratingBatch } from '../../support/ratings.ts';
 
 async function select(batches: RecordBatch[], columns: RatingColumns, policy: 'error' | 'skip' = 'error') {
   const events: ProgressEvent[] = [];
-  const ctx = { signal: new AbortController().signal, executor: { devices: [], close: async () => {} }, events: (e: ProgressEvent) => void events.push(e), metrics: new RunMetrics() };
+  const ctx = { signal: new AbortController().signal, executor: new LocalExecutor([]), events: (e: ProgressEvent) => void events.push(e), metrics: new RunMetrics() };
   const rows: unknown[] = [];
   for await (const batch of await executePlan(andThen(fromSource(iterableSource(batches)), new SelectRatings(columns, policy)), ctx)) {
     for (const row of batch.toArray()) rows.push(Object.values(row.toJSON()));
@@ -36,7 +37,7 @@ describe('select-ratings', () => {
 
   it('passes clean float32 ratings without a copy', async () => {
     const batch = ratingBatch([{ user: 1, item: 2, rating: 3 }]);
-    const ctx = { signal: new AbortController().signal, executor: { devices: [], close: async () => {} }, events: () => {}, metrics: new RunMetrics() };
+    const ctx = { signal: new AbortController().signal, executor: new LocalExecutor([]), events: () => {}, metrics: new RunMetrics() };
     const stream = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }).execute({ schema: batch.schema, async *[Symbol.asyncIterator]() { yield batch; } }, ctx);
     for await (const out of stream) expect(out.data.children[2].values.buffer).toBe(batch.data.children[2].values.buffer);
   });
