@@ -9,6 +9,7 @@ import type { IndexedRatings } from './index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 import { addSliced } from '../tasks/run-tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
 import { contracts, type DuplicatePolicy, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 
 const STAGE = 'combine-duplicates';
@@ -36,7 +37,7 @@ export async function combineDuplicates(
   });
   finding.free(STAGE, place, lengthRefs);
   const results = await runSteps(finding.steps, ctx);
-  const found = results.of(STAGE) as ValuesOf<'find-duplicates'>[];
+  const found = valuesOfStage(results, STAGE, 'find-duplicates');
   const lengths = new Int32Array(block.rows);
   results.handed.forEach(({ columns }, i) => lengths.set(columns.lengths as Int32Array, ranges[i].from));
   const extra = found.reduce((sum, values) => sum + values.extra, 0);
