@@ -52,17 +52,18 @@ export function partRef({ name, given }: Pick<BoundPlan, 'name' | 'given'>, { na
 }
 
 /** Elements between rows of a matrix: its columns, padded to what the device computes with at once. */
-export function strideOf(columns: number, strideStep: number): number {
-  return columns === 1 ? 1 : Math.ceil(columns / strideStep) * strideStep;
+export function strideOf({ columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>, strideStep: number): number {
+  return packed || layout !== 'factors' ? columns : Math.ceil(columns / strideStep) * strideStep;
 }
 
 /** Bytes of one part of a data set at a place. */
-export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, { columns, parts, half }: DataSet, partition: number, place: Place): number {
+export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, set: DataSet, partition: number, place: Place): number {
+  const { columns, parts, half } = set;
   const { rows, bytes = 0, deviceBytes = bytes } = parts[partition];
   const info = devices.find((one) => one.place === place);
   if (columns === undefined) return info?.ownMemory ? deviceBytes : bytes;
   if (place === HOST || info === undefined) return 4 * rows * columns;
   // A GPU pads a vector as it does any matrix.
-  const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(columns, info.strideStep);
+  const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(set, info.strideStep);
   return 4 * rows * stride * (half && info.ownMemory ? 1.5 : 1);
 }

@@ -29,6 +29,8 @@ export interface DataSet {
   /** Of matrices, which the plan allocates. */
   readonly columns?: number;
   readonly contents?: 'any';
+  /** Of matrices: rows without padding, where the device allows that. */
+  readonly packed?: boolean;
   /** Kept with a copy of half the width beside it on GPUs. */
   readonly half?: boolean;
   readonly by?: 'row' | 'column' | 'block';

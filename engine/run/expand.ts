@@ -263,7 +263,7 @@ class Expansion {
   #shape(set: DataSet, partition: number, place: Place) {
     const { layout, columns = 1, contents } = set;
     const { strideStep = 1 } = this.#bound.devices.find((one) => one.place === place) ?? {};
-    return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(columns, strideStep), ...(contents ? { contents } : {}) };
+    return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}) };
   }
 
   #allocate(stage: string, data: string): void {

@@ -31,6 +31,8 @@ export class StepList {
   readonly #steps: Step[] = [];
   readonly #touched = new Map<string, Touched>();
   readonly #contracts: TaskContracts;
+  /** The latest free of each place: what is allocated behind it takes that memory. */
+  readonly #freed = new Map<Place, number>();
 
   constructor(contracts: TaskContracts) {
     this.#contracts = contracts;
@@ -88,7 +90,10 @@ export class StepList {
         else ended.add(before);
       }
     }
+    const freed = action.kind === 'allocate' ? this.#freed.get(at) : undefined;
+    if (freed !== undefined) after.add(freed);
     for (const before of ended) after.delete(before);
+    if (action.kind === 'free') this.#freed.set(at, id);
     this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });
     return id;
   }

@@ -34,7 +34,7 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   const columnParts = Array.from({ length: segments }, (): DataPart => ({ rows: width, at: [deviceBlocks ? HOST : compute[0].place] }));
   const half = schedule.precision === 'f16' ? { half: true } : {};
   const matrix = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: features, contents: 'any', by, ...half, parts });
-  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, by, parts });
+  const sums = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'factors', columns: 1, packed: true, by, parts });
   const keys = (name: string, parts: readonly DataPart[]): DataSet => ({ name, layout: 'key-hashes', given: true, parts: parts.map(({ rows }) => ({ rows, bytes: 8 * rows, at: [HOST] })) });
   const places = (r: number, resident: boolean) => (resident ? [HOST, compute[r].place] : [HOST]);
   const countsOf = (name: string, parts: readonly DataPart[], by: 'row' | 'column'): DataSet => ({ name, layout: 'rating-block', given: true, by, parts: parts.map(({ rows }, part) => ({ rows, bytes: 4 * (rows + 1), at: places(part, deviceBlocks === undefined) })) });

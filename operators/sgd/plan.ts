@@ -2,6 +2,7 @@ import type { PlanDevices } from '../../engine/devices.ts';
 import type { DeviceInfo } from '../../engine/executor.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { strideOf } from '../../engine/plan/bound-plan.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/plan/walk.ts';
 import { HOST } from '../../engine/run/place.ts';
@@ -82,7 +83,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   const datasets = sgdDataSets(profile, params, schedule, compute, host);
   const epochReasons = [...schedule.reasons, rateReason(params), convergence.text, ...[convergence.warning, dominantItem({ ratings: nz, itemCounts })].flatMap((warning) => (warning === undefined ? [] : [`WARNING: ${warning}`]))];
   const stages: SgdStages = sgdStages(profile, params, schedule, { compute, host }, { epoch: epochReasons, start: startReason(params, start) });
-  const versionBytes = datasets.filter(({ columns }) => columns !== undefined).reduce((sum, { columns = 0, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * factorStride(columns, columns === 1 ? 1 : device.strideStep), 0), 0);
+  const versionBytes = datasets.filter(({ columns }) => columns !== undefined).reduce((sum, set) => sum + set.parts.reduce((all, { rows }) => all + 4 * rows * strideOf(set, device.strideStep), 0), 0);
   const plan: Omit<PhysicalPlan, 'memory'> = {
     planVersion: PLAN_VERSION,
     algorithm: 'sgd',
