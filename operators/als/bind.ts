@@ -70,9 +70,10 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     const names = sideNames(side, q, biases);
     for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
   }
-  const { low, high } = keyHashes(data.users);
+  // A start that is given needs none.
+  const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   const keys = cuts.users.map(({ from, to }, partition) => ({ ref: { name: `${name}/keys`, partition, version: 0 }, partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } }));
-  if (start === undefined) give('users-keys', keys);
+  give('users-keys', keys);
   setParts('users-keys', (_, j) => ({ rows: keys[j].partition.rows, bytes: 8 * keys[j].partition.rows }));
   const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
   const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));

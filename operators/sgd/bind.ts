@@ -91,7 +91,7 @@ class Binding {
     const unfitted: PhysicalPlan = { ...this.#planned, datasets, start: startStages, round: bind(this.#planned.round), measure: bind(this.#planned.measure) };
     const phases = { start: this.#start === undefined ? unfitted.start : startFrom(unfitted, this.#start.rowSums !== undefined), round: unfitted.round, measure: unfitted.measure, end: unfitted.end };
     const bound: BoundPlan = { name, devices: this.#planned.devices, datasets, phases, given: refs, slices, bands, blockSizes, ...(blockFields ? { blockFields } : {}) };
-    const peak = peakOf({ ...bound, phases: { ...phases, start: unfitted.start } }, contracts, this.#planned.keep);
+    const peak = peakOf(bound, contracts, this.#planned.keep);
     const plan: PhysicalPlan = { ...unfitted, memory: { ...peak, [HOST]: Math.max(this.#planned.memory[HOST] ?? 0, peak[HOST] ?? 0) } };
     return { plan, bound, given: [...given, ...this.#givenFactors(bound, rowRanges, columnRanges, width)] };
   }
@@ -116,8 +116,9 @@ class Binding {
         return lengths.map((_, part) => ({ rows: rowsOf(part), at: set.parts[part].at }));
       case 'row-keys':
       case 'column-keys': {
-        const { low, high } = keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids);
-        if (this.#start === undefined) give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
+        // A start that is given needs none.
+        const { low, high } = this.#start === undefined ? keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids) : { low: new Uint32Array(0), high: new Uint32Array(0) };
+        give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
         return lengths.map(({ from, to }, part) => ({ rows: to - from, bytes: 8 * (to - from), at: set.parts[part].at }));
       }
       case 'row-counts':
