@@ -6,6 +6,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
@@ -73,7 +74,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     round: () => ({}),
     check: (number, results) => {
       for (const of of ['items', 'users'] as const) {
-        const bad = badRow(results.of(`update-${of}`) as ValuesOf<'update'>[], slices[`update-${of}`], blocks[of].rows);
+        const bad = badRow(valuesOfStage(results, `update-${of}`, 'update'), slices[`update-${of}`], blocks[of].rows);
         if (bad === undefined) continue;
         const { offsets } = blocks[of];
         throw new DivergedError(
