@@ -54,7 +54,7 @@ describe('the schedule of sgd on a GPU', () => {
 });
 
 describe('the plan of sgd on a GPU', () => {
-  const plan = (params: Partial<SgdParams>, on = h200) => planSgd(netflix, checkSgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
+  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) => planSgd(problem, checkSgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
 
   it.each([
     ['netflix-sgd-tile-gpu', { regParam: 0.05 }],
@@ -67,18 +67,20 @@ describe('the plan of sgd on a GPU', () => {
   it('counts what lies there: two versions with their mirrors, the ratings as they come and as they are stepped', () => {
     const version = 4 * 128 * (480_189 + 17_770);
     const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
-    expect(plan({}).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + 8 * netflix.ratings);
-    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(2 * version + ratings + 12 * netflix.ratings);
+    const counts = 4 * (17_770 + 1);
+    expect(plan({}).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + counts + 8 * netflix.ratings);
+    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512);
     // A sum of AdaGrad is a row of a matrix.
-    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0']).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + 12 * netflix.ratings);
+    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0']).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + counts + 12 * netflix.ratings + 4 * Math.ceil(netflix.ratings / 256));
   });
 
   it('refuses what does not fit the device, or one of its buffers', () => {
     expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu:0 has 1\.0 GiB/);
     expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu:0 binds at most 256\.0 MiB/);
-    expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 })).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
+    const few = { ...netflix, items: 300 };
+    expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 }, few)).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
     // Rows stay on their device, whatever the schedule.
-    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 })).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/);
+    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 }, few)).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/);
   });
 });
 
@@ -96,18 +98,25 @@ describe('the schedule blocks on GPUs', () => {
   });
 
   it('is what auto takes on one that does not hold the others, in as many segments as leave room for two blocks', () => {
-    const all = schedule({});
-    expect([all.kind, schedule({}, [small(2.3 * 2 ** 30)]).kind]).toEqual(['tile', 'tile']);
+    expect([schedule({}).kind, schedule({}, [small(2.3 * 2 ** 30)]).kind]).toEqual(['tile', 'tile']);
     const staged = schedule({}, [small(2 ** 30)]);
     expect(staged).toMatchObject({ kind: 'blocks', rowBands: 1, deviceBlocks: { resident: false } });
-    expect(staged.deviceBlocks?.deviceBytes).toBeLessThanOrEqual(2 ** 30);
     expect(staged.columnBands).toBeGreaterThan(4);
-    expect(staged.reasons[0]).toMatch(/^schedule auto: blocks, since schedule tile needs 2\.2 GiB \(\d+ bytes\) and the GPU has 1\.0 GiB \(1073741824 bytes\)$/);
-    expect(staged.reasons[2]).toMatch(/^blocks of ratings are staged: 1\.5 GiB and .* do not fit 1\.0 GiB; two blocks at a time, \d+\.\d MiB, do/);
+    expect(staged.reasons[0]).toBe('schedule auto: blocks, since schedule tile does not fit the GPU');
+    expect(staged.reasons[2]).toBe('blocks of ratings are staged, two at a time: one is stepped while the next one comes');
     // Two of them hold all.
     expect(schedule({}, [small(1.5 * 2 ** 30), { ...small(1.5 * 2 ** 30), place: 'gpu:1' }])).toMatchObject({ columnBands: 4, deviceBlocks: { resident: true } });
-    // A buffer may be what is too small.
-    expect(schedule({}, [{ ...h200, bindingBytes: 2 ** 28 }])).toMatchObject({ kind: 'blocks', reasons: expect.arrayContaining([expect.stringMatching(/needs 755\.9 MiB in one buffer for 99,072,112 ratings and the GPU binds 256\.0 MiB$/)]) });
+  });
+
+  it('tells what was rejected, with the bytes needed and had of the device or of one of its buffers', () => {
+    const rejected = (device: DeviceInfo) => planSgd(netflix, checkSgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
+    const staged = rejected(small(2 ** 30));
+    expect(staged.memory['gpu:0']).toBeLessThanOrEqual(2 ** 30);
+    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: schedule tile needs 2\.2 GiB \(\d+ bytes\), and gpu:0 has 1\.0 GiB \(1073741824 bytes\)$/));
+    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: 4 segments of columns with two blocks of ratings on the device needs 1\.\d GiB/));
+    const narrow = rejected({ ...h200, bindingBytes: 2 ** 28 });
+    expect(narrow.choices.schedule).toMatchObject({ kind: 'blocks' });
+    expect(narrow.reasons).toContainEqual('rejected: schedule tile needs 755.9 MiB in one buffer for 99,072,112 ratings, and gpu:0 binds 256.0 MiB');
   });
 
   it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
