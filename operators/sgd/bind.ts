@@ -117,7 +117,7 @@ class Binding {
       case 'row-keys':
       case 'column-keys': {
         const { low, high } = keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids);
-        if (this.#start === undefined) give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
+        give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
         return lengths.map(({ from, to }, part) => ({ rows: to - from, bytes: 8 * (to - from), at: set.parts[part].at }));
       }
       case 'row-counts':
