@@ -96,6 +96,17 @@ describe('training on a second device', () => {
     expect((await sgd(session)).training?.iterations).toHaveLength(6);
   });
 
+  it.each([0, 1, 2])('takes a validation set of which the training set has no pair, with %i devices beside the CPU', async (count) => {
+    await using session = await openWith(undefined);
+    for (let at = 0; at < count; at++) (session.executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
+    const validation = session.from(ratingBatches(test.map(({ user, item, rating }) => ({ user: user + 10_000, item, rating }))));
+    for (const trainer of [new ALS({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2, schedule: 'hogwild' })]) {
+      const { training } = await trainer.fit(session.from(ratingBatches(rows)), { validation });
+      expect(training?.coldPairs).toBe(test.length);
+      expect(training?.iterations.map(({ testRmse }) => testRmse)).toEqual([undefined, undefined]);
+    }
+  });
+
   it('says which device it is, and takes the CPU for what a GPU cannot do', async () => {
     await using session = await openWith(secondDevice());
     await expect(fit(session, { rank: 2, maxIter: 1, nonnegative: true })).rejects.toThrow('nonnegative cannot act on a GPU');
