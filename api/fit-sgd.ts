@@ -50,10 +50,15 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
   return Holdings.ofRun({ ...session.context(options), executor }, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: await options.validation?.count() }, fit.params, planDevices(executor), details);
+    const plan = planSgd({ ...indexed.profile, testRatings: await options.validation?.count() }, stepParams(fit), planDevices(executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
+}
+
+/** The parameters of the epochs: what is planned and trained. */
+function stepParams({ params, stepLambda }: SgdFit): SgdParams {
+  return stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
 }
 
 async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
@@ -91,7 +96,7 @@ async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: D
 }
 
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
-  const { params, input, start, stepLambda } = fit;
+  const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
@@ -105,7 +110,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
-  const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
   const plan = planSgd(known, steps, devices, { ...details, ...(given ? { schedule: scheduleOf(given) } : {}) });
   if (given) requireFits(given, plan);

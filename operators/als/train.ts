@@ -73,12 +73,12 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     startLoss: undefined,
     round: () => ({}),
     check: (number, results) => {
-      for (const of of ['items', 'users'] as const) {
-        const bad = badRow(valuesOfStage(results, `update-${of}`, 'update'), slices[`update-${of}`], blocks[of].rows);
+      for (const solved of ['items', 'users'] as const) {
+        const bad = badRow(valuesOfStage(results, `update-${solved}`, 'update'), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
-        const { offsets } = blocks[of];
+        const { offsets } = blocks[solved];
         throw new DivergedError(
-          `iteration ${number}, side ${of}: the normal equations of ${of === 'users' ? 'user' : 'item'} ${keyText(data[of], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
           { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }

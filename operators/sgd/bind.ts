@@ -188,7 +188,9 @@ class Binding {
     const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, ...this.#paramsOf(stage.name, task) }, ...this.#shapes(task, width, parted) }));
     if (work.kind === 'tasks') return { ...stage, ...counted, work: { kind: 'tasks', tasks } };
     const grid = { ...work.grid, rows: bands.rows.length, columns: bands.columns.length };
-    return { ...stage, tasks: grid.rows * grid.columns, partitions: { p: grid.columns, q: grid.rows }, work: { ...work, grid, tasks } };
+    const { blocks, tests } = this.#laid;
+    const visited = (grid.of === 'tests' ? tests : blocks)?.flat().filter(({ ratings }) => ratings > 0).length;
+    return { ...stage, tasks: visited, partitions: { p: grid.columns, q: grid.rows }, work: { ...work, grid, tasks } };
   }
 
   #paramsOf(stage: string, { kernel }: TaskPlan): JsonObject {

@@ -48,7 +48,6 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
-  const known = test !== undefined && test.ratings > 0 ? test : undefined;
   const rate = new LearningRate(params);
   let run = plan(devices);
   const { factors, ...result } = await runLoop<TrainedFactors>(
@@ -61,7 +60,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       prepare: async (left, from) => {
         const planned = left === devices ? run : plan(left);
         // The workers lay the ratings out while the calling thread fills a model's factors in.
-        const laying = layOut(data, known, scheduleOf(planned), params.seed, ctx);
+        const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
         const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given);
         run = bound;
