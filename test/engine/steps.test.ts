@@ -40,7 +40,8 @@ function checkRun(problem: BoundProblem, fate: Fates): void {
 
 function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
   const { bound, keep } = problem;
-  const lists = listsOfRun(problem, fate).map(({ steps }) => steps);
+  // The walk draws the orders of three rounds; which blocks are staged side by side differs from order to order.
+  const lists = listsOfRun(problem, fate.slice(0, 3)).map(({ steps }) => steps);
   const random = testRandom(seed + 1);
   const walked = peakOf(bound, contracts, keep);
   const own = peakIn(bound, lists, (steps) => steps);
@@ -56,21 +57,21 @@ function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
 
 describe('the steps of als', () => {
   it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', () => {
-    fc.assert(fc.property(alsCases, (one) => checkRun(als(one), one.fate)), { numRuns: 150 });
+    fc.assert(fc.property(alsCases, (one) => checkRun(als(one), one.fate)), { numRuns: 100 });
   });
 
   it('take no more memory on a device than was walked, in whichever order their edges allow', () => {
-    fc.assert(fc.property(alsCases, (one) => checkPeak(als(one), one.fate, one.seed)), { numRuns: 150 });
+    fc.assert(fc.property(alsCases, (one) => checkPeak(als(one), one.fate, one.seed)), { numRuns: 100 });
   });
 });
 
 describe('the steps of sgd', () => {
   it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', async () => {
-    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkRun(await sgd(one), one.fate)), { numRuns: 150 });
+    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkRun(await sgd(one), one.fate)), { numRuns: 100 });
   });
 
   it('take no more memory on a device than was walked, in whichever order their edges allow', async () => {
-    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkPeak(await sgd(one), one.fate, one.seed)), { numRuns: 150 });
+    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkPeak(await sgd(one), one.fate, one.seed)), { numRuns: 100 });
   });
 });
 

@@ -150,8 +150,8 @@ export class LiveSet {
       for (const { place, ref, writes } of accessesOf(step, this.#bound)) {
         const key = `${place} ${partitionKey(ref)}`;
         if (step.do.kind === 'free') {
-          // The orders of blocks without ratings were never drawn.
-          if (!this.alive.delete(key) && setOf(ref, this.#bound)?.name !== 'orders') this.problems.push(`${describe(step)} frees ${key}, which is not there`);
+          // Of what is derived only the newest version is there, and the orders of blocks without ratings were never drawn.
+          if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived) this.problems.push(`${describe(step)} frees ${key}, which is not there`);
         } else if (!writes) {
           if (!this.alive.has(key)) this.problems.push(`${describe(step)} reads ${key}, which is not there`);
         } else {
