@@ -116,6 +116,8 @@ class Binding {
         return lengths.map((_, part) => ({ rows: rowsOf(part), at: set.parts[part].at }));
       case 'row-keys':
       case 'column-keys': {
+        // The walk of memory counts the keys of a start that is drawn, even where it is not.
+        refs[set.name] = lengths.map((_, part) => own(part));
         const { low, high } = keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids);
         if (this.#start === undefined) give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
         return lengths.map(({ from, to }, part) => ({ rows: to - from, bytes: 8 * (to - from), at: set.parts[part].at }));
