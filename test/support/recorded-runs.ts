@@ -3,6 +3,7 @@ import type { DeviceInfo, Executor } from '../../engine/executor.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
+import { HostMemory } from '../../engine/run/host-memory.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { Task } from '../../engine/task.ts';
 import { checkAlsParams, type AlsParams } from '../../operators/als/params.ts';
@@ -13,7 +14,7 @@ import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
 import { trainSgd } from '../../operators/sgd/train.ts';
-import { type Recorded, RecordingDevice, RecordingMemory, type RecordingOptions } from './recording-device.ts';
+import { type Recorded, RecordingDevice, recordHostMemory, type RecordingOptions } from './recording-device.ts';
 import { alsProblem, blockOfRows, contextOf, cpuInfo, sgdProblem } from './small-problems.ts';
 
 export interface RunProblem {
@@ -31,7 +32,6 @@ export class Recording {
   readonly log: Recorded[] = [];
   readonly events: ProgressEvent[] = [];
   readonly devices: readonly RecordingDevice[];
-  readonly memory: RecordingMemory;
   readonly executor: Executor;
   readonly ctx: ExecutionContext;
   readonly host: DeviceInfo;
@@ -43,8 +43,7 @@ export class Recording {
     this.host = compute.find(({ place }) => place === 'cpu') ?? cpuInfo;
     const infos = compute.includes(this.host) ? compute : [...compute, this.host];
     this.devices = infos.map((info) => new RecordingDevice(info, this.log, { values, ...options(info.place) }));
-    this.memory = new RecordingMemory(this.log);
-    this.executor = { devices: this.devices, memory: this.memory, close: async () => {} };
+    this.executor = { devices: this.devices, memory: new HostMemory(), close: async () => {} };
     this.ctx = contextOf(this.executor, { events: (event) => void this.events.push(event), ...(signal ? { signal } : {}) });
   }
 
@@ -66,7 +65,7 @@ export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, 
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
   const train = (ctx: ExecutionContext) => trainAls(data, params, { devices: problem.compute, plan, copySeconds: 0 }, ctx);
-  return { recording, plan: plan(problem.compute), train: () => atOneMoment(() => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
+  return { recording, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
 export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, { held = false, schedule = (one: SgdSchedule) => one } = {}) {
@@ -85,15 +84,17 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
     for (const block of [data.block, ...(test ? [test] : [])]) cpu?.put(block.ref, hostForm(block));
     return trainSgd({ data, test }, params, { devices: problem.compute, plan, copySeconds: 0 }, ctx);
   };
-  return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(() => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
+  return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
 /** Time stands still, so that it decides nothing. */
-async function atOneMoment<Result>(work: () => Promise<Result>): Promise<Result> {
+async function atOneMoment<Result>({ log }: Recording, work: () => Promise<Result>): Promise<Result> {
   const now = vi.spyOn(performance, 'now').mockReturnValue(1);
+  const end = recordHostMemory(log);
   try {
     return await work();
   } finally {
+    end();
     now.mockRestore();
   }
 }

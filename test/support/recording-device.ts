@@ -1,3 +1,4 @@
+import { vi } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device, DeviceInfo } from '../../engine/executor.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -156,25 +157,19 @@ export class RecordingDevice implements Device {
   }
 }
 
-/** Host memory that notes what it is told. */
-export class RecordingMemory extends HostMemory {
-  readonly log: Recorded[];
-  readonly alive = new Set<string>();
-
-  constructor(log: Recorded[] = []) {
-    super();
-    this.log = log;
-  }
-
-  override put(ref: PartitionRef, partition: Partition): void {
-    this.log.push({ at: HOST, verb: 'put', text: shortName(ref) });
-    this.alive.add(partitionKey(ref));
-    super.put(ref, partition);
-  }
-
-  override release(ref: PartitionRef): void {
-    this.log.push({ at: HOST, verb: 'release', text: shortName(ref) });
-    this.alive.delete(partitionKey(ref));
-    super.release(ref);
-  }
+/** Notes what any host memory is told. Gives the function that ends this. */
+export function recordHostMemory(log: Recorded[]): () => void {
+  const { put, release } = HostMemory.prototype;
+  const puts = vi.spyOn(HostMemory.prototype, 'put').mockImplementation(function (this: HostMemory, ref, partition) {
+    log.push({ at: HOST, verb: 'put', text: shortName(ref) });
+    put.call(this, ref, partition);
+  });
+  const releases = vi.spyOn(HostMemory.prototype, 'release').mockImplementation(function (this: HostMemory, ref) {
+    log.push({ at: HOST, verb: 'release', text: shortName(ref) });
+    release.call(this, ref);
+  });
+  return () => {
+    puts.mockRestore();
+    releases.mockRestore();
+  };
 }
