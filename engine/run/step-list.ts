@@ -106,15 +106,15 @@ export class StepList {
     let touched = this.#touched.get(key);
     if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
     const { writers, readers } = touched;
-    const meets = (other: number) => band === WHOLE || other === WHOLE || other === band;
-    const before = [...writers].flatMap(([other, ids]) => (meets(other) && !(other === WHOLE && writers.has(band) && band !== WHOLE) ? ids : []));
+    // The latest writer of a band came behind that of the whole.
+    const before = band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
     if (!writes) {
       const others = readers.get(band);
       if (others === undefined) readers.set(band, [id]);
       else others.push(id);
       return before;
     }
-    for (const [other, ids] of readers) if (meets(other)) before.push(...ids);
+    for (const ids of band === WHOLE ? readers.values() : [readers.get(band), readers.get(WHOLE)]) if (ids !== undefined) before.push(...ids);
     if (band === WHOLE) {
       writers.clear();
       readers.clear();
