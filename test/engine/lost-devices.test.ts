@@ -25,6 +25,16 @@ function roundAt({ events }: Recording): number {
 
 const rmse = [0, 0.9, 0.8, 0.7, 0.75, 0.76, 0.77];
 
+it('the bold driver goes on with the rate of the epoch that it goes on from', async () => {
+  const rates = async (lostAt?: number) => {
+    const made = await recordSgd({ ...problem, test: false, options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}) }, { rank: 4, maxIter: 4, rate: 'bold' }, { held: true });
+    const { iterations } = await made.train();
+    return { rates: iterations.map(({ rate }) => rate), verbs: made.recording.devices[1].verbs };
+  };
+  const { rates: expected, verbs } = await rates();
+  for (let n = 0; n < verbs; n += 5) expect({ n, rates: (await rates(n)).rates }).toEqual({ n, rates: expected });
+});
+
 describe.each(Object.keys(algorithms))('%s', (name) => {
   const make = algorithms[name];
 
