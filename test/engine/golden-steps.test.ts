@@ -25,6 +25,7 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'sgd-waves-gpu': () => boundSgd({ ...small, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'wavefront', precision: 'f32' }),
   'sgd-resident-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }),
   'sgd-staged-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
+  'sgd-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
 };
 
 function staged<Schedule extends { readonly deviceBlocks?: object }>(schedule: Schedule): Schedule {
@@ -68,7 +69,8 @@ function textOf(name: string, problem: BoundProblem): string {
   return lists
     .map(({ name: list, steps }) => {
       const lines = steps.map((step) => lineOf(step, problem));
-      const sorted = name.endsWith('-cpu') ? [...lines.filter((line) => !line.startsWith('sgd-epoch')), ...lines.filter((line) => line.startsWith('sgd-epoch')).sort()] : lines;
+      const brought = (line: string) => name === 'sgd-two-gpus' && /move columns\.\d@\d host > gpu/.test(line);
+      const sorted = name.endsWith('-cpu') || name === 'sgd-two-gpus' ? [...lines.filter((line) => !line.startsWith('sgd-epoch')), ...lines.filter((line) => line.startsWith('sgd-epoch') && !brought(line)).sort()] : lines;
       const visited = steps.flatMap(({ stage, do: action }) => (stage === 'sgd-epoch' && action.kind === 'task' ? [action.task.inputs.block.partition] : []));
       const named = sorted.map((line) => (name.startsWith('sgd') && visited.length === 4 ? line.replace(/(columns|grid\/0)\.(\d)/g, (_, set: string, at: string) => `${set}.${'abcd'[visited.indexOf(Number(at))]}`) : line));
       return `[${list}]\n${named.map((line) => `${line}\n`).join('')}`;
