@@ -45,7 +45,8 @@ export interface BoundAls {
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: { readonly biases: boolean; readonly mean: number }, start?: AlsStart): BoundAls {
   const q = stageNamed(planned, 'update-users').at.length;
-  const cuts = { users: balancedRanges(data.byUser.offsets, q), items: balancedRanges(data.byItem.offsets, q) };
+  const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
+  const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
   const name = dataSetName('als');
   const given: [PartitionRef, Partition][] = [];
   const refs: Record<string, PartitionRef[]> = {};

@@ -2,9 +2,10 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 
 /**
  * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings plus
- * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1).
+ * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1). `exactly`: no fewer
+ * ranges than parts, which are no more than rows.
  */
-export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16): RowRange[] {
+export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16, { exactly = false } = {}): RowRange[] {
   const rows = offsets.length - 1;
   if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
   const total = offsets[rows] + rows * rowCost;
@@ -13,7 +14,8 @@ export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16)
   for (let part = 1; part <= parts && from < rows; part++) {
     const target = (total * part) / parts;
     let to = from + 1;
-    while (to < rows && offsets[to + 1] + (to + 1) * rowCost <= target) to++;
+    const most = exactly ? rows - (parts - part) : rows;
+    while (to < most && offsets[to + 1] + (to + 1) * rowCost <= target) to++;
     if (part === parts) to = rows;
     ranges.push({ from, to });
     from = to;

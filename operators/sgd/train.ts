@@ -58,6 +58,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       rule: new StoppingRule(params, test),
       copySeconds,
       prepare: async (left, from) => {
+        rate.rewind(from?.iteration ?? 0);
         const planned = left === devices ? run : plan(left);
         // The workers lay the ratings out while the calling thread fills a model's factors in.
         const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);

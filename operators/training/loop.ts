@@ -7,6 +7,7 @@ import { type Phase, startPhase } from '../../engine/phase.ts';
 import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
@@ -94,7 +95,8 @@ interface State {
 
 class Loop<Factors> {
   readonly #options: LoopOptions<Factors>;
-  readonly #ctx: ExecutionContext;
+  /** That of the attempt at hand, whose devices know what it has alive. */
+  #ctx: ExecutionContext;
   readonly #phase: Phase;
   #iterations: TrainingIteration[] = [];
   #copy: HostCopy<Factors> | undefined;
@@ -109,10 +111,16 @@ class Loop<Factors> {
   }
 
   async run(): Promise<LoopResult<Factors>> {
+    const { rule } = this.#options;
     let { devices } = this.#options;
+    const ctx = this.#ctx;
     for (;;) {
       try {
-        const result = await this.#train(await this.#options.prepare(devices, this.#copy));
+        const training = await this.#options.prepare(devices, this.#copy);
+        const result = await Holdings.within(ctx, (held) => {
+          this.#ctx = held;
+          return this.#train(training);
+        });
         this.#phase.end(this.#iterations.length);
         return result;
       } catch (error) {
@@ -120,6 +128,7 @@ class Loop<Factors> {
         devices = devices.filter(({ place }) => place !== error.details.device);
         if (devices.length === 0 || devices.length === this.#options.devices.length) return this.#lost(error);
         this.#iterations = this.#iterations.filter(({ iteration }) => iteration <= (this.#copy?.iteration ?? 0));
+        rule.rewind(this.#iterations);
         const from = this.#copy === undefined ? 'the start' : `${this.#options.called} ${this.#copy.iteration}`;
         this.#ctx.events({ type: 'warning', text: `${error.summary}; training goes on from ${from} on ${devices.map(({ place }) => place).join(', ')}` });
       }

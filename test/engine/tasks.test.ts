@@ -11,6 +11,7 @@ import { LocalExecutor } from '../../engine/local-executor.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { ALS, Session } from '../../index.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
