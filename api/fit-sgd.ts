@@ -1,4 +1,5 @@
-import { computeDevices, hostDevice, planDevices } from '../engine/devices.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { DeviceInfo, Executor } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -12,20 +13,25 @@ import { trainSgd } from '../operators/sgd/train.ts';
 import { convergenceReport } from '../operators/sgd/convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd/data.ts';
 import { continueFrom } from '../operators/sgd/continue.ts';
+import { schedulesFor } from '../operators/sgd/choose-schedule.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import { planSgd, scheduleOf, type SgdPlanDetails } from '../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../operators/sgd/schedule.ts';
 import { ProfileRatings } from '../operators/profile-ratings.ts';
 import { solveNewRows } from '../operators/solve-new-rows.ts';
 import { widenRatings } from '../operators/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { computingOf } from './fit-als.ts';
-import { requireFits, requirePlan } from './given-plan.ts';
+import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
 import type { Session } from './session.ts';
+
+/** Workers of a plan's schedule at most: those of --workers. */
+const MOST_WORKERS = 256;
 
 export interface SgdFit {
   readonly params: SgdParams;
@@ -50,7 +56,7 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
   return Holdings.ofRun({ ...session.context(options), executor }, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: await options.validation?.count() }, fit.params, planDevices(executor), details);
+    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, fit.params, planDevices(executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
@@ -95,7 +101,8 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
-  const devices = planDevices(ctx.executor);
+  if (given) requireProblem(given, { algorithm: 'sgd', params });
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
@@ -107,8 +114,11 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
-  const plan = planSgd(known, steps, devices, { ...details, ...(given ? { schedule: scheduleOf(given) } : {}) });
-  if (given) requireFits(given, plan);
+  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, read]);
+  const chosen = given ? { ...details, schedule: plannedSchedule(given, [known, read], params, devices) } : details;
+  const plan = planSgd(known, steps, devices, chosen);
+  if (given) requireFits(given, [plan, planSgd(read, steps, devices, chosen)]);
   const schedule = scheduleOf(plan);
   const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
@@ -138,11 +148,25 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
       coldPairs: test?.coldPairs,
       seconds,
       plan: withMeasures(result.plan, ctx.metrics),
-      planned: plan,
+      planned: start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
   return model;
+}
+
+/** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
+function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfile[], params: SgdParams, { compute }: PlanDevices): SgdSchedule {
+  const { reasons, ...planned } = (choices.schedule ?? {}) as Partial<SgdSchedule>;
+  const { workers = 0, rowBands, columnBands, kind } = planned;
+  const isCount = Number.isInteger(workers) && workers >= 1 && workers <= MOST_WORKERS;
+  const devices = compute.map((device) => (device.kind === 'cpu' && isCount ? { ...device, parallelism: workers } : device));
+  const suiting = profiles.flatMap((profile) => [...schedulesFor(profile, params, devices)]);
+  const found = suiting.find(({ reasons: _reasons, ...schedule }) => isDeepStrictEqual(JSON.parse(JSON.stringify(schedule)), planned));
+  if (found === undefined) {
+    throw new UsageError(`the plan does not fit: its schedule ${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of columns, workers) is none for these ratings, parameters and devices`, { phase: 'plan', advice: 'Make the plan anew' });
+  }
+  return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
 }
 
 async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {
