@@ -57,7 +57,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank - (biases ? 2 : 0) });
+  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }

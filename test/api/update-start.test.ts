@@ -25,7 +25,7 @@ function factorsOf(model: Model): FactorsById {
   const side = (batch: Model['userFactors']) => {
     const ids = Array.from(batch.getChildAt(0)?.toArray() as Int32Array);
     const values = batch.data.children[1].children[0].values as Float32Array;
-    return new Map(ids.map((id, row) => [id, Array.from(values.subarray(row * model.rank, (row + 1) * model.rank))]));
+    return new Map(ids.map((id, row) => [id, Array.from(values.subarray(row * model.features, (row + 1) * model.features))]));
   };
   return { users: side(model.userFactors), items: side(model.itemFactors) };
 }
