@@ -30,8 +30,9 @@ export interface AlsFit {
 
 /** The plan of such a training: reads the ids once, to count users and items. */
 export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const { executor } = trainingDevice(ratings.session, params);
-  const ctx = { ...ratings.session.context(options), executor };
+  const context = ratings.session.context(options);
+  const { executor } = trainingDevice(ratings.session.device, context.executor, params);
+  const ctx = { ...context, executor };
   const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
   const testRatings = options.validation && (await input.countPairs(options.validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
@@ -43,10 +44,10 @@ export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, op
 
 /** Trains by ALS with holdings of its own. */
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions): Promise<Model> {
-  const { executor, text } = trainingDevice(ratings.session, fit.params);
-  const context = { ...ratings.session.context(options), executor };
+  const context = ratings.session.context(options);
+  const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  return Holdings.ofRun(context, (ctx) => fitHeld(fit, ratings, options, ctx));
+  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, ratings, options, ctx));
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {

@@ -28,7 +28,7 @@ import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
-import type { Session } from './session.ts';
+import type { SessionDevice } from './open-devices.ts';
 
 /** Workers of a plan's schedule at most: those of --workers. */
 const MOST_WORKERS = 256;
@@ -44,19 +44,20 @@ export interface SgdFit {
 
 /** Trains by SGD in a scope of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
-  const { session } = ratings;
-  const { executor } = sgdTraining(session, fit.params);
-  return Holdings.ofRun({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
+  const context = ratings.session.context(options);
+  sgdDevices(ratings.session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const { session } = ratings;
-  const { executor } = sgdTraining(session, fit.params);
-  return Holdings.ofRun({ ...session.context(options), executor }, async (ctx) => {
+  const context = session.context(options);
+  sgdDevices(session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, fit.params, planDevices(executor), details);
+    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, fit.params, planDevices(ctx.executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
@@ -68,21 +69,21 @@ async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionCont
 }
 
 /** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
-export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
+export function sgdDevices(device: SessionDevice, executor: Executor, params: Pick<SgdParams, 'schedule' | 'precision'>): string {
   const host = hostDevice(executor);
   const devices = computeDevices(executor);
   if (devices[0] !== host) {
     const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
-    return { executor, text: `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}` };
+    return `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}`;
   }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  return { executor, text: `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}` };
+  return `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}`;
 }
 
 /** Ratings numbered, among a model's ids where there is one, and what a plan says of them. */
 async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
-  ctx.events({ type: 'note', text: sgdTraining(ratings.session, params).text });
+  ctx.events({ type: 'note', text: sgdDevices(ratings.session.device, ctx.executor, params) });
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, ctx));
   const indexed = widened?.indexed ?? own;

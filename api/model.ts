@@ -29,10 +29,21 @@ import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import type { UpdateOptions } from './update-model.ts';
 
-/** How a model came about; of a loaded model only what its metadata tells. */
-export interface TrainingReport {
-  readonly algorithm: 'als' | 'sgd';
-  readonly params: AlsParams | SgdParams;
+/** A model's origin; of a loaded model only what its metadata tells. */
+export type TrainingReport = AlsTraining | SgdTraining;
+
+export interface AlsTraining extends TrainingRun {
+  readonly algorithm: 'als';
+  readonly params: AlsParams;
+}
+
+export interface SgdTraining extends TrainingRun {
+  readonly algorithm: 'sgd';
+  readonly params: SgdParams;
+}
+
+/** A training run by either algorithm. */
+export interface TrainingRun {
   readonly ratings: number;
   readonly duplicates: number;
   readonly iterations: readonly TrainingIteration[];

@@ -78,7 +78,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
         const { offsets } = blocks[of];
         throw new DivergedError(
           `iteration ${number}, side ${of}: the normal equations of ${of === 'users' ? 'user' : 'item'} ${keyText(data[of], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
-          { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
+          { phase: 'train', iteration: number, side: of, id: keyText(data[of], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }
     },
@@ -89,7 +89,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>
-      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
+      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
     factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
   };
 }

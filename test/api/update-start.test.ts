@@ -102,7 +102,7 @@ describe.each([true, false])('an update, biases %s', (biases) => {
   it('is solved on the CPU beside another device', async () => {
     const device = secondDevice();
     await using both = await Session.create({ workers: 1, device: 'cpu' });
-    (both.executor.devices as Device[]).push(device);
+    (both.context().executor.devices as Device[]).push(device);
     const base = await fit(old, both);
     const before = device.ran.filter(({ kernel }) => kernel === 'update').length;
     const start = await base.update(dataset([...newUsers, ...bothNew], both), { ...standing, schedule: 'hogwild' });

@@ -20,7 +20,7 @@ const options: SgdOptions = { rank: 4, biases: true, regParam: 0.05, learningRat
 async function openWith(gpus: number, memoryBytes?: number): Promise<Session> {
   const session = await Session.create({ device: 'cpu', workers: 2 });
   const devices = await Promise.all(Array.from({ length: gpus }, (_, number) => GpuDevice.open({ memoryBytes, place: `gpu:${number}` })));
-  (session.executor.devices as Device[]).push(...devices);
+  (session.context().executor.devices as Device[]).push(...devices);
   return session;
 }
 
@@ -105,7 +105,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it.each([1, 2, 3])('steps every rating once an epoch on %i devices, and moves nothing but segments after the first', async (count) => {
     await using session = await openWith(count);
-    const watch = new Watch(computeDevices(session.executor));
+    const watch = new Watch(computeDevices(session.context().executor));
     const maxIter = 3;
     const starts: number[] = [];
     const model = await fit(session, { maxIter, precision: 'f32' }, train, { onEvent: (event) => void (event.type === 'iteration' && starts.push(watch.puts.length)) });
@@ -131,7 +131,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it('visits the blocks in another order each epoch', async () => {
     await using session = await openWith(1);
-    const watch = new Watch(computeDevices(session.executor));
+    const watch = new Watch(computeDevices(session.context().executor));
     await fit(session, { maxIter: 4, seed: 7 });
     const blocks = watch.tasks.filter(({ kernel }) => kernel === 'sgd-tiles').map(({ block }) => block);
     const orders = [0, 4, 8, 12].map((from) => blocks.slice(from, from + 4).join());
@@ -142,7 +142,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     const resident = sessions[count - 1];
     const { plan } = await new SGD({ ...options }).plan(resident.from(ratingBatches(train)));
     await using tight = await openWith(count, Math.floor(0.7 * plan.memory.deviceBytes));
-    const watch = new Watch(computeDevices(tight.executor));
+    const watch = new Watch(computeDevices(tight.context().executor));
     const [expected, got] = [await fit(resident, { precision: 'f32' }), await fit(tight, { precision: 'f32' })];
     expect(watch.wrong).toEqual([]);
     expect(watch.mostBlocks).toBe(2);
@@ -164,8 +164,8 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it('steps by Hogwild! where segments fit no workgroups', async () => {
     await using session = await openWith(2);
-    for (const device of computeDevices(session.executor)) Object.assign(device, { limits: { ...device.limits, workgroupBytes: 0 } });
-    const watch = new Watch(computeDevices(session.executor));
+    for (const device of computeDevices(session.context().executor)) Object.assign(device, { limits: { ...device.limits, workgroupBytes: 0 } });
+    const watch = new Watch(computeDevices(session.context().executor));
     for (const more of [{}, { rate: 'adagrad', learningRate: 0.2 }] as const) {
       const expected = await fit(cpu, more);
       expect(Math.abs(last(await fit(session, more)).testRmse! - last(expected).testRmse!)).toBeLessThan(0.02);
@@ -185,7 +185,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
   it('is cancelled in the middle of an epoch, leaves nothing, and the session goes on', async () => {
     await using session = await openWith(2);
     const controller = new AbortController();
-    const devices = computeDevices(session.executor);
+    const devices = computeDevices(session.context().executor);
     const put = new Map<string, { device: Device; ref: PartitionRef }>();
     let blocks = 0;
     devices.forEach((device, number) => {
@@ -231,7 +231,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it('that loses one device keeps the last model that was copied', async () => {
     await using session = await openWith(2);
-    const [, second] = computeDevices(session.executor) as GpuDevice[];
+    const [, second] = computeDevices(session.context().executor) as GpuDevice[];
     const run = second.run.bind(second);
     let blocks = 0;
     second.run = (task, signal) => {
