@@ -3,43 +3,62 @@
  * ARCHITECTURE.md for how the parts fit together.
  */
 export { ALS, type AlsOptions } from './api/als.ts';
-export {
-  type CrossValidation,
-  type CrossValidationMetric,
-  type CrossValidationResult,
-  CrossValidator,
-  type CrossValidatorOptions,
-  type Estimator,
-  type FoldErrors,
-} from './api/cross-validator.ts';
-export { type ChosenTrainer, chooseTrainer, type TrainerOptions } from './api/choose-trainer.ts';
+export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/choose-trainer.ts';
+export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/cross-validator.ts';
 export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
-export { LostTrainingError } from './api/lost-training.ts';
-export { ExplainedPlan } from './api/explained-plan.ts';
-export { Model, type RecommendOptions, type SimilarOptions, type TrainingReport } from './api/model.ts';
 export type { DeviceName, DeviceRequest } from './api/device-request.ts';
+export { ExplainedPlan } from './api/explained-plan.ts';
+export { LostTrainingError } from './api/lost-training.ts';
+export { type AlsTraining, Model, type ModelParts, type RecommendOptions, type SgdTraining, type SimilarOptions, type TrainingReport, type TrainingRun } from './api/model.ts';
 export type { SessionDevice } from './api/open-devices.ts';
 export { paramGrid } from './api/param-grid.ts';
-export type { FitOptions, RatingOptions } from './api/rating-input.ts';
+export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
+export { type RunOptions, Session, type SessionOptions } from './api/session.ts';
 export { SGD, type SgdOptions } from './api/sgd.ts';
-export { Session, type RunOptions, type SessionOptions } from './api/session.ts';
 export type { UpdateOptions } from './api/update-model.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
-export { ArrowSource } from './connectors/arrow/arrow-source.ts';
+export { type ArrowLayout, ArrowSource } from './connectors/arrow/arrow-source.ts';
+export type { FileFormat, FileSetSource, OpenFile } from './connectors/files/file-set-source.ts';
+export type { FileFormatName } from './connectors/files/format-names.ts';
+export type { ConstantColumn, PartitionColumn } from './connectors/files/hive-partitions.ts';
 export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';
+export type { CheckedSink, WriteSummary } from './connectors/output/checked-sink.ts';
+export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/parquet/backend.ts';
+export type { ColumnChunkInfo, ColumnStatistics, RowGroupInfo } from './connectors/parquet/footer.ts';
 export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parquet-sink.ts';
-export type { WriteSummary } from './connectors/output/checked-sink.ts';
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
+export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
+export type { RowGroupFilter } from './connectors/parquet/row-group-filter.ts';
+export type { TextDialect } from './connectors/text/dialect.ts';
+export type { TextLayout, TextOptions } from './connectors/text/text-layout.ts';
 export { TextSink, type TextSinkOptions } from './connectors/text/text-sink.ts';
 export { TextSource, type TextSourceOptions } from './connectors/text/text-source.ts';
-export { CancelledError, CapacityError, DataError, DeviceLostError, DivergedError, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
+export type { TextType } from './connectors/text/text-type.ts';
+export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
+export type { Device, DeviceInfo, DeviceLimits, Executor } from './engine/executor.ts';
 export { explain } from './engine/explain.ts';
-export type { ExecutionContext, Operator, Sink, Source, SourceStatistics } from './engine/operator.ts';
-export type { PhysicalPlan, PlannedStage } from './engine/plan/physical-plan.ts';
+export type { Json, JsonObject } from './engine/json.ts';
+export type { KeyColumn } from './engine/keys/key-column.ts';
+export type { LogicalPlan } from './engine/logical-plan.ts';
+export type { Measure, RunMetrics } from './engine/metrics.ts';
+export type { Description, ExecutionContext, Operator, Sink, Source, SourceStatistics } from './engine/operator.ts';
+export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
+export type { KeptVersions } from './engine/plan/bound-plan.ts';
+export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';
+export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
+export type { HostMemory } from './engine/run/host-memory.ts';
+export type { Place } from './engine/run/place.ts';
 export { batchStream, type BatchStream } from './engine/stream.ts';
-export type { TrainingIteration } from './operators/training/iteration.ts';
+export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
-export type { SgdParams } from './operators/sgd/params.ts';
+export type { FactorModel } from './operators/serving/factor-model.ts';
+export type { PairOptions } from './operators/ratings/pair-columns.ts';
+export type { CommonParams } from './operators/params/common.ts';
+export type { ColdStart } from './operators/serving/predict.ts';
 export type { SplitOptions } from './operators/splits/random-split.ts';
+export type { BadRowPolicy } from './operators/ratings/select-ratings.ts';
+export type { SgdParams } from './operators/sgd/params.ts';
+export type { Similarity } from './operators/serving/similar.ts';
+export type { TrainingIteration } from './operators/training/iteration.ts';

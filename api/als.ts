@@ -1,4 +1,3 @@
-import { UsageError } from '../engine/errors.ts';
 import { type AlsParams, checkAlsParams } from '../operators/als/params.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/select-ratings.ts';
@@ -7,7 +6,7 @@ import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import { fitAls, planAlsFit } from './fit-als.ts';
 import type { Model } from './model.ts';
-import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
+import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
 /** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
@@ -24,10 +23,7 @@ export class ALS {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse, ...unknown } = rest;
-    const own = { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse };
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown ALS parameter ${name}`, { advice: `There are: ${[...Object.keys(own), ...ratingOptionNames].join(', ')}` });
-    this.params = checkAlsParams(own);
+    this.params = checkAlsParams(rest, ratingOptionNames);
     this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
@@ -39,7 +35,7 @@ export class ALS {
    * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
    * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
    */
-  async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
+  async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('ALS.plan', ratings, options);
     return planAlsFit({ params: this.params, input: this.#input }, ratings, options);
   }
@@ -51,7 +47,7 @@ export class ALS {
    * with a model, where an iteration's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
-    checkFit('ALS.fit', ratings, options);
+    checkFit('ALS.fit', ratings, options, true);
     return fitAls({ params: this.params, input: this.#input }, ratings, options);
   }
 }

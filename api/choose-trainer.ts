@@ -1,9 +1,9 @@
 import { computeDevice } from '../engine/devices.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { chooseAlgorithm } from '../operators/planner/algorithm-choice.ts';
-import { alsDefaults, type AlsParams } from '../operators/als/params.ts';
+import { alsDefaults } from '../operators/als/params.ts';
 import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
-import type { SgdParams } from '../operators/sgd/params.ts';
+import type { CommonParams } from '../operators/params/common.ts';
 import { ALS } from './als.ts';
 import type { Dataset } from './dataset.ts';
 import { RatingInput, type RatingOptions } from './rating-input.ts';
@@ -11,8 +11,8 @@ import { requireReplayable } from './replayable.ts';
 import { SGD } from './sgd.ts';
 import type { RunOptions } from './session.ts';
 
-/** What both algorithms can be told. */
-export interface TrainerOptions extends Partial<Pick<AlsParams & SgdParams, 'rank' | 'maxIter' | 'regParam' | 'seed' | 'biases' | 'precision' | 'earlyStop' | 'targetRmse'>>, RatingOptions {}
+/** Parameters that both algorithms have. */
+export interface TrainerOptions extends Partial<CommonParams>, RatingOptions {}
 
 export interface ChosenTrainer {
   readonly trainer: ALS | SGD;

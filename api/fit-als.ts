@@ -1,4 +1,5 @@
 import { type PlanDevices, planDevices } from '../engine/devices.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { DeviceInfo } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { runInto } from '../engine/logical-plan.ts';
@@ -15,7 +16,7 @@ import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../operators/ratings/rating-blocks.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { requireFits, requirePlan } from './given-plan.ts';
+import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
@@ -29,10 +30,11 @@ export interface AlsFit {
 
 /** The plan of such a training: reads the ids once, to count users and items. */
 export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const { executor } = trainingDevice(ratings.session, params);
-  const ctx = { ...ratings.session.context(options), executor };
+  const context = ratings.session.context(options);
+  const { executor } = trainingDevice(ratings.session.device, context.executor, params);
+  const ctx = { ...context, executor };
   const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
-  const testRatings = await options.validation?.count();
+  const testRatings = options.validation && (await input.countPairs(options.validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
   const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
@@ -42,17 +44,18 @@ export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, op
 
 /** Trains by ALS with holdings of its own. */
 export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions): Promise<Model> {
-  const { executor, text } = trainingDevice(ratings.session, fit.params);
-  const context = { ...ratings.session.context(options), executor };
+  const context = ratings.session.context(options);
+  const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  return Holdings.ofRun(context, (ctx) => fitHeld(fit, ratings, options, ctx));
+  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, ratings, options, ctx));
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
-  const devices = planDevices(ctx.executor);
+  if (given) requireProblem(given, { algorithm: 'als', params });
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   // A kernel that is not there is found out before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const indexed = await input.index(ratings, options.validation, ctx);
@@ -65,9 +68,11 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
-  const choices = given ? choicesOf(given.choices as unknown as Partial<AlsChoices>) : await choose(blocks, known, params, ctx);
+  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, read]);
+  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(blocks, known, params, ctx);
   const plan = planAls(known, params, devices, choices);
-  if (given) requireFits(given, plan);
+  if (given) requireFits(given, [plan, planAls(read, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
@@ -107,8 +112,15 @@ async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsP
   return chooseKernels(known, params, ctx);
 }
 
-/** The kernels that a plan names; none in a plan for devices without a choice. */
-function choicesOf({ users, items }: Partial<AlsChoices>): AlsChoices | undefined {
+/** The kernels that a plan names, with what the device says of them. Throws UsageError for one that it does not have. */
+async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  const side = async (name: 'users' | 'items') => {
+    const { variant, reason } = (choices[name] ?? {}) as Partial<AlsChoices['users']>;
+    if (typeof variant !== 'string') throw new UsageError(`the plan does not fit: it names no kernel for ${name}`, { phase: 'plan', advice: 'Make the plan anew' });
+    const found = await chooseKernels(known, { ...params, kernel: params.kernel ?? variant }, ctx);
+    return found && { ...found[name], ...(typeof reason === 'string' ? { reason } : {}) };
+  };
+  const [users, items] = [await side('users'), await side('items')];
   return users && items && { users, items };
 }
 

@@ -1,4 +1,5 @@
-import { computeDevices, hostDevice, planDevices } from '../engine/devices.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { DeviceInfo, Executor } from '../engine/executor.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
@@ -12,20 +13,25 @@ import { trainSgd } from '../operators/sgd/train.ts';
 import { convergenceReport } from '../operators/sgd/convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd/data.ts';
 import { continueFrom } from '../operators/sgd/continue.ts';
+import { schedulesFor } from '../operators/sgd/choose-schedule.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import { planSgd, scheduleOf, type SgdPlanDetails } from '../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../operators/sgd/schedule.ts';
 import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../operators/solve-new-rows.ts';
 import { widenRatings } from '../operators/ratings/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { computingOf } from './fit-als.ts';
-import { requireFits, requirePlan } from './given-plan.ts';
+import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
 import { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
-import type { Session } from './session.ts';
+import type { SessionDevice } from './open-devices.ts';
+
+/** Workers of a plan's schedule at most: those of --workers. */
+const MOST_WORKERS = 256;
 
 export interface SgdFit {
   readonly params: SgdParams;
@@ -38,19 +44,20 @@ export interface SgdFit {
 
 /** Trains by SGD in a scope of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
-  const { session } = ratings;
-  const { executor } = sgdTraining(session, fit.params);
-  return Holdings.ofRun({ ...session.context(options), executor }, (ctx) => fitInScope(fit, ratings, options, ctx));
+  const context = ratings.session.context(options);
+  sgdDevices(ratings.session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, (ctx) => fitInScope(fit, ratings, options, ctx));
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const { session } = ratings;
-  const { executor } = sgdTraining(session, fit.params);
-  return Holdings.ofRun({ ...session.context(options), executor }, async (ctx) => {
+  const context = session.context(options);
+  sgdDevices(session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: await options.validation?.count() }, stepParams(fit), planDevices(executor), details);
+    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
@@ -67,21 +74,21 @@ async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionCont
 }
 
 /** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
-export function sgdTraining({ device, executor }: Pick<Session, 'device' | 'executor'>, params: Pick<SgdParams, 'schedule' | 'precision'>): { readonly executor: Executor; readonly text: string } {
+export function sgdDevices(device: SessionDevice, executor: Executor, params: Pick<SgdParams, 'schedule' | 'precision'>): string {
   const host = hostDevice(executor);
   const devices = computeDevices(executor);
   if (devices[0] !== host) {
     const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
-    return { executor, text: `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}` };
+    return `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}`;
   }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  return { executor, text: `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}` };
+  return `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}`;
 }
 
 /** Ratings numbered, among a model's ids where there is one, and what a plan says of them. */
 async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
-  ctx.events({ type: 'note', text: sgdTraining(ratings.session, params).text });
+  ctx.events({ type: 'note', text: sgdDevices(ratings.session.device, ctx.executor, params) });
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, ctx));
   const indexed = widened?.indexed ?? own;
@@ -100,7 +107,8 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
-  const devices = planDevices(ctx.executor);
+  if (given) requireProblem(given, { algorithm: 'sgd', params });
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
@@ -112,8 +120,11 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
-  const plan = planSgd(known, steps, devices, { ...details, ...(given ? { schedule: scheduleOf(given) } : {}) });
-  if (given) requireFits(given, plan);
+  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, read]);
+  const chosen = given ? { ...details, schedule: plannedSchedule(given, [known, read], params, devices) } : details;
+  const plan = planSgd(known, steps, devices, chosen);
+  if (given) requireFits(given, [plan, planSgd(read, steps, devices, chosen)]);
   const schedule = scheduleOf(plan);
   const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
@@ -143,11 +154,25 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
       coldPairs: test?.coldPairs,
       seconds,
       plan: withMeasures(result.plan, ctx.metrics),
-      planned: plan,
+      planned: start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
   return model;
+}
+
+/** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
+function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfile[], params: SgdParams, { compute }: PlanDevices): SgdSchedule {
+  const { reasons, ...planned } = (choices.schedule ?? {}) as Partial<SgdSchedule>;
+  const { workers = 0, rowBands, columnBands, kind } = planned;
+  const isCount = Number.isInteger(workers) && workers >= 1 && workers <= MOST_WORKERS;
+  const devices = compute.map((device) => (device.kind === 'cpu' && isCount ? { ...device, parallelism: workers } : device));
+  const suiting = profiles.flatMap((profile) => [...schedulesFor(profile, params, devices)]);
+  const found = suiting.find(({ reasons: _reasons, ...schedule }) => isDeepStrictEqual(JSON.parse(JSON.stringify(schedule)), planned));
+  if (found === undefined) {
+    throw new UsageError(`the plan does not fit: its schedule ${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of columns, workers) is none for these ratings, parameters and devices`, { phase: 'plan', advice: 'Make the plan anew' });
+  }
+  return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
 }
 
 async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {

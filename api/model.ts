@@ -1,6 +1,6 @@
 import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { loadModel, saveModel, type StoredModel } from '../connectors/model/model-store.ts';
-import { UsageError } from '../engine/errors.ts';
+import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
@@ -29,10 +29,21 @@ import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import type { UpdateOptions } from './update-model.ts';
 
-/** How a model came about; of a loaded model only what its metadata tells. */
-export interface TrainingReport {
-  readonly algorithm: 'als' | 'sgd';
-  readonly params: AlsParams | SgdParams;
+/** A model's origin; of a loaded model only what its metadata tells. */
+export type TrainingReport = AlsTraining | SgdTraining;
+
+export interface AlsTraining extends TrainingRun {
+  readonly algorithm: 'als';
+  readonly params: AlsParams;
+}
+
+export interface SgdTraining extends TrainingRun {
+  readonly algorithm: 'sgd';
+  readonly params: SgdParams;
+}
+
+/** A training run by either algorithm. */
+export interface TrainingRun {
   readonly ratings: number;
   readonly duplicates: number;
   readonly iterations: readonly TrainingIteration[];
@@ -69,6 +80,7 @@ export interface RecommendOptions {
 
 /** User and item factors with the ids that they belong to. Immutable. */
 export class Model {
+  /** f: factors of a user or an item, without biases. */
   readonly rank: number;
   readonly columns: ModelParts['columns'];
   readonly coldStartStrategy: ColdStart;
@@ -80,11 +92,11 @@ export class Model {
   constructor(parts: ModelParts) {
     const { rank, users, items, userFactors, itemFactors } = parts;
     this.#factors = { rank, users, items, userFactors, itemFactors };
-    this.rank = rank;
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;
     this.training = parts.training;
     this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating) : (parts.metadata ?? {});
+    this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.#session = parts.session;
   }
 
@@ -92,6 +104,7 @@ export class Model {
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
     const stored = await loadModel(directory);
+    if (hasBiases(stored.factorflow) && stored.rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${stored.rank}`, { phase: 'load', file: directory });
     return new Model({
       rank: stored.rank,
       users: keysFromVector(stored.userIds, 'id'),
@@ -113,13 +126,18 @@ export class Model {
     return keyCount(this.#factors.items);
   }
 
-  /** {id, features: FixedSizeList<float32>[rank]}, ids ascending, over the model's own memory. */
+  /** Numbers that are stored for each user and item: the rank, and with biases two more. */
+  get features(): number {
+    return this.#factors.rank;
+  }
+
+  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, over the model's own memory. */
   get userFactors(): RecordBatch {
-    return factorBatch(this.#factors.users, this.#factors.userFactors, this.rank);
+    return factorBatch(this.#factors.users, this.#factors.userFactors, this.features);
   }
 
   get itemFactors(): RecordBatch {
-    return factorBatch(this.#factors.items, this.#factors.itemFactors, this.rank);
+    return factorBatch(this.#factors.items, this.#factors.itemFactors, this.features);
   }
 
   /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
@@ -170,8 +188,8 @@ export class Model {
     checkRecommend('recommendForUsers', options);
     const { users, userFactors } = this.#factors;
     const chosen = positionsOf(ids, users, 'user');
-    const rows = new Float32Array(chosen.length * this.rank);
-    chosen.forEach((position, i) => rows.set(userFactors.subarray(position * this.rank, (position + 1) * this.rank), i * this.rank));
+    const rows = new Float32Array(chosen.length * this.features);
+    chosen.forEach((position, i) => rows.set(userFactors.subarray(position * this.features, (position + 1) * this.features), i * this.features));
     return this.#recommend({ ...this.#factors, users: takeKeys(users, chosen), userFactors: rows }, n, options);
   }
 
@@ -208,8 +226,7 @@ export class Model {
     checkCount(n);
     const positions = ids === 'all' ? Uint32Array.from({ length: keyCount(keys) }, (_, position) => position) : positionsOf(ids, keys, side);
     const similarity = checkSimilarity(options.similarity ?? 'cosine');
-    const features = this.rank - (this.#hasBiases ? 2 : 0);
-    const model = similarityModel({ ids: keys, factors, rank: this.rank, features, positions, similarity });
+    const model = similarityModel({ ids: keys, factors, rank: this.features, features: this.rank, positions, similarity });
     const name = this.columns[side];
     const columns = { user: name, item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`, prediction: 'similarity' };
     return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` }));
@@ -217,7 +234,7 @@ export class Model {
 
   /** Whether the last two features are folded biases. */
   get #hasBiases(): boolean {
-    return (this.metadata.params as JsonObject | undefined)?.biases === true;
+    return hasBiases(this.metadata);
   }
 
   #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
@@ -258,6 +275,10 @@ function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): Recor
   const features = makeData({ type, length: idData.length, nullCount: 0, child: values });
   const schema = new Schema([new Field('id', idData.type, false), new Field('features', type, false)]);
   return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: idData.length, nullCount: 0, children: [idData, features] }));
+}
+
+function hasBiases({ params }: JsonObject): boolean {
+  return (params as JsonObject | null | undefined)?.biases === true;
 }
 
 function ratingColumn(metadata: JsonObject): string {

@@ -4,6 +4,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { KeyColumn } from '../engine/keys/key-column.ts';
 import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
+import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import { IndexIds, type IndexedRatings } from '../operators/ratings/index-ids.ts';
 import { collectKnownPairs, type KnownPairs } from '../operators/ratings/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
@@ -11,6 +12,7 @@ import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ra
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
 import { rowsWithin } from './memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -36,8 +38,8 @@ export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampC
 export interface FitOptions extends RunOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
-  /** A plan that was made before, as JSON: its stages, kernels and places are used, or it is refused with what does not fit. */
-  readonly plan?: JsonObject;
+  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used, or it is refused with what does not fit. */
+  readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
 
 /** How ratings reach a trainer: which columns, what is done with bad rows and duplicates, and how ids become positions. */
@@ -76,6 +78,12 @@ export class RatingInput {
     return collectKnownPairs(await executePlan(this.#selectedPairs(dataset.plan), ctx), users, items, ctx);
   }
 
+  /** Rows of a validation set, without the bad ones that are left out. */
+  async countPairs(dataset: Dataset): Promise<number> {
+    const { user, item, rating } = this.columns;
+    return (this.onBadRows === 'skip' ? dataset.pipe(new SelectRatings({ user, item, rating }, 'skip')) : dataset).count();
+  }
+
   /** The validation set: its times, if it has any, do not matter. */
   #selectedPairs(plan: LogicalPlan): LogicalPlan {
     const { user, item, rating } = this.columns;
@@ -92,10 +100,13 @@ export class RatingInput {
   }
 }
 
-/** Throws UsageError for anything but ratings and the options of `fit`; `method` is such as "ALS.fit". */
-export function checkFit(method: string, ratings: Dataset, options: FitOptions): void {
+/** The options of what only plans. */
+export type PlanOptions = Omit<FitOptions, 'plan'>;
+
+/** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
+export function checkFit(method: string, ratings: Dataset, options: FitOptions, takesPlan = false): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', 'plan', ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const] : []), ...runOptionNames], '{ validation: dataset }');
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }
 

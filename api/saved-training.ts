@@ -12,6 +12,8 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
   return {
     format: 1,
     algorithm: report.algorithm,
+    // Spark sums over the `rank` beside this object: there it is the number of stored features.
+    rank: report.params.rank,
     params: { ...report.params },
     ratingCol,
     idTypes: { user: users.type, item: items.type },

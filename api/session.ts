@@ -51,17 +51,17 @@ export interface RunOptions {
  * `await using`) to end the threads.
  */
 export class Session implements AsyncDisposable {
-  readonly executor: Executor;
   /** Where it computes, and why. */
   readonly device: SessionDevice;
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
+  readonly #executor: Executor;
   readonly #parquetBackend: ParquetBackendName | undefined;
   #closed = false;
   #warning: string | undefined;
 
   private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
-    this.executor = executor;
+    this.#executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
@@ -146,13 +146,13 @@ export class Session implements AsyncDisposable {
       onEvent({ type: 'warning', text: this.#warning });
       this.#warning = undefined;
     }
-    return { signal: signal ?? new AbortController().signal, executor: this.executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
+    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 
   /** Waits for the tasks under way and ends the threads; whatever still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.executor.close();
+    await this.#executor.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,3 @@
-import { UsageError } from '../engine/errors.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/select-ratings.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
@@ -7,7 +6,7 @@ import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from './model.ts';
-import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
+import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from './rating-input.ts';
 
 /** Parameters of `SGD`, and what it is told of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
@@ -27,10 +26,7 @@ export class SGD {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: SgdOptions = {}) {
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
-    const { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse, ...unknown } = rest;
-    const own = { rank, maxIter, regParam, regParamUsers, regParamItems, seed, biases, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse };
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown SGD parameter ${name}`, { advice: `There are: ${[...Object.keys(own), ...ratingOptionNames].join(', ')}` });
-    this.params = checkSgdParams(own);
+    this.params = checkSgdParams(rest, ratingOptionNames);
     this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
@@ -42,19 +38,20 @@ export class SGD {
    * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
    * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
    */
-  async plan(ratings: Dataset, options: FitOptions = {}): Promise<ExplainedPlan> {
+  async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
     return planSgdFit({ params: this.params, input: this.#input }, ratings, options);
   }
 
   /**
    * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
-   * and of epochs that were run again with half the rate; `signal` cancels. Throws DataError for unusable data, CapacityError
+   * and of epochs that were run again with half the rate; `signal` cancels; `plan` is one that was made before, for these ratings,
+   * parameters and devices. Throws DataError for unusable data, CapacityError
    * when it doesn't fit, DivergedError when three halved rates did not help, DeviceLostError when a GPU went away:
    * LostTrainingError, with a model, where an epoch's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
-    checkFit('SGD.fit', ratings, options);
+    checkFit('SGD.fit', ratings, options, true);
     return fitSgd({ params: this.params, input: this.#input }, ratings, options);
   }
 }

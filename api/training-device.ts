@@ -2,7 +2,7 @@ import { computeDevice, hostDevice } from '../engine/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { Executor } from '../engine/executor.ts';
 import type { AlsParams } from '../operators/als/params.ts';
-import type { Session } from './session.ts';
+import type { SessionDevice } from './open-devices.ts';
 
 const NOT_ON_GPU = 'nonnegative factors are solved on the CPU only';
 
@@ -16,7 +16,7 @@ export interface TrainingDevice {
  * The devices that these parameters can be trained with: the session's, or its CPU alone where `auto` took a GPU that cannot do
  * it. Throws UsageError for a parameter that cannot act there.
  */
-export function trainingDevice({ device, executor }: Pick<Session, 'device' | 'executor'>, { nonnegative, precision, kernel }: Pick<AlsParams, 'nonnegative' | 'precision' | 'kernel'>): TrainingDevice {
+export function trainingDevice(device: SessionDevice, executor: Executor, { nonnegative, precision, kernel }: Pick<AlsParams, 'nonnegative' | 'precision' | 'kernel'>): TrainingDevice {
   const cpu = hostDevice(executor);
   const hasGpu = computeDevice(executor) !== cpu;
   if (hasGpu && !nonnegative) return { executor, text: `GPU: ${device.description}` };

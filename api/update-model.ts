@@ -1,7 +1,8 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Json, JsonObject } from '../engine/json.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
-import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
+import { namesOf } from '../operators/params/table.ts';
+import { checkSgdParams, type SgdParams, sgdTable } from '../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
@@ -14,9 +15,9 @@ import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptio
  * columns; 2 epochs from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the
  * rows of new users and items. A λ that is given is that of both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, FitOptions {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
-const paramNames = ['maxIter', 'regParam', 'regParamUsers', 'regParamItems', 'seed', 'learningRate', 'decay', 'rate', 'schedule', 'precision', 'earlyStop', 'targetRmse'] as const satisfies readonly (keyof SgdParams)[];
+const paramNames = namesOf(sgdTable).filter((name) => name !== 'rank' && name !== 'biases');
 
 /**
  * Small steps, since what the model knows is near where it belongs and was learnt from more ratings than the new ones. And without λ: the
@@ -56,7 +57,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank - (biases ? 2 : 0) });
+  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }

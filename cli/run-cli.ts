@@ -74,11 +74,11 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   return exitCode;
 }
 
-/** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "exitCode"}}. */
+/** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "code", "exitCode"}}. */
 async function fail(error: unknown, { argv, terminal, json, options }: Run): Promise<number> {
-  const { text, message, exitCode } = reportError(error, options);
+  const { text, message, code, exitCode } = reportError(error, options);
   terminal.say(text);
-  if (json) await terminal.print(jsonLine({ command: commandName(argv) ?? null, error: { message, exitCode } })).catch(() => {});
+  if (json) await terminal.print(jsonLine({ command: commandName(argv) ?? null, error: { message, code, exitCode } })).catch(() => {});
   return exitCode;
 }
 

@@ -4,6 +4,9 @@
  */
 export type ExitCode = 1 | 2 | 3 | 4 | 5 | 130;
 
+/** A kind of failure by a name that stays the same between releases. */
+export type ErrorCode = 'USAGE' | 'DATA' | 'CAPACITY' | 'DIVERGED' | 'DEVICE_LOST' | 'CANCELLED';
+
 /** Where an error happened and what to do about it; every field that is known is printed. */
 export interface ErrorDetails {
   /** What the program was doing: "read", "index-ids", "train", "save", ... */
@@ -21,7 +24,17 @@ export interface ErrorDetails {
   readonly cause?: unknown;
 }
 
+/** The place where training diverged, as far as it is known. */
+export interface DivergedDetails extends ErrorDetails {
+  /** Of SGD the epoch. */
+  readonly iteration?: number;
+  readonly side?: 'users' | 'items';
+  /** The user or item, as text. */
+  readonly id?: string;
+}
+
 export abstract class FactorFlowError extends Error {
+  abstract readonly code: ErrorCode;
   abstract readonly exitCode: ExitCode;
   /** The message without place and advice. */
   readonly summary: string;
@@ -37,31 +50,54 @@ export abstract class FactorFlowError extends Error {
 
 /** Bad usage or configuration (exit 2). */
 export class UsageError extends FactorFlowError {
+  override readonly code = 'USAGE';
   override readonly exitCode = 2;
 }
 
 /** The data cannot be read or used (exit 3). */
 export class DataError extends FactorFlowError {
+  override readonly code = 'DATA';
   override readonly exitCode = 3;
 }
 
 /** The work does not fit: memory budget, device, disk (exit 4). */
 export class CapacityError extends FactorFlowError {
+  override readonly code = 'CAPACITY';
   override readonly exitCode = 4;
 }
 
 /** The iteration diverged, or a block is singular (exit 5). */
 export class DivergedError extends FactorFlowError {
+  override readonly code = 'DIVERGED';
   override readonly exitCode = 5;
+  declare readonly details: DivergedDetails;
+
+  constructor(summary: string, details: DivergedDetails = {}) {
+    super(summary, details);
+  }
+
+  get iteration(): number | undefined {
+    return this.details.iteration;
+  }
+
+  get side(): 'users' | 'items' | undefined {
+    return this.details.side;
+  }
+
+  get id(): string | undefined {
+    return this.details.id;
+  }
 }
 
 /** A GPU went away in the middle of a run (exit 5). */
 export class DeviceLostError extends FactorFlowError {
+  override readonly code = 'DEVICE_LOST';
   override readonly exitCode = 5;
 }
 
 /** The caller's AbortSignal fired (exit 130). */
 export class CancelledError extends FactorFlowError {
+  override readonly code = 'CANCELLED';
   override readonly exitCode = 130;
   constructor(details: ErrorDetails = {}) {
     super('cancelled', details);

@@ -22,7 +22,7 @@ export interface ExecutionContext {
  * `name` is the name in plans, events and errors (kebab-case, the file's name); `describe` gives the parameters that
  * a plan prints beside it, as plain JSON.
  */
-interface Description {
+export interface Description {
   readonly name: string;
   describe(): JsonObject;
 }

@@ -2,7 +2,7 @@ import { CancelledError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
-import { MAXIMUM_RANK } from '../../operators/als/params.ts';
+import { MAXIMUM_RANK } from '../../operators/params/common.ts';
 import { describeMachine, type Machine } from '../doctor/machine.ts';
 import { type Adapter, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { facts } from '../report/facts.ts';

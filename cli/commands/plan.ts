@@ -4,8 +4,7 @@ import { type CommandContext, defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { flagName, type Values } from '../options/option.ts';
-import { initModelOption } from '../options/sgd-options.ts';
-import { checkTraining, trainingOptions } from '../options/training-options.ts';
+import { checkTraining, initModelOption, trainingOptions } from '../options/training-options.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
 
@@ -38,13 +37,23 @@ export const plan = defineCommand({
   ],
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
-    const physical = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : await planOfCounts(values, given, context);
+    const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/explained-plan.ts');
-    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(physical)) }, text: String(new ExplainedPlan(physical)) };
+    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)) };
   },
 });
 
-async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<PhysicalPlan> {
+/** A plan for people, and the same as train --plan takes it. After a run they differ: the first is bound to the data. */
+interface Plans {
+  readonly physical: PhysicalPlan;
+  readonly planned: PhysicalPlan;
+}
+
+function sameOf(plan: PhysicalPlan): Plans {
+  return { physical: plan, planned: plan };
+}
+
+async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<Plans> {
   for (const name of ['users', 'items', 'ratings'] as const) {
     if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
   }
@@ -54,10 +63,11 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
-  if (!values.analyze) return because((await ready.plan(train, { validation: test, signal, onEvent })).plan);
+  if (!values.analyze) return sameOf(because((await ready.plan(train, { validation: test, signal, onEvent })).plan));
   const { training } = await ready.fit(train, { validation: test, signal, onEvent });
   if (training === undefined) throw new Error('a model that was just trained has no report');
-  return because(training.plan);
+  const { plan: physical, planned } = training;
+  return { physical: because(physical), planned: because({ ...planned, measured: physical.measured }) };
 }
 
 async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof options>, { signal }: CommandContext): Promise<PhysicalPlan> {

@@ -5,6 +5,7 @@ import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
+import { withPlan } from '../options/plan-file.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
@@ -18,10 +19,12 @@ export const train = defineCommand({
     ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
     ['train ratings/ --model-dir model --algorithm sgd --biases --reg-param 0.05', 'by stochastic gradient descent'],
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
+    ['train ratings/ --model-dir model --plan plan.json', 'run a plan that plan --json printed'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
   epilog: 'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
-  run: async ({ values, given, positionals }, context) => {
+  run: async ({ values: flags, given: ofFlags, positionals }, context) => {
+    const { values, given, plan } = withPlan(flags, ofFlags);
     const { modelDir, force } = values;
     checkTraining(values, given);
     await refuseOverlap(modelDir, [...positionals.ratings, values.test, values.initModel]);
@@ -33,7 +36,7 @@ export const train = defineCommand({
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal, onEvent } = context;
     const ready = await trainer.prepare(session, sets.train, context);
-    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent }), modelDir, { overwrite: force, signal });
+    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     return trainingResult({

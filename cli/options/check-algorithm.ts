@@ -1,21 +1,17 @@
 import { UsageError } from '../../engine/errors.ts';
 import { flagName } from './option.ts';
-import { sgdOptions } from './sgd-options.ts';
+import { type Algorithm, type AllParams, checkParamFlags, namesOfOnly } from './param-options.ts';
 
-const sgdFlags: readonly string[] = Object.keys(sgdOptions);
-const alsFlags: readonly string[] = ['solver', 'cgSteps', 'nonnegative', 'kernel'];
 /** Flags that --init-model fixes. */
 const modelFlags: readonly string[] = ['rank', 'biases'];
 
-export interface AlgorithmValues {
-  readonly algorithm: 'als' | 'sgd' | 'auto' | undefined;
+export interface AlgorithmValues extends AllParams {
+  readonly algorithm: Algorithm | 'auto' | undefined;
   readonly initModel?: string | undefined;
-  readonly device: string;
-  readonly rate: string | undefined;
 }
 
 /** The algorithm of a run: the one that is named, else sgd with --init-model, else als. */
-export function algorithmOf({ algorithm, initModel }: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): 'als' | 'sgd' | 'auto' {
+export function algorithmOf({ algorithm, initModel }: Pick<AlgorithmValues, 'algorithm' | 'initModel'>): Algorithm | 'auto' {
   return algorithm ?? (initModel === undefined ? 'als' : 'sgd');
 }
 
@@ -26,12 +22,11 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
     const found = names.find((name) => given.has(name));
     return found === undefined ? undefined : `--${flagName(found)}`;
   };
-  const [ofSgd, ofAls] = [first(sgdFlags), first(alsFlags)];
+  const [ofSgd, ofAls] = [first(namesOfOnly('sgd')), first(namesOfOnly('als'))];
   if (values.initModel !== undefined && algorithm !== 'sgd') throw new UsageError(`--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`, { advice: 'Leave --algorithm out, or give sgd' });
   if (ofSgd !== undefined && algorithm !== 'sgd') throw new UsageError(`${ofSgd} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm sgd, or leave the flag out' });
   if (ofAls !== undefined && algorithm !== 'als') throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm als, or leave the flag out' });
-  if (given.has('decay') && values.rate !== undefined && values.rate !== 'paper') throw new UsageError(`--decay does nothing with --rate ${values.rate}`, { advice: 'Leave one of them out' });
-  if (['regParam', 'regParamUsers', 'regParamItems'].every((name) => given.has(name))) throw new UsageError('--reg-param does nothing beside --reg-param-users and --reg-param-items', { advice: 'Leave one of them out' });
+  if (algorithm !== 'auto') checkParamFlags(algorithm, values, given);
   const fixed = values.initModel === undefined ? undefined : first(modelFlags);
   if (fixed !== undefined) throw new UsageError(`${fixed} cannot act with --init-model, which brings its own`, { advice: 'Leave one of them out' });
 }

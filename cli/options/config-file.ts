@@ -1,9 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { readJsonObject } from './json-file.ts';
 import { nearest } from './nearest.ts';
 import { flagName, type Options } from './option.ts';
 import { shown } from './kinds.ts';
+
+const MOST_BYTES = 2 ** 20;
 
 /**
  * Reads a JSON file of flags by name, in kebab case or camel case: {"rank": 64, "reg-param": 0.05}. Gives values by the
@@ -11,7 +12,7 @@ import { shown } from './kinds.ts';
  */
 export function readConfig(file: unknown, options: Options): Readonly<Record<string, unknown>> {
   if (typeof file !== 'string' || file === '') throw new UsageError(`--config needs a file, got ${shown(file)}`);
-  const content = parse(file);
+  const content = readJsonObject(file, 'configuration', MOST_BYTES, 'Write {"rank": 64, "maxIter": 15}');
   const values: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(content)) {
     const key = Object.keys(options).find((candidate) => candidate === name || flagName(candidate) === name);
@@ -24,21 +25,4 @@ export function readConfig(file: unknown, options: Options): Readonly<Record<str
     values[key] = value;
   }
   return values;
-}
-
-function parse(file: string): object {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    const problem = fileProblem(error, 'configuration', file);
-    throw new UsageError(problem.message, { cause: error });
-  }
-  try {
-    const content: unknown = JSON.parse(text);
-    if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content;
-  } catch (error) {
-    throw new UsageError(`the configuration is not JSON: ${error instanceof Error ? error.message : String(error)}`, { file });
-  }
-  throw new UsageError('the configuration is not a JSON object', { file, advice: 'Write {"rank": 64, "maxIter": 15}' });
 }

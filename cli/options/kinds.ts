@@ -1,4 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
+import { listed as list } from '../../operators/params/table.ts';
 import type { Group, Option } from './option.ts';
 
 interface Spec<F> {
@@ -68,6 +69,8 @@ function numeric<F extends number | undefined>(kind: string, isKind: (value: num
   return { defaultText: spec.fallback === undefined ? undefined : String(spec.fallback), ...spec, fallback: spec.fallback as F, read };
 }
 
+export { list };
+
 export function textOf(given: unknown, flag: string): string {
   if (typeof given === 'string' && given.trim() !== '') return given;
   throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
@@ -86,10 +89,6 @@ function range({ least, most, above, below }: NumberSpec<unknown>): string {
   if (above !== undefined && below !== undefined) return ` above ${count(above)} and below ${count(below)}`;
   if (least !== undefined) return ` of ${count(least)} or more`;
   return above === undefined ? '' : ` above ${count(above)}`;
-}
-
-export function list(choices: readonly string[]): string {
-  return choices.length < 2 ? choices.join('') : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
 }
 
 export function shown(given: unknown): string {

@@ -1,5 +1,5 @@
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import { CapacityError, DataError, type ExitCode, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { CapacityError, DataError, type ErrorCode, type ExitCode, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Options } from '../options/option.ts';
 import { bugsUrl, packageInfo } from '../package-info.ts';
 import { nameFlags } from './name-flags.ts';
@@ -9,6 +9,7 @@ export interface ErrorReport {
   readonly message: string;
   /** For stderr. */
   readonly text: string;
+  readonly code: ErrorCode | 'INTERNAL';
   readonly exitCode: ExitCode;
 }
 
@@ -20,14 +21,14 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
     const advice = details.advice === undefined ? undefined : nameFlags(details.advice, options);
     // The place in the file is composed anew, and stays untouched.
     const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
-    return { message, text: `factorflow: ${message}`, exitCode: error.exitCode };
+    return { message, text: `factorflow: ${message}`, code: error.code, exitCode: error.exitCode };
   }
   const { version } = packageInfo();
   const message = error instanceof Error ? error.message : String(error);
   const stack = error instanceof Error ? (error.stack ?? message) : message;
   const machine = `factorflow ${version}, node ${process.version}, ${process.platform} ${process.arch}`;
   const text = `factorflow: internal error: ${stack}\n\nThis is a bug in FactorFlow (${machine}). Please report it with the command line and the lines above:\n${bugsUrl()}`;
-  return { message: `internal error: ${message}`, text, exitCode: 1 };
+  return { message: `internal error: ${message}`, text, code: 'INTERNAL', exitCode: 1 };
 }
 
 /** Turns errors of the system and of the JavaScript engine into errors of the library. */

@@ -1,7 +1,6 @@
 import type { Model, TrainingReport } from '../../api/model.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { SgdParams } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { facts } from './facts.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -46,7 +45,7 @@ function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }:
   const best = bestOf(training);
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(params)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
+    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
@@ -70,7 +69,7 @@ function bestOf({ iterations, bestIteration }: TrainingReport) {
 }
 
 /** λ, or both where users and items have their own. */
-function lambdaText(params: TrainingReport['params']): string {
-  const { regParamUsers: users = params.regParam, regParamItems: items = params.regParam } = params as Partial<SgdParams> & { readonly regParam: number };
+function lambdaText({ algorithm, params }: TrainingReport): string {
+  const { regParam, regParamUsers: users = regParam, regParamItems: items = regParam } = algorithm === 'sgd' ? params : { regParam: params.regParam };
   return users === items ? String(users) : `${users} (users) and ${items} (items)`;
 }

@@ -1,4 +1,4 @@
-import { sgdTraining } from '../../api/fit-sgd.ts';
+import { sgdDevices } from '../../api/fit-sgd.ts';
 import { trainingDevice } from '../../api/training-device.ts';
 import type { Session } from '../../api/session.ts';
 import { computeDevice, planDevices } from '../../engine/devices.ts';
@@ -11,25 +11,28 @@ import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
+import { givenParams } from '../options/param-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
-import { alsParams, sgdParams } from './trainer.ts';
 
 /** Plans a problem by its counts alone. */
 export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
   const asked = algorithmOf(values);
-  const { rank, cgSteps, targetRmse } = values;
-  const choice = asked === 'auto' ? chooseAlgorithm({ ...profile, rank, cgSteps: cgSteps ?? alsDefaults.cgSteps, targetRmse }, computeDevice(session.executor).info) : undefined;
-  const physical = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, session);
+  const { rank = alsDefaults.rank, cgSteps = alsDefaults.cgSteps, targetRmse } = values;
+  const choice = asked === 'auto' ? chooseAlgorithm({ ...profile, rank, cgSteps, targetRmse }, computeDevice(session.context().executor).info) : undefined;
+  const physical = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, given, session);
   return choice === undefined ? physical : { ...physical, reasons: [choice.reason, ...physical.reasons] };
 }
 
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {
-  const checked = checkSgdParams(sgdParams(values, given));
-  return planSgd(profile, checked, planDevices(sgdTraining(session, checked).executor));
+  const checked = checkSgdParams(givenParams('sgd', values, given));
+  const { executor } = session.context();
+  sgdDevices(session.device, executor, checked);
+  return planSgd(profile, checked, planDevices(executor));
 }
 
-async function planOfAls(profile: RatingsProfile, values: TrainingValues, session: Session): Promise<PhysicalPlan> {
-  const params = checkAlsParams(alsParams(values));
-  const { executor } = trainingDevice(session, params);
-  return planAls(profile, params, planDevices(executor), await chooseKernels(profile, params, { ...session.context(), executor }));
+async function planOfAls(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
+  const params = checkAlsParams(givenParams('als', values, given));
+  const context = session.context();
+  const { executor } = trainingDevice(session.device, context.executor, params);
+  return planAls(profile, params, planDevices(executor), await chooseKernels(profile, params, { ...context, executor }));
 }

@@ -1,12 +1,14 @@
-import type { ALS, AlsOptions } from '../../api/als.ts';
+import type { ALS } from '../../api/als.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { Model } from '../../api/model.ts';
 import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
-import type { SGD, SgdOptions } from '../../api/sgd.ts';
+import type { SGD } from '../../api/sgd.ts';
 import type { UpdateOptions } from '../../api/update-model.ts';
 import type { CommandContext } from '../commands/command.ts';
+import type { CommonParams } from '../../index.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
+import { givenParams } from '../options/param-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 
 type Given = ReadonlySet<string>;
@@ -30,17 +32,16 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
     const { ALS } = await import('../../api/als.ts');
-    const als = new ALS({ ...alsParams(values), ...ratingOptions(values) });
+    const als = new ALS({ ...givenParams('als', values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(als) };
   }
   if (algorithm === 'sgd') {
     const { SGD } = await import('../../api/sgd.ts');
-    const sgd = new SGD({ ...sgdParams(values, given), ...ratingOptions(values) });
+    const sgd = new SGD({ ...givenParams('sgd', values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(sgd) };
   }
   const { chooseTrainer } = await import('../../api/choose-trainer.ts');
-  const { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse } = values;
-  const options = { rank, maxIter, regParam, seed, biases, precision, earlyStop, targetRmse, ...ratingOptions(values) };
+  const options = { ...(givenParams('als', values, given) as Partial<CommonParams>), ...ratingOptions(values) };
   return {
     prepare: async (_session, ratings, { signal, onEvent }) => {
       const { trainer, reason } = await chooseTrainer(ratings, options, { signal, onEvent });
@@ -57,38 +58,19 @@ function prepared(trainer: ALS | SGD): PreparedTrainer {
 function updater(directory: string, options: UpdateOptions): Trainer {
   return {
     prepare: async (session) => {
-        const model = await session.loadModel(directory);
+      const model = await session.loadModel(directory);
       return { fit: (ratings, run) => model.update(ratings, { ...options, ...run }), plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }) };
     },
   };
 }
 
-/** The flags as parameters of `ALS`, without those of the ratings. */
-export function alsParams(values: TrainingValues): Omit<AlsOptions, keyof RatingOptions> {
-  const { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse } = values;
-  return { rank, maxIter, regParam, seed, solver, cgSteps, biases, nonnegative, precision, kernel, earlyStop, targetRmse };
-}
-
-/** The flags as parameters of `SGD`, without those of the ratings. */
-export function sgdParams(values: TrainingValues, given: Given): Omit<SgdOptions, keyof RatingOptions> {
-  const { rank, biases, seed } = values;
-  return { rank, biases, ...stepOptions(values, given), seed };
-}
-
 /** The flags as options of `model.update`; the model keeps those that are not given. */
 function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
-  const all: Readonly<Record<string, unknown>> = { ...stepOptions(values, given), ...ratingOptions(values), seed: values.seed };
-  const names = Object.keys(all).filter((name) => name === 'seed' || given.has(name === 'coldStartStrategy' ? 'coldStart' : name));
-  return Object.fromEntries(names.map((name) => [name, all[name]]));
+  const ratings = Object.entries(ratingOptions(values)).filter(([name]) => given.has(name === 'coldStartStrategy' ? 'coldStart' : name));
+  return { ...givenParams('sgd', values, given), ...Object.fromEntries(ratings) };
 }
 
-function stepOptions(values: TrainingValues, given: Given): Omit<SgdOptions, keyof RatingOptions | 'rank' | 'biases' | 'seed'> {
-  const { maxIter, regParamUsers, regParamItems, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse } = values;
-  const regParam = given.has('regParam') ? values.regParam : undefined;
-  return { maxIter, regParam, regParamUsers, regParamItems, learningRate, decay, rate, schedule, precision, earlyStop, targetRmse };
-}
-
-function ratingOptions(values: TrainingValues): Pick<AlsOptions, keyof RatingOptions> {
+function ratingOptions(values: TrainingValues): RatingOptions {
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStart } = values;
   return { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStartStrategy: coldStart };
 }

@@ -12,7 +12,7 @@ import { IpcDecoder } from './ipc-decoder.ts';
 import { ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 
-interface ArrowLayout {
+export interface ArrowLayout {
   readonly schema: Schema;
 }
 

@@ -2,7 +2,7 @@ import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.t
 
 /** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
 export function errorCode(error: unknown): string | undefined {
-  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
+  if (error instanceof FactorFlowError || !(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
   return error.code.startsWith('ERR_') ? undefined : error.code;
 }
 

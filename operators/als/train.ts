@@ -79,7 +79,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
         const { offsets } = blocks[solved];
         throw new DivergedError(
           `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
-          { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
+          { phase: 'train', iteration: number, side: solved, id: keyText(data[solved], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }
     },
@@ -90,7 +90,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>
-      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
+      new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
     factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
   };
 }

@@ -102,6 +102,7 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
     divergence: (epoch, loss, before) =>
       new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it, and so it was with ${MOST_RESTARTS} halved learning rates, the last of them ${rate.of(epoch)}`, {
         phase: 'train',
+        iteration: epoch,
         advice: `Lower learningRate (α), which is ${params.learningRate}, or raise regParam (λ), which is ${params.regParam}`,
       }),
     slower: (epoch) => {

@@ -1,32 +1,21 @@
 /** docs/api.md: the names that index.ts exports, with their doc comments and signatures. */
 import { type Declaration, SourceFile } from './declarations.ts';
 
-/** Most steps from the names of index.ts to the other types that their signatures use. */
-const STEPS = 1;
-
 const introduction = `# API reference
 
 Every name that \`factorflow\` exports, from the comments in the source. [concepts.md](concepts.md) says how the parts fit together.
 `;
 
 export function apiPage(root: string): string {
-  const files = new Map<string, SourceFile>();
-  const file = (path: string) => {
-    const known = files.get(path) ?? new SourceFile(root, path);
-    files.set(path, known);
-    return known;
-  };
-  const exported = file('index.ts').reexports().map(({ name, from }) => file(from).declaration(name));
+  const exported = exportedBy(sourceFiles(root));
   const values = exported.filter(({ kind }) => kind !== 'interface' && kind !== 'type');
   const types = exported.filter(({ kind }) => kind === 'interface' || kind === 'type');
-  const others = referenced(exported, file);
   return [
     introduction,
     contents('Classes and functions', values),
     contents('Types', types),
     section('Classes and functions', values),
     section('Types', types),
-    section('Types that these use', others, 'Signatures above name them; `factorflow` does not export them.'),
   ].join('\n');
 }
 
@@ -34,31 +23,43 @@ function contents(title: string, declarations: readonly Declaration[]): string {
   return `${title}: ${declarations.map(({ name }) => `[${name}](#${name.toLowerCase()})`).join(', ')}\n`;
 }
 
-function section(title: string, declarations: readonly Declaration[], lead?: string): string {
+function section(title: string, declarations: readonly Declaration[]): string {
   const parts = declarations.map(({ name, doc, code, file }) => `### ${name}\n\n${doc === '' ? '' : `${markdownOf(doc)}\n\n`}\`\`\`ts\n${code}\n\`\`\`\n\n[${file}](../${file})\n`);
-  return [`## ${title}\n`, ...(lead === undefined ? [] : [`${lead}\n`]), ...parts].join('\n');
+  return [`## ${title}\n`, ...parts].join('\n');
 }
 
-/** Small types of the project that the signatures name and index.ts does not export, by name. */
-function referenced(exported: readonly Declaration[], file: (path: string) => SourceFile): Declaration[] {
-  const known = new Map(exported.map((declaration) => [declaration.name, declaration]));
-  let frontier = exported;
-  for (let step = 0; step < STEPS; step++) {
-    const next = frontier.flatMap((declaration) => typesIn(declaration, file)).filter(({ name }) => !known.has(name));
-    for (const declaration of next) known.set(declaration.name, declaration);
-    frontier = next;
+/** Names of the project that signatures of exported names use, and their own signatures in turn, and that index.ts does not export. */
+export function unexportedNames(root: string): string[] {
+  const file = sourceFiles(root);
+  const exported = exportedBy(file);
+  const known = new Set(exported.map(({ name }) => name));
+  const missing: string[] = [];
+  for (let frontier = exported; frontier.length > 0; ) {
+    frontier = frontier.flatMap((declaration) => namesIn(declaration, file)).filter(({ name }) => !known.has(name) && known.add(name));
+    missing.push(...frontier.map(({ name, file: path }) => `${name} of ${path}`));
   }
-  const names = new Set(exported.map(({ name }) => name));
-  return [...known.values()].filter(({ name }) => !names.has(name)).sort((left, right) => (left.name < right.name ? -1 : 1));
+  return missing;
 }
 
-function typesIn({ code, file: path }: Declaration, file: (path: string) => SourceFile): Declaration[] {
-  const words = new Set(code.replaceAll(/\/\*\*.*?\*\//gs, '').match(/\b[A-Z]\w+/g));
+function sourceFiles(root: string): (path: string) => SourceFile {
+  const files = new Map<string, SourceFile>();
+  return (path) => {
+    const known = files.get(path) ?? new SourceFile(root, path);
+    files.set(path, known);
+    return known;
+  };
+}
+
+function exportedBy(file: (path: string) => SourceFile): Declaration[] {
+  return file('index.ts').reexports().map(({ name, from }) => file(from).declaration(name));
+}
+
+function namesIn({ code, file: path }: Declaration, file: (path: string) => SourceFile): Declaration[] {
+  const words = new Set(code.replaceAll(/\/\*\*.*?\*\/|'[^'\n]*'/gs, '').match(/\b[A-Z]\w+/g));
   return [...words].flatMap((word) => {
     const source = file(path);
     const from = source.importOf(word);
-    const found = from === undefined ? source.find(word) : file(from).find(word);
-    return found === undefined || (found.kind !== 'type' && found.kind !== 'interface') ? [] : [found];
+    return (from === undefined ? source.find(word) : file(from).find(word)) ?? [];
   });
 }
 

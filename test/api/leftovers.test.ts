@@ -14,7 +14,7 @@ const held = new Set<string>();
 
 beforeAll(async () => {
   session = await Session.create({ workers: 2 });
-  const [device] = session.executor.devices;
+  const [device] = session.context().executor.devices;
   const { put, allocate, release } = device;
   device.put = (ref: PartitionRef, partition) => {
     held.add(partitionKey(ref));

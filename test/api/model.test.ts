@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
@@ -104,6 +104,34 @@ describe('a model', () => {
     const values = model.userFactors.data.children[1].children[0].values as Float32Array;
     expect(found.map((row) => row[0])).toEqual([...ids]);
     found.forEach((row, i) => expect(row[1]).toEqual([...values.subarray(5 * i, 5 * i + 5)]));
+  });
+});
+
+describe('the rank of a model with biases', () => {
+  it('is the one that was asked for; Spark is told of the stored features', async () => {
+    const trained = await new ALS({ rank: 3, maxIter: 2, biases: true }).fit(session.from(ratingBatches(rows)));
+    const path = join(folder, 'biases');
+    await trained.save(path);
+    const file = join(path, 'metadata/part-00000');
+    const saved = JSON.parse(readFileSync(file, 'utf8')) as { rank: number; factorflow: { rank?: number; params?: object } };
+    expect([saved.rank, saved.factorflow.rank]).toEqual([5, 3]);
+    const loaded = async (change: object) => {
+      writeFileSync(file, JSON.stringify({ ...saved, factorflow: { ...saved.factorflow, ...change } }));
+      const { rank, features } = await Model.load(session, path);
+      return [rank, features];
+    };
+    expect([trained.rank, trained.features]).toEqual([3, 5]);
+    expect(await loaded({})).toEqual([3, 5]);
+    expect(await loaded({ rank: undefined }), 'of an older release').toEqual([3, 5]);
+    expect(await loaded({ rank: undefined, params: undefined }), 'of Spark').toEqual([5, 5]);
+  });
+
+  it('is not loaded where the features are too few', async () => {
+    const path = join(folder, 'narrow');
+    await new ALS({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(rows))).then((trained) => trained.save(path));
+    const file = join(path, 'metadata/part-00000');
+    writeFileSync(file, readFileSync(file, 'utf8').replaceAll('"biases":false', '"biases":true'));
+    await expect(Model.load(session, path)).rejects.toThrow(/the metadata tell of biases, which are two features of 2 .*narrow/);
   });
 });
 

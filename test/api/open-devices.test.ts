@@ -224,17 +224,17 @@ describe('parameters that cannot act on a device', () => {
     [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot act on the CPU/],
   ] as const)('are refused: %j', async (more, message) => {
     const { devices, device } = await openDevices({ device: 'auto', workers: 1 }, machineWith({ failure: 'no adapter', messages: '' }));
-    const session = { device, executor: new LocalExecutor(devices) };
-    expect(() => trainingDevice(session, { ...params, ...more })).toThrow(message);
-    expect(trainingDevice(session, params).text).toMatch(/^CPU: 1 thread, WebAssembly \S+ \(no GPU: WebGPU found no adapter on this machine\)$/);
+    const executor = new LocalExecutor(devices);
+    expect(() => trainingDevice(device, executor, { ...params, ...more })).toThrow(message);
+    expect(trainingDevice(device, executor, params).text).toMatch(/^CPU: 1 thread, WebAssembly \S+ \(no GPU: WebGPU found no adapter on this machine\)$/);
     await devices[0].close();
   });
 
   it.skipIf(noGpu)('are refused on a GPU that was asked for by name', async () => {
     const { devices, device } = await openDevices({ device: 'gpu', workers: 1 });
-    const session = { device, executor: new LocalExecutor(devices) };
-    expect(() => trainingDevice(session, { ...params, nonnegative: true })).toThrow(/^nonnegative cannot act on a GPU/);
-    expect(trainingDevice(session, params).text).toMatch(/^GPU: swiftshader/);
+    const executor = new LocalExecutor(devices);
+    expect(() => trainingDevice(device, executor, { ...params, nonnegative: true })).toThrow(/^nonnegative cannot act on a GPU/);
+    expect(trainingDevice(device, executor, params).text).toMatch(/^GPU: swiftshader/);
     for (const each of devices) await each.close();
   });
 });

@@ -25,7 +25,7 @@ function factorsOf(model: Model): FactorsById {
   const side = (batch: Model['userFactors']) => {
     const ids = Array.from(batch.getChildAt(0)?.toArray() as Int32Array);
     const values = batch.data.children[1].children[0].values as Float32Array;
-    return new Map(ids.map((id, row) => [id, Array.from(values.subarray(row * model.rank, (row + 1) * model.rank))]));
+    return new Map(ids.map((id, row) => [id, Array.from(values.subarray(row * model.features, (row + 1) * model.features))]));
   };
   return { users: side(model.userFactors), items: side(model.itemFactors) };
 }
@@ -102,7 +102,7 @@ describe.each([true, false])('an update, biases %s', (biases) => {
   it('is solved on the CPU beside another device', async () => {
     const device = secondDevice();
     await using both = await Session.create({ workers: 1, device: 'cpu' });
-    (both.executor.devices as Device[]).push(device);
+    (both.context().executor.devices as Device[]).push(device);
     const base = await fit(old, both);
     const before = device.ran.filter(({ kernel }) => kernel === 'update').length;
     const start = await base.update(dataset([...newUsers, ...bothNew], both), { ...standing, schedule: 'hogwild' });

@@ -117,7 +117,7 @@ describe.concurrent('flags that cannot act exit with 2', () => {
     [['--algorithm', 'sgd', '--nonnegative'], /--nonnegative cannot act with --algorithm sgd/],
     [['--algorithm', 'auto', '--schedule', 'blocks'], /--schedule cannot act with --algorithm auto/],
     [['--algorithm', 'auto', '--cg-steps', '2'], /--cg-steps cannot act with --algorithm auto/],
-    [['--algorithm', 'sgd', '--rate', 'bold', '--decay', '1'], /--decay does nothing with --rate bold/],
+    [['--algorithm', 'sgd', '--rate', 'bold', '--decay', '1'], /--decay .* acts only with --rate paper, not with bold/],
     [['--algorithm', 'sgd', '--rate', 'fast'], /--rate must be paper, constant, bold or adagrad, got "fast"/],
     [['--algorithm', 'sgd', '--schedule', 'rows'], /--schedule must be auto, hogwild, wavefront, .*got "rows"/],
     [['--algorithm', 'sgd', '--schedule', 'tile', '--device', 'cpu'], /schedule tile cannot act on the CPU/],

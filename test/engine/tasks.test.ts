@@ -19,7 +19,7 @@ const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 20
 
 async function train(change: (device: Device) => void) {
   await using session = await Session.create({ workers: 3 });
-  change(session.executor.devices[0]);
+  change(session.context().executor.devices[0]);
   const model = await new ALS({ rank: 9, maxIter: 3, onDuplicates: 'mean', seed: 4 }).fit(session.from(ratingBatches(rows, 500)));
   return [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
 }

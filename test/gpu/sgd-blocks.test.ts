@@ -20,7 +20,7 @@ const options: SgdOptions = { rank: 4, biases: true, regParam: 0.05, learningRat
 async function openWith(gpus: number, memoryBytes?: number): Promise<Session> {
   const session = await Session.create({ device: 'cpu', workers: 2 });
   const devices = await Promise.all(Array.from({ length: gpus }, (_, number) => GpuDevice.open({ memoryBytes, place: `gpu:${number}` })));
-  (session.executor.devices as Device[]).push(...devices);
+  (session.context().executor.devices as Device[]).push(...devices);
   return session;
 }
 
@@ -100,7 +100,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it('steps by Hogwild! where segments fit no workgroups', async () => {
     await using session = await openWith(2);
-    for (const device of computeDevices(session.executor)) Object.assign(device, { info: { ...device.info, limits: { ...device.info.limits, workgroupBytes: 0 } } });
+    for (const device of computeDevices(session.context().executor)) Object.assign(device, { info: { ...device.info, limits: { ...device.info.limits, workgroupBytes: 0 } } });
     const more = { rate: 'adagrad', learningRate: 0.2 } as const;
     const [expected, got] = [await fit(cpu, more), await fit(session, more)];
     expect(Math.abs(last(got).testRmse! - last(expected).testRmse!)).toBeLessThan(0.02);
@@ -117,7 +117,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
   it('is cancelled in the middle of an epoch, leaves nothing, and the session goes on', async () => {
     await using session = await openWith(2);
     const controller = new AbortController();
-    const devices = computeDevices(session.executor);
+    const devices = computeDevices(session.context().executor);
     const put = new Map<string, { device: Device; ref: PartitionRef }>();
     let blocks = 0;
     devices.forEach((device, number) => {
@@ -163,7 +163,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
 
   it('that loses one device goes on with the other from the last epoch that was copied', async () => {
     await using session = await openWith(2);
-    const [first, second] = computeDevices(session.executor) as GpuDevice[];
+    const [first, second] = computeDevices(session.context().executor) as GpuDevice[];
     let blocks = 0;
     let clock = 0;
     for (const device of [first, second]) {

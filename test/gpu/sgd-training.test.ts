@@ -112,7 +112,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
 
   it('that is lost keeps the last model that was copied', async () => {
     await using session = await Session.create({ device: 'gpu', workers: 1 });
-    const device = computeDevice(session.executor) as GpuDevice;
+    const device = computeDevice(session.context().executor) as GpuDevice;
     const run = device.run.bind(device);
     let epochs = 0;
     device.run = async (task, signal) => {

@@ -80,7 +80,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
 
   it('that is lost keeps the last model that was copied, and the session says what is the matter', async () => {
     await using session = await Session.create({ device: 'gpu', workers: 1 });
-    const device = computeDevice(session.executor) as GpuDevice;
+    const device = computeDevice(session.context().executor) as GpuDevice;
     const run = device.run.bind(device);
     let updates = 0;
     device.run = async (task, signal) => {

@@ -109,7 +109,7 @@ function hashOf({ userFactors, itemFactors, training }: Model): string {
 beforeAll(async () => {
   for (const workers of workerCounts) {
     const session = await Session.create({ device: 'cpu', workers: 1 });
-    const devices = session.executor.devices as Device[];
+    const devices = session.context().executor.devices as Device[];
     for (const device of devices.splice(0, 1, new CpuDevice({ threads: workers, build: 'simd' }))) await device.close();
     sessions.set(workers, session);
   }

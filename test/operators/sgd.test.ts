@@ -175,7 +175,7 @@ describe('parameters', () => {
     [{ learningRate: 0 }, /learningRate \(α\) must be a number > 0/],
     [{ decay: -1 }, /decay must be a number >= 0/],
     [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],
-    [{ rate: 'linear' }, /rate must be paper, constant, bold, adagrad/],
+    [{ rate: 'linear' }, /rate must be paper, constant, bold or adagrad/],
     [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got rows/],
     [{ regParam: 1, regParamUsers: 1, regParamItems: 1 }, /regParam does nothing beside/],
     [{ solver: 'cg' }, /unknown SGD parameter solver/],

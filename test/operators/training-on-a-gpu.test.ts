@@ -16,7 +16,7 @@ const options: AlsOptions = { rank: 9, maxIter: 4, seed: 3, solver: 'cholesky' }
 
 async function openWith(device: Device | undefined): Promise<Session> {
   const session = await Session.create({ device: 'cpu', workers: 2 });
-  if (device !== undefined) (session.executor.devices as Device[]).push(device);
+  if (device !== undefined) (session.context().executor.devices as Device[]).push(device);
   return session;
 }
 
@@ -82,7 +82,7 @@ describe('training on a second device', () => {
   it('shares SGD with a third by blocks, one task after the other where devices keep no order, and leaves nothing there', async () => {
     const devices = [secondDevice(), secondDevice({ place: 'gpu:1' })];
     await using session = await openWith(devices[0]);
-    (session.executor.devices as Device[]).push(devices[1]);
+    (session.context().executor.devices as Device[]).push(devices[1]);
     await using plain = await openWith(undefined);
     const planted = plantedRatings(3, 150, 90, 6000);
     const sgd = (on: Session) => new SGD({ rank: 4, biases: true, maxIter: 6, seed: 3, rate: 'adagrad', learningRate: 0.2, regParam: 0.05 }).fit(on.from(ratingBatches(planted.slice(500))), { validation: on.from(ratingBatches(planted.slice(0, 500))) });
@@ -98,7 +98,7 @@ describe('training on a second device', () => {
 
   it.each([0, 1, 2])('takes a validation set of which the training set has no pair, with %i devices beside the CPU', async (count) => {
     await using session = await openWith(undefined);
-    for (let at = 0; at < count; at++) (session.executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
+    for (let at = 0; at < count; at++) (session.context().executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
     const validation = session.from(ratingBatches(test.map(({ user, item, rating }) => ({ user: user + 10_000, item, rating }))));
     for (const trainer of [new ALS({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2, schedule: 'hogwild' })]) {
       const { training } = await trainer.fit(session.from(ratingBatches(rows)), { validation });
@@ -114,7 +114,7 @@ describe('training on a second device', () => {
     const notes: string[] = [];
     await fit(session, { rank: 2, maxIter: 1, nonnegative: true }, (event) => void (event.type === 'note' && notes.push(event.text)));
     expect(notes[0]).toMatch(/^CPU: 2 threads, WebAssembly \S+ \(nonnegative factors are solved on the CPU only\)$/);
-    expect(computeDevice(session.executor)).not.toBe(hostDevice(session.executor));
+    expect(computeDevice(session.context().executor)).not.toBe(hostDevice(session.context().executor));
   });
 
   it('predicts, evaluates and recommends there too', async () => {

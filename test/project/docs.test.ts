@@ -4,6 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../cli/parse-arguments.ts';
 import { SourceFile } from '../../scripts/docs/declarations.ts';
+import { unexportedNames } from '../../scripts/docs/api-page.ts';
 import { generatedPages } from '../../scripts/docs/pages.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -22,6 +23,10 @@ describe('the generated pages', async () => {
     for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan']) expect(cli).toContain(`\n## ${command}\n`);
     for (const { name } of new SourceFile(root, 'index.ts').reexports()) expect(api).toContain(`\n### ${name}\n`);
   });
+});
+
+it('every name of a public signature is exported', () => {
+  expect(unexportedNames(root)).toEqual([]);
 });
 
 describe('links', () => {

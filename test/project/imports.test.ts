@@ -33,8 +33,8 @@ const twins = 'cpu/reference/';
 const ofCommandLine: readonly { readonly from: string; readonly to: readonly string[]; readonly because: string }[] = [
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
-  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts'], because: 'defaults and choices that --help prints' },
-  { from: 'cli/commands/', to: ['operators/als/params.ts', 'connectors/files/format-names.ts', 'connectors/text/text-type.ts'], because: 'choices that --help prints' },
+  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts'], because: 'defaults and choices that --help prints' },
+  { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts', 'connectors/text/text-type.ts'], because: 'choices that --help prints' },
   { from: 'cli/commands/generate.ts', to: ['synthetic/presets.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'engine/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },

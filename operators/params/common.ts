@@ -1,0 +1,36 @@
+import type { ParamsOf } from './table.ts';
+
+export const MAXIMUM_RANK = 512;
+
+/** Iterations or epochs at most. */
+export const MOST_ITERATIONS = 1_000_000;
+
+/** Parameters of both algorithms; names and defaults are Spark ML's where it has them. */
+export interface CommonParams {
+  /** f, k in papers on SGD: factors per user and item, 1 to 512. */
+  readonly rank: number;
+  /** Iterations of ALS; epochs of SGD, each of which visits every rating once. */
+  readonly maxIter: number;
+  /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. */
+  readonly regParam: number;
+  readonly seed: number;
+  /** Whether μ, user and item biases are learnt beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
+  readonly biases: boolean;
+  /** What a GPU keeps factors as: float32, float16 with sums in float32, or whichever suits. A CPU computes in float32 and refuses `f16`. */
+  readonly precision: 'auto' | 'f32' | 'f16';
+  /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
+  readonly earlyStop?: number;
+  /** Ends once the validation RMSE is at most this. */
+  readonly targetRmse?: number;
+}
+
+export const commonParams: ParamsOf<CommonParams> = {
+  rank: { kind: 'whole number', help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, least: 1, most: MAXIMUM_RANK, fallback: 10 },
+  maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
+  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: 0.1 },
+  seed: { kind: 'whole number', help: 'seed of the start and of --test-fraction; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
+  biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', fallback: false },
+  precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },
+  earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
+  targetRmse: { kind: 'number', help: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 },
+};

@@ -1,0 +1,135 @@
+import { UsageError } from '../../engine/errors.ts';
+
+interface Described<T> {
+  /** One phrase: the flag's line in --help and in docs/cli.md. */
+  readonly help: string;
+  /** The heading of the flag; default 'Model:'. */
+  readonly group?: 'Model:' | 'Held-out ratings:';
+  /** The name in messages about the range, where a symbol goes with it: "regParam (λ)". */
+  readonly called?: string;
+  readonly fallback?: T;
+  /** For --help, where there is no fallback. */
+  readonly defaultText?: string;
+}
+
+export interface NumberParam extends Described<number> {
+  readonly kind: 'whole number' | 'number';
+  /** Least and most; `above` excludes the bound itself. */
+  readonly least?: number;
+  readonly most?: number;
+  readonly above?: number;
+}
+
+export interface ChoiceParam<C extends string = string> extends Described<C> {
+  readonly kind: 'choice';
+  readonly choices: readonly C[];
+}
+
+export interface ToggleParam extends Described<boolean> {
+  readonly kind: 'toggle';
+}
+
+export interface TextParam extends Described<string> {
+  readonly kind: 'text';
+  /** "the name of a GPU kernel" */
+  readonly meaning: string;
+}
+
+export type Param = NumberParam | ChoiceParam | ToggleParam | TextParam;
+
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
+
+/** A description of each parameter of P: those that P requires have a fallback, and no others. */
+export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
+
+/** A parameter that cannot act beside others: it is refused where it is given and `when` holds. */
+export interface Rule<P> {
+  readonly refused: keyof P & string;
+  readonly when: (params: P) => boolean;
+  /** `named` gives a parameter as the reader knows it, "solver cg" or "--solver cg". */
+  readonly message: (named: (name: keyof P & string, value?: unknown) => string, params: P) => string;
+  readonly advice: string;
+  /** True where only the command line refuses what merely does nothing. */
+  readonly onlyFlags?: boolean;
+}
+
+/** All that is known of an algorithm's parameters: constructors, checks, flags and documentation read it here. */
+export interface ParamTable<P> {
+  readonly algorithm: 'ALS' | 'SGD';
+  readonly params: ParamsOf<P>;
+  readonly rules: readonly Rule<P>[];
+}
+
+export function namesOf<N extends string>({ params }: { readonly params: Readonly<Record<N, Param>> }): readonly N[] {
+  return Object.keys(params) as N[];
+}
+
+export function defaultsOf<P>({ params }: ParamTable<P>): P {
+  return Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback])) as P;
+}
+
+/** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are names that the caller takes besides. */
+export function checkParams<P extends object>(table: ParamTable<P>, given: Partial<P>, others: readonly string[] = []): P {
+  const names = Object.keys(table.params);
+  const unknown = Object.keys(given).find((name) => !names.includes(name));
+  if (unknown !== undefined) throw new UsageError(`unknown ${table.algorithm} parameter ${unknown}`, { advice: `There are: ${[...names, ...others].join(', ')}` });
+  const set = defined(given);
+  const params: P = { ...defaultsOf(table), ...set };
+  for (const [name, param] of entriesOf(table.params)) if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);
+  checkRules(table, set, (name, value) => (value === undefined ? name : `${name} ${String(value)}`));
+  return params;
+}
+
+/** Throws UsageError for a parameter that is given and cannot act beside the others. */
+export function checkRules<P extends object>(table: ParamTable<P>, given: Partial<P>, named: Parameters<Rule<P>['message']>[0], ofFlags = false): void {
+  const params: P = { ...defaultsOf(table), ...given };
+  const broken = table.rules.find(({ refused, when, onlyFlags = false }) => given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params));
+  if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
+}
+
+/** The parameters that differ from their defaults: what must be given to have them all. */
+export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
+  const defaults = defaultsOf(table);
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => value !== defaults[name as keyof P])) as Partial<P>;
+}
+
+/** "auto, cholesky or cg" */
+export function listed(choices: readonly string[]): string {
+  return choices.length < 2 ? choices.join('') : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+}
+
+function defined<P extends object>(given: Partial<P>): Partial<P> {
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Partial<P>;
+}
+
+function entriesOf(params: object): [string, Param][] {
+  return Object.entries(params) as [string, Param][];
+}
+
+function checkParam(name: string, param: Param, value: unknown): void {
+  if (isOf(param, value)) return;
+  throw new UsageError(`${param.called ?? name} must be ${meaningOf(param)}, got ${shown(value)}`);
+}
+
+function shown(value: unknown): string {
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
+  return String(value).slice(0, 100);
+}
+
+function isOf(param: Param, value: unknown): boolean {
+  if (param.kind === 'choice') return param.choices.includes(value as string);
+  if (param.kind === 'toggle') return typeof value === 'boolean';
+  if (param.kind === 'text') return typeof value === 'string' && value !== '';
+  const { least = Number.NEGATIVE_INFINITY, most = Number.POSITIVE_INFINITY, above = Number.NEGATIVE_INFINITY } = param;
+  const isNumber = param.kind === 'number' ? Number.isFinite(value) : Number.isInteger(value);
+  return isNumber && (value as number) >= least && (value as number) <= most && (value as number) > above;
+}
+
+function meaningOf(param: Param): string {
+  if (param.kind === 'choice') return listed(param.choices);
+  if (param.kind === 'toggle') return 'true or false';
+  if (param.kind === 'text') return param.meaning;
+  const { least, most, above } = param;
+  if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
+  return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;
+}

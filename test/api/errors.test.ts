@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { deserializeError, serializeError } from '../../engine/errors.ts';
+import { ALS, CancelledError, CapacityError, DataError, DeviceLostError, DivergedError, Session, SGD, type TrainingReport, UsageError } from '../../index.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+it.each([
+  [new UsageError('x'), 'USAGE', 2],
+  [new DataError('x'), 'DATA', 3],
+  [new CapacityError('x'), 'CAPACITY', 4],
+  [new DivergedError('x'), 'DIVERGED', 5],
+  [new DeviceLostError('x'), 'DEVICE_LOST', 5],
+  [new CancelledError(), 'CANCELLED', 130],
+])('%s has its code, also on the other side of a thread', (error, code, exitCode) => {
+  expect(error).toMatchObject({ code, exitCode });
+  expect(deserializeError(structuredClone(serializeError(error)))).toMatchObject({ code, exitCode, message: error.message });
+});
+
+it('training that diverges tells where', async () => {
+  await using session = await Session.create({ workers: 1, device: 'cpu' });
+  const large = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * 1e37 }));
+  const failure = async (run: Promise<unknown>) => run.then(() => expect.fail('it ended well'), (error: unknown) => error as DivergedError);
+  const als = await failure(new ALS({ rank: 4 }).fit(session.from(ratingBatches(large))));
+  expect(als).toMatchObject({ name: 'DivergedError', iteration: expect.any(Number), side: expect.stringMatching(/^(users|items)$/) });
+  expect(als.message).toContain(`iteration ${als.iteration}, side ${als.side}: the normal equations of ${als.side?.slice(0, -1)} ${als.id} (row`);
+  const sgd = await failure(new SGD({ rank: 4, learningRate: 1e6 }).fit(session.from(ratingBatches(randomRatings(3, 20, 20, 200)))));
+  expect([sgd.code, sgd.iteration, sgd.side, sgd.id]).toEqual(['DIVERGED', 1, undefined, undefined]);
+  const { iteration, side, id } = deserializeError(structuredClone(serializeError(als))) as DivergedError;
+  expect([iteration, side, id]).toEqual([als.iteration, als.side, als.id]);
+});
+
+it('a report has the parameters of its algorithm, and a session keeps its executor to itself', async () => {
+  await using session = await Session.create({ workers: 1, device: 'cpu' });
+  const ratings = session.from(ratingBatches(randomRatings(3, 20, 20, 200)));
+  const text = (training: TrainingReport) => (training.algorithm === 'als' ? training.params.solver : training.params.schedule);
+  for (const [trainer, expected] of [[new ALS({ maxIter: 1 }), 'auto'], [new SGD({ maxIter: 1, schedule: 'hogwild' }), 'hogwild']] as const) {
+    expect(text((await trainer.fit(ratings)).training as TrainingReport)).toBe(expected);
+  }
+  expect(Object.keys(session)).not.toContain('executor');
+});

@@ -1,0 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { trainOptions } from '../../cli/options/training-options.ts';
+import { flagName, type Options } from '../../cli/options/option.ts';
+import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
+import { alsTable } from '../../operators/als/params.ts';
+import type { Param } from '../../operators/params/table.ts';
+import { sgdTable } from '../../operators/sgd/params.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const docs = (page: string) => readFileSync(join(resolve(import.meta.dirname, '../../docs'), page), 'utf8');
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ workers: 1, device: 'cpu' });
+});
+afterAll(() => session.close());
+
+describe.each([['ALS', alsTable.params, ALS], ['SGD', sgdTable.params, SGD]] as const)('every parameter of %s', (_, params, Trainer) => {
+  const entries = Object.entries(params as Readonly<Record<string, Param>>);
+
+  it.each(entries)('%s is a flag with its help, and in the documentation', (name, { help }) => {
+    expect((trainOptions as Options)[name].describe).toBe(help);
+    expect(docs('cli.md')).toContain(`| \`--${flagName(name)}\` |`);
+    expect(docs('cli.md')).toContain(`| ${help.replaceAll('|', '\\|')}`);
+    expect(docs('api.md')).toMatch(new RegExp(`^  readonly ${name}\\??: `, 'm'));
+  });
+
+  it('is in the metadata of a model, where it is set', async () => {
+    const rows = ratingBatches(randomRatings(1, 20, 15, 100));
+    const unset = (name: string) => name === 'kernel' || name === 'regParam';
+    const set = Object.fromEntries(entries.filter(([name, { fallback }]) => fallback === undefined && !unset(name)).map(([name]) => [name, 1]));
+    const model = await new Trainer({ rank: 2, maxIter: 1, ...set }).fit(session.from(rows), { validation: session.from(rows) });
+    expect(Object.keys(model.metadata.params as JsonObject).sort()).toEqual(entries.map(([name]) => name).filter((name) => name !== 'kernel').sort());
+  });
+});
