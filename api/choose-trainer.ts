@@ -1,5 +1,5 @@
-import { computeDevice } from '../engine/devices.ts';
-import { runInto } from '../engine/logical-plan.ts';
+import { computeDevice } from '../engine/run/devices.ts';
+import { runInto } from '../engine/stream/logical-plan.ts';
 import { chooseAlgorithm } from '../operators/planner/algorithm-choice.ts';
 import { alsDefaults } from '../operators/als/params.ts';
 import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';

@@ -1,8 +1,8 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/logical-plan.ts';
-import type { Operator } from '../engine/operator.ts';
-import type { BatchStream } from '../engine/stream.ts';
+import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/stream/logical-plan.ts';
+import type { Operator } from '../engine/stream/operator.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
 import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
 import type { WriteSummary } from '../connectors/output/checked-sink.ts';

@@ -1,4 +1,4 @@
-import { explain } from '../engine/explain.ts';
+import { explain } from '../engine/plan/explain.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 
 /** A physical plan that prints itself. */

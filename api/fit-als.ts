@@ -1,9 +1,9 @@
-import { type PlanDevices, planDevices } from '../engine/devices.ts';
+import { type PlanDevices, planDevices } from '../engine/run/devices.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { DeviceInfo } from '../engine/executor.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import { runInto } from '../engine/logical-plan.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
+import { runInto } from '../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import { type PhysicalPlan, stageNamed, withMeasures } from '../engine/plan/physical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../operators/als/kernel-choices.ts';

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../engine/devices.ts';
+import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../engine/run/devices.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { DeviceInfo, Executor } from '../engine/executor.ts';
+import type { Executor } from '../engine/run/device.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
-import { runInto } from '../engine/logical-plan.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
+import { runInto } from '../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import { withMeasures } from '../engine/plan/physical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import type { RatingsProfile } from '../operators/planner/profile.ts';

@@ -1,4 +1,4 @@
-import type { PlanDevices } from '../engine/devices.ts';
+import type { PlanDevices } from '../engine/run/devices.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { Json, JsonObject } from '../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../engine/plan/physical-plan.ts';

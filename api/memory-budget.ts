@@ -1,7 +1,7 @@
 import { CapacityError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
-import { HOST } from '../engine/run/place.ts';
+import { HOST } from '../engine/plan/place.ts';
 import { loadingBytes } from '../operators/planner/sizes.ts';
 
 /** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */

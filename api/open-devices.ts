@@ -1,6 +1,6 @@
 import { openCpus } from '../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
+import type { Device } from '../engine/run/device.ts';
 import { findingOf } from '../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../gpu/probe/probe-webgpu.ts';

@@ -1,6 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/executor.ts';
-import type { Place } from '../engine/run/place.ts';
+import type { Device } from '../engine/run/device.ts';
+import type { Place } from '../engine/plan/place.ts';
 import { type Card, findCards } from '../gpu/cards/find-cards.ts';
 import { memoryUsed } from '../gpu/cards/memory-used.ts';
 import { tellApart } from '../gpu/cards/tell-apart.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
-import { rootSource } from '../engine/logical-plan.ts';
+import { rootSource } from '../engine/stream/logical-plan.ts';
 import type { Dataset } from './dataset.ts';
 
 /** Throws UsageError naming what reads the rows more than once, when they can be read only once. */

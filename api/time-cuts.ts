@@ -1,7 +1,7 @@
 import { DataError } from '../engine/errors.ts';
 import { formatCount } from '../engine/format.ts';
-import { type LogicalPlan, runInto } from '../engine/logical-plan.ts';
-import type { ExecutionContext } from '../engine/operator.ts';
+import { type LogicalPlan, runInto } from '../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import { splitBounds } from '../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf } from '../operators/splits/time-digits.ts';
 import { TimeHistogram } from '../operators/splits/time-histogram.ts';

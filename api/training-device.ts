@@ -1,6 +1,6 @@
-import { computeDevice, hostDevice } from '../engine/devices.ts';
+import { computeDevice, hostDevice } from '../engine/run/devices.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { Executor } from '../engine/executor.ts';
+import type { Executor } from '../engine/run/device.ts';
 import type { AlsParams } from '../operators/als/params.ts';
 import type { SessionDevice } from './open-devices.ts';
 

@@ -3,11 +3,12 @@
  * node bench/expand.ts [runs]
  */
 import { noEvents } from '../engine/events.ts';
-import type { Device, DeviceInfo } from '../engine/executor.ts';
+import type { Device } from '../engine/run/device.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import { type Partition, sharedArray } from '../engine/partition.ts';
 import type { BoundPlan } from '../engine/plan/bound-plan.ts';
-import { LocalExecutor } from '../engine/local-executor.ts';
+import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { expand } from '../engine/run/expand.ts';
 import { runSteps } from '../engine/run/run-steps.ts';
 import { bindAls } from '../operators/als/bind.ts';

@@ -14,7 +14,7 @@ import { codecs } from '../connectors/parquet/backend.ts';
 import type { Codec } from '../connectors/parquet/backend.ts';
 import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
-import { batchStream } from '../engine/stream.ts';
+import { batchStream } from '../engine/stream/stream.ts';
 import { describeMachine } from './machine.ts';
 
 interface Measured {

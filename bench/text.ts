@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TextSink } from '../connectors/text/text-sink.ts';
 import { TextSource } from '../connectors/text/text-source.ts';
-import { batchStream } from '../engine/stream.ts';
+import { batchStream } from '../engine/stream/stream.ts';
 import { describeMachine } from './machine.ts';
 
 const batchRows = 1 << 16;

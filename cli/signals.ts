@@ -1,5 +1,5 @@
 import { removeTemporaries } from '../connectors/output/temporaries.ts';
-import { endFirst } from '../engine/endings.ts';
+import { endFirst } from '../engine/threads/endings.ts';
 
 export interface Interruption {
   /** Fires at the first signal. */

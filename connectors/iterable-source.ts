@@ -1,9 +1,10 @@
 import { DataType, RecordBatch, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { ExecutionContext, Source } from '../engine/operator.ts';
-import { batchStream, originOf, setOrigin } from '../engine/stream.ts';
-import type { BatchStream } from '../engine/stream.ts';
+import type { Source } from '../engine/stream/operator.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
+import { batchStream, originOf, setOrigin } from '../engine/stream/stream.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
 
 type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
 

@@ -1,5 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
-import type { Source } from '../engine/operator.ts';
+import type { Source } from '../engine/stream/operator.ts';
 import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
 import { delimiterOf } from './files/format-names.ts';

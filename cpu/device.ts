@@ -1,12 +1,13 @@
 import { availableParallelism } from 'node:os';
-import { collectGarbage } from '../engine/collect-garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
-import type { Device, DeviceInfo } from '../engine/executor.ts';
+import type { Device } from '../engine/run/device.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
-import type { Place } from '../engine/run/place.ts';
+import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
-import { ThreadPool } from '../engine/thread-pool.ts';
-import { workerFile } from '../engine/worker-file.ts';
+import { ThreadPool } from '../engine/threads/thread-pool.ts';
+import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
 import { type MatrixView, SCRATCH_BYTES } from './handler.ts';
 import { availableBuild, type KernelBuild } from './kernels.ts';

@@ -1,10 +1,10 @@
 /** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
 import { workerData } from 'node:worker_threads';
-import { collectGarbage } from '../engine/collect-garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { WorkerReply } from '../engine/thread-pool.ts';
+import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
 import { handle } from './registry.ts';

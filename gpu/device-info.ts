@@ -1,5 +1,5 @@
-import type { DeviceInfo } from '../engine/executor.ts';
-import type { Place } from '../engine/run/place.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
+import type { Place } from '../engine/plan/place.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import { STRIDE_STEP } from './device/resources.ts';
 

@@ -1,11 +1,11 @@
 /** Entry of the thread that owns one GPU: it keeps the device, its buffers and its compiled kernels from task to task. */
 import { workerData } from 'node:worker_threads';
-import { collectGarbage } from '../engine/collect-garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { CancelledError, DeviceLostError, serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import type { WorkerReply } from '../engine/thread-pool.ts';
+import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
 import type { GpuTaskScope } from './handler.ts';

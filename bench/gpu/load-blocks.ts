@@ -1,7 +1,7 @@
 /** Loads a data set that `factorflow generate` wrote, as training does: blocks by user and by item, and the test pairs. */
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';
-import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
+import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
 import { IndexIds } from '../../operators/ratings/index-ids.ts';
 import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';

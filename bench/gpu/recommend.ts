@@ -9,7 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import { loadModel } from '../../connectors/model/model-store.ts';
-import { computeDevice } from '../../engine/devices.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { Model, Session } from '../../index.ts';
 import { describeMachine } from '../machine.ts';

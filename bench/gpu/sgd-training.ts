@@ -1,9 +1,9 @@
 /** SGD on a GPU, epoch by epoch: ratings are loaded once and stay on the device, and so does the start of the setting at hand. */
 import { join } from 'node:path';
-import { computeDevice, planDevices } from '../../engine/devices.ts';
+import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, expandFree, type Round } from '../../engine/run/expand.ts';

@@ -1,5 +1,5 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import type { CheckKernelsTask } from '../../gpu/tasks/check-kernels.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';

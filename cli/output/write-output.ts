@@ -3,7 +3,7 @@ import type { RunOptions } from '../../api/session.ts';
 import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { runInto } from '../../engine/logical-plan.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { WriteSummary } from '../../index.ts';
 import { checkWritable } from './check-output.ts';
 import { refuseOverlap } from './check-overlap.ts';

@@ -4,7 +4,7 @@ import type { RunOptions } from '../../api/session.ts';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { runInto } from '../../engine/logical-plan.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ParquetSource } from '../../index.ts';
 import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import { type RatingColumns, SelectRatings } from '../../operators/ratings/select-ratings.ts';

@@ -1,7 +1,7 @@
 import { sgdDevices } from '../../api/fit-sgd.ts';
 import { trainingDevice } from '../../api/training-device.ts';
 import type { Session } from '../../api/session.ts';
-import { computeDevice, planDevices } from '../../engine/devices.ts';
+import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../index.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
 import { alsDefaults, checkAlsParams } from '../../operators/als/params.ts';

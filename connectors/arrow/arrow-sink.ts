@@ -1,8 +1,8 @@
 import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatchWriter, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';

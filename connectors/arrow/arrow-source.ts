@@ -1,6 +1,6 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { setOrigin } from '../../engine/stream.ts';
+import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from '../files/common-schema.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat, OpenFile } from '../files/file-set-source.ts';

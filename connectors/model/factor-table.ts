@@ -3,7 +3,7 @@ import type { Data } from 'apache-arrow';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream.ts';
+import { originOf } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import type { Codec } from '../parquet/backend.ts';
 import { parquetBackend } from '../parquet/backends.ts';

@@ -1,4 +1,4 @@
-import type { Sink } from '../../engine/operator.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
 
 export interface WriteSummary {
   readonly path: string;

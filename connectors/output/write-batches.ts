@@ -1,7 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import type { ByteOutput } from './byte-output.ts';
 
 const progressMilliseconds = 100;

@@ -1,9 +1,10 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Source, SourceStatistics } from '../../engine/operator.ts';
-import { batchStream } from '../../engine/stream.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { Source, SourceStatistics } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';

@@ -1,6 +1,6 @@
 import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
-import { setOrigin } from '../../engine/stream.ts';
+import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch, pruneSchema } from '../files/common-schema.ts';
 import { partitionField } from '../files/hive-partitions.ts';
 import type { ConstantColumn } from '../files/hive-partitions.ts';

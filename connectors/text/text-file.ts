@@ -1,7 +1,7 @@
 import { makeData, RecordBatch, Struct } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
-import { setOrigin } from '../../engine/stream.ts';
+import { setOrigin } from '../../engine/stream/stream.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { FieldProblem, readColumn } from './read-column.ts';
 import { FieldBlock } from './record-scanner.ts';

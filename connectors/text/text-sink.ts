@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';

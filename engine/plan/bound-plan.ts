@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
-import type { DeviceInfo } from '../executor.ts';
+import type { DeviceInfo } from './device-info.ts';
 import type { PartitionRef } from '../partition.ts';
-import { HOST, type Place } from '../run/place.ts';
+import { HOST, type Place } from './place.ts';
 import type { DataSet, PhaseName, RowRange, Stage } from './stages.ts';
 
 /** A plan with the data at hand: what `expand` makes steps of. Plain data. */

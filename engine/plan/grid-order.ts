@@ -1,4 +1,4 @@
-import { type CounterRandom, randomOrder } from '../random.ts';
+import { CounterRandom, randomOrder } from '../random.ts';
 
 /** Block (row band, column band) of the grid. */
 export interface GridBlock {
@@ -26,4 +26,13 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
     }
     return wave;
   });
+}
+
+/** The stream of the generator that draws the order of a grid's blocks. */
+const ORDER_STREAM = 0xb10c;
+
+/** The blocks of a grid in the order of a stage's work; see Work. */
+export function gridOrder(order: 'latin' | 'rotated', { rows, columns }: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
+  if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
+  return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
 }

@@ -1,7 +1,7 @@
-import type { DeviceInfo } from '../executor.ts';
+import type { DeviceInfo } from './device-info.ts';
 import type { JsonObject } from '../json.ts';
 import type { Measure, RunMetrics } from '../metrics.ts';
-import type { Place } from '../run/place.ts';
+import type { Place } from './place.ts';
 import type { BoundPlan, KeptVersions } from './bound-plan.ts';
 import type { DataSet, PhaseName, Stage } from './stages.ts';
 import { phases } from './stages.ts';

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import type { Place } from '../run/place.ts';
+import type { Place } from './place.ts';
 
 /** Half-open range of rows. */
 export interface RowRange {

@@ -1,11 +1,12 @@
 import type { JsonObject } from '../json.ts';
 import { type BoundPlan, dataSetOf, partRef, strideOf, type Versions } from '../plan/bound-plan.ts';
-import { blockWaves, type GridBlock } from '../plan/grid-order.ts';
+import { partOf, usesOld, type Visit } from '../plan/data-uses.ts';
+import { gridOrder } from '../plan/grid-order.ts';
 import type { DataSet, PhaseName, RowRange, Stage, TaskPlan, Work } from '../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../partition.ts';
-import { CounterRandom } from '../random.ts';
-import { HOST, type Place } from './place.ts';
+import { HOST, type Place } from '../plan/place.ts';
 import type { How, Step, TaskContracts } from './step.ts';
+import { allGather } from './all-gather.ts';
 import { StepList } from './step-list.ts';
 
 /** One round: its number, from 1, and the parameters that its tasks may take. */
@@ -19,9 +20,6 @@ export interface Expanded {
   /** The newest versions after these steps. */
   readonly versions: Versions;
 }
-
-/** The stream of the generator that draws the order of a grid's blocks. */
-const ORDER_STREAM = 0xb10c;
 
 /**
  * The steps of one phase of a plan: a pure function. Versions that a round replaces are freed behind their last reader, unless `keep`
@@ -39,15 +37,6 @@ export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: st
   const expansion = new Expansion(bound, contracts, versions, { number: 0 }, keep);
   for (const [data, version] of Object.entries(versions)) expansion.freeVersion(stage, dataSetOf(bound, data), version);
   return expansion.list.steps;
-}
-
-/** A place in the grid, or a part of a stage without a grid, and what its tasks may take as parameters. */
-interface Visit {
-  readonly row: number;
-  readonly column?: number;
-  /** Columns of the grid. */
-  readonly columns?: number;
-  readonly fields: JsonObject;
 }
 
 /** Copies that a visit brought to its place, and tasks that use them. */
@@ -140,7 +129,7 @@ class Expansion {
     const last = new Map<Place, { readonly ended: readonly number[]; readonly transients: Transients }>();
     const before = new Map<Place, readonly number[]>();
     const seen = { row: new Set<number>(), column: new Set<number>() };
-    for (const { row, column } of orderOf(order, grid, seed, this.#round.number)) {
+    for (const { row, column } of gridOrder(order, grid, seed, this.#round.number)) {
       if (sizes?.[row][column] === 0) continue;
       const place = stage.at[row] ?? stage.at[0];
       const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
@@ -291,19 +280,10 @@ class Expansion {
     });
   }
 
-  /** Every place gets the rows of all parts as one matrix, by way of host memory, in part order. */
   #gather(stage: string, data: string, to: string): void {
     const [from, whole] = [dataSetOf(this.#bound, data), dataSetOf(this.#bound, to)];
-    const parts = from.parts.map(({ at: [home] }, partition) => {
-      const ref = partRef(this.#bound, from, partition, this.#currentOf(from, partition));
-      this.list.move(stage, ref, home, HOST);
-      return ref;
-    });
-    const joined = this.#newVersion(stage, whole, 0);
-    this.list.join(stage, parts, joined);
-    this.list.free(stage, HOST, parts);
-    for (const place of whole.parts[0].at) this.list.move(stage, joined, HOST, place);
-    this.list.free(stage, HOST, [joined]);
+    const parts = from.parts.map(({ at: [home] }, partition) => ({ ref: partRef(this.#bound, from, partition, this.#currentOf(from, partition)), home }));
+    allGather(this.list, stage, parts, this.#newVersion(stage, whole, 0), whole.parts[0].at);
   }
 }
 
@@ -311,25 +291,4 @@ interface Use {
   readonly set: DataSet;
   readonly how: How;
   readonly old: boolean;
-}
-
-/** The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows or columns. */
-function partOf({ name, by, parts }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
-  if (column !== undefined && by === 'block') return { partition: row * columns + column };
-  const wanted = column !== undefined && by === 'column' ? column : row;
-  if (parts.length > 1) {
-    if (wanted >= parts.length) throw new Error(`${name} has no part ${wanted}`);
-    return { partition: wanted };
-  }
-  return column === undefined || by === undefined ? { partition: 0 } : { partition: 0, band: wanted };
-}
-
-function orderOf(order: 'latin' | 'rotated', grid: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
-  const { rows, columns } = grid;
-  if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
-  return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
-}
-
-function usesOld({ work }: Stage, data: string): boolean {
-  return (work.kind === 'tasks' || work.kind === 'blocks') && work.tasks.some(({ uses }) => Object.values(uses).includes(`${data}@old`));
 }

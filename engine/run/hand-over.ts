@@ -1,6 +1,6 @@
-import type { ExecutionContext } from '../operator.ts';
+import type { ExecutionContext } from './context.ts';
 import type { Partition, PartitionRef } from '../partition.ts';
-import type { Place } from './place.ts';
+import type { Place } from '../plan/place.ts';
 import { runSteps } from './run-steps.ts';
 import { StepList } from './step-list.ts';
 

@@ -1,5 +1,5 @@
-import type { Device, Executor } from '../executor.ts';
-import type { ExecutionContext } from '../operator.ts';
+import type { Device, Executor } from './device.ts';
+import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';

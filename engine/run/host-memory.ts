@@ -1,6 +1,7 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
-import type { Device, DeviceInfo } from '../executor.ts';
-import { HOST } from './place.ts';
+import type { Device } from './device.ts';
+import type { DeviceInfo } from '../plan/device-info.ts';
+import { HOST } from '../plan/place.ts';
 
 const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
 

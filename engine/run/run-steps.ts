@@ -1,11 +1,11 @@
-import { deviceAt } from '../devices.ts';
+import { deviceAt } from './devices.ts';
 import { CancelledError, DeviceLostError } from '../errors.ts';
-import type { Device } from '../executor.ts';
+import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
-import type { ExecutionContext } from '../operator.ts';
+import type { ExecutionContext } from './context.ts';
 import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
-import { HOST, type Place } from './place.ts';
+import { HOST, type Place } from '../plan/place.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -86,7 +86,7 @@ class StepRun {
   #left: number;
   #running = 0;
   #starting = false;
-  #failed: { readonly error: unknown } | undefined;
+  #failed: { readonly error: unknown; readonly cancelled: boolean } | undefined;
 
   constructor(steps: readonly Step[], ctx: ExecutionContext, { onProgress }: RunStepsOptions) {
     this.#steps = steps;
@@ -94,8 +94,8 @@ class StepRun {
     this.#onProgress = onProgress;
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
-    this.#onSent = new Array(steps.length);
-    this.#onEnded = new Array(steps.length);
+    this.#onSent = steps.map(() => undefined);
+    this.#onEnded = steps.map(() => undefined);
     this.#left = steps.length;
     let slices = 0;
     for (const { id, at, after, ended, do: action } of steps) {
@@ -178,14 +178,14 @@ class StepRun {
   #fail(error: unknown, { at }: Step): void {
     if (this.#failed === undefined) {
       const lost = error instanceof DeviceLostError && error.details.device === undefined;
-      this.#failed = { error: lost ? new DeviceLostError(error.summary, { ...error.details, device: at }) : error };
+      this.#failed = { error: lost ? new DeviceLostError(error.summary, { ...error.details, device: at }) : error, cancelled: this.#ctx.signal.aborted };
     }
     this.#failure.abort();
   }
 
   #end(): void {
     for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, start, end);
-    if (this.#ctx.signal.aborted) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage }));
+    if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage }));
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
     else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
   }
@@ -196,7 +196,7 @@ class StepRun {
     const device = this.#at(at);
     switch (action.kind) {
       case 'task': {
-        const values: JsonObject[] = new Array(action.slices.length);
+        const values: JsonObject[] = action.slices.map(() => ({}));
         this.#values.push({ step, values });
         return this.#runTask(device, step, action.task, action.slices, values);
       }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { type MatrixShape, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task } from '../task.ts';
-import { HOST, type Place } from './place.ts';
+import { HOST, type Place } from '../plan/place.ts';
 import type { Action, How, Step, TaskContracts } from './step.ts';
 
 /** The whole of a partition, among its bands. */

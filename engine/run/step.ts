@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import type { MatrixShape, PartitionRef } from '../partition.ts';
 import type { Task } from '../task.ts';
-import type { Place } from './place.ts';
+import type { Place } from '../plan/place.ts';
 
 /**
  * The things that a step can do.

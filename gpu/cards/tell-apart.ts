@@ -1,4 +1,4 @@
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import type { Card } from './find-cards.ts';
 import { cannotTell } from './memory-used.ts';
 

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { workerFile } from '../../engine/worker-file.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 
 export interface Adapter {
   readonly name: string;

@@ -3,7 +3,7 @@
  * or hangs does no harm.
  */
 import { Worker } from 'node:worker_threads';
-import { workerFile } from '../../engine/worker-file.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { isSoftware } from '../webgpu/acquire.ts';
 
 interface ProbeReport {

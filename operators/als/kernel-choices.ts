@@ -1,9 +1,9 @@
-import { computeDevices } from '../../engine/devices.ts';
+import { computeDevices } from '../../engine/run/devices.ts';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';

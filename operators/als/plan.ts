@@ -1,11 +1,11 @@
-import type { PlanDevices } from '../../engine/devices.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, DataUses, Stage } from '../../engine/plan/stages.ts';
-import { peakOf } from '../../engine/plan/walk.ts';
-import { HOST, type Place } from '../../engine/run/place.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';

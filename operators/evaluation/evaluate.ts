@@ -1,11 +1,12 @@
-import { computeDevice } from '../../engine/devices.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { DataError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { mapOrdered } from '../../engine/map-ordered.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { type FactorModel, placeFactors } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
 

@@ -1,4 +1,4 @@
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { schedulesFor } from '../sgd/choose-schedule.ts';
 import { factorStride } from './sizes.ts';
 import { checkSgdParams } from '../sgd/params.ts';

@@ -1,5 +1,5 @@
 import type { LoadStage } from '../../engine/plan/physical-plan.ts';
-import { HOST, type Place } from '../../engine/run/place.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from './profile.ts';
 
 /** Reading, numbering and sorting, as plans describe them; `sort`: what is an algorithm's own. */

@@ -1,5 +1,5 @@
 import { CapacityError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';

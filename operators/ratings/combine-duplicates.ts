@@ -1,7 +1,7 @@
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { DataError } from '../../engine/errors.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';

@@ -1,19 +1,20 @@
 import type { Data } from 'apache-arrow';
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { CapacityError, DataError, throwIfAborted } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keysFromArrays, type KeyType, takeKeys } from '../../engine/keys/key-column.ts';
 import type { KeyTable } from '../../engine/keys/key-table.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { RatingChunk } from './rating-chunk.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 

@@ -1,10 +1,10 @@
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { lookupOf } from '../serving/factor-model.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 

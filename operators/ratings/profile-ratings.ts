@@ -2,9 +2,10 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyTable } from '../../engine/keys/key-table.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 
 /** Quantiles of the number of ratings of a user or an item. */
 export interface DegreeProfile {

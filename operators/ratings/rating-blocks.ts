@@ -1,6 +1,6 @@
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';

@@ -1,6 +1,6 @@
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, type SharedColumn, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
 import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';

@@ -3,8 +3,9 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext, Operator } from '../../engine/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
 
 export interface RatingColumns {

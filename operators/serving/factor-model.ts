@@ -1,9 +1,9 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
-import type { Place } from '../../engine/run/place.ts';
+import type { Place } from '../../engine/plan/place.ts';
 
 /** The result of training, which prediction needs. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {

@@ -1,7 +1,7 @@
-import { hostDevice } from '../../engine/devices.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';

@@ -1,12 +1,12 @@
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, RowRange, Stage, TaskPlan } from '../../engine/plan/stages.ts';
-import { peakOf } from '../../engine/plan/walk.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import { fits } from '../planner/sizes.ts';
 import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { contracts } from '../tasks/tasks.ts';

@@ -1,4 +1,4 @@
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { factorBytes } from '../planner/sizes.ts';
 import { hogwildTeams } from './gpu-schedule.ts';

@@ -1,4 +1,4 @@
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
 import { gpuSchedule } from './gpu-schedule.ts';
 import type { SgdParams } from './params.ts';
@@ -26,8 +26,10 @@ export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devic
 function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string): Generator<SgdSchedule> {
   const columns = Math.min(problem.users, problem.items);
   const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
-  for (let segments = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length)); ; segments = Math.min(most, 2 * segments)) {
-    for (const resident of [true, false]) yield blocksSchedule(problem, params, devices, why, segments, resident);
+  const least = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
+  for (let segments = least; ; segments = Math.min(most, 2 * segments)) {
+    // Narrower segments make little room for all blocks.
+    for (const resident of segments <= 2 * least ? [true, false] : [false]) yield blocksSchedule(problem, params, devices, why, segments, resident);
     if (segments === most) return;
   }
 }

@@ -1,5 +1,5 @@
-import { hostDevice } from '../../engine/devices.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';

@@ -1,5 +1,5 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { IndexedRatings } from '../ratings/index-ids.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { SgdParams } from './params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tiles.ts';

@@ -1,4 +1,4 @@
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { blockOf, hostForm, type RatingBlock } from '../ratings/rating-block.ts';
 import { balancedRanges } from '../ratings/row-ranges.ts';
 import { cutBlocks, type GridBands, type HostPart } from './cut-blocks.ts';

@@ -1,11 +1,11 @@
-import type { PlanDevices } from '../../engine/devices.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { strideOf } from '../../engine/plan/bound-plan.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
-import { peakOf } from '../../engine/plan/walk.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';

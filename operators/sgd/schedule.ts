@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { factorBytes } from '../planner/sizes.ts';
 import type { DeviceBlocks } from './blocks-schedule.ts';
 import type { SgdParams } from './params.ts';

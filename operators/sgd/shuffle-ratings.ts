@@ -1,7 +1,7 @@
-import { hostDevice } from '../../engine/devices.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';

@@ -1,4 +1,4 @@
-import type { PlanDevices } from '../../engine/devices.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
@@ -63,7 +63,7 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
 
 function batchOrder({ seed }: SgdParams, nz: number, place: string, epoch: { readonly epoch: number } | { readonly takes: string }): Stage {
   const task: TaskPlan = { kernel: 'batch-order', uses: { order: 'order' }, params: { seed, stream: ORDER_STREAMS.list, batches: Math.ceil(nz / BATCH_RATINGS), ...('epoch' in epoch ? epoch : {}) }, ...('takes' in epoch ? { takes: { epoch: epoch.takes } } : {}) };
-  return { name: 'batch-order', at: [place], work: { kind: 'tasks', tasks: [task] }, kernel: 'batch-order', tasks: 1 };
+  return { name: 'epoch' in epoch ? 'first-batch-order' : 'batch-order', at: [place], work: { kind: 'tasks', tasks: [task] }, kernel: 'batch-order', tasks: 1 };
 }
 
 type EpochStage = Omit<Stage, 'work'>;
@@ -95,7 +95,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   if (tile !== undefined) {
     const { tiles, threads } = tile;
     const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...sources('@old'), ...used('') }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
-    return [{ ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz }];
+    return [{ ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
   }
   if (kind === 'hogwild') {
     const teams = device.ownMemory ? { lanes, workers, precision } : {};
@@ -106,7 +106,7 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   if (device.ownMemory) {
     const order: Stage = { name: 'wave-order', at: [host.place], work: tasks({ kernel: 'wave-order', uses: { order: 'wave-order' }, params: { seed, workers, columnBands }, takes: { epoch: 'epoch' } }), kernel: 'wave-order', tasks: 1 };
     const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...sources('@old'), ...used('') }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
-    return [order, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz }];
+    return [order, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
   }
   const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', rowStart: 'rowFrom' } };
   return [...copies(both), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];

@@ -1,6 +1,6 @@
-import type { DeviceLimits } from '../../engine/executor.ts';
+import type { DeviceLimits } from '../../engine/plan/device-info.ts';
 import { formatBytes } from '../../engine/format.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { factorStride } from '../planner/sizes.ts';
 import type { SgdParams } from './params.ts';
 

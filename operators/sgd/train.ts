@@ -1,6 +1,6 @@
 import { DivergedError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';

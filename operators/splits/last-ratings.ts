@@ -5,9 +5,10 @@ import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import type { KeyTable } from '../../engine/keys/key-table.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { mix32 } from '../../engine/random.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 export interface TimedPairColumns {

@@ -1,8 +1,8 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
-import type { Operator } from '../../engine/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { keyTypeOfColumn } from '../ratings/columns.ts';
 import { type LastRatings, timedPairs, type TimedPairColumns } from './last-ratings.ts';
 import { takeRows } from '../ratings/take-rows.ts';

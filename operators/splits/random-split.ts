@@ -3,9 +3,9 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
-import type { Operator } from '../../engine/operator.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
 import { mix32 } from '../../engine/random.ts';
-import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { pairColumns, type PairOptions } from '../ratings/pair-columns.ts';
 import { takeRows } from '../ratings/take-rows.ts';
 

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext, Sink } from '../../engine/operator.ts';
-import type { BatchStream } from '../../engine/stream.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { digitCount, digitOf, LEVELS, orderedWords, prefixOf } from './time-digits.ts';
 import { requireTimes, timesOf } from './times.ts';
 

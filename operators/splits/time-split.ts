@@ -1,8 +1,8 @@
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from '../ratings/take-rows.ts';
 import { requireTimes, timesOf } from './times.ts';
 

@@ -1,6 +1,6 @@
 import { type DataType, DataType as Types, type RecordBatch, type Schema, TimeUnit } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream.ts';
+import { originOf } from '../../engine/stream/stream.ts';
 import { fieldOf, numbersOf, requireNumbers } from '../ratings/columns.ts';
 
 /** Throws DataError unless the column is there and holds numbers or Arrow timestamps. */

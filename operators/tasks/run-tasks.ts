@@ -1,6 +1,6 @@
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { Place } from '../../engine/run/place.ts';
+import type { Place } from '../../engine/plan/place.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import type { StepList } from '../../engine/run/step-list.ts';

@@ -1,7 +1,7 @@
 import { DeviceLostError, type DivergedError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';

@@ -1,7 +1,7 @@
 import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream.ts';
+import { originOf } from '../../engine/stream/stream.ts';
 import type { FolderBatch } from '../parts/part-files.ts';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 

@@ -6,7 +6,7 @@ import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { workerFile } from '../../engine/worker-file.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { GENERATOR_VERSION, RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
 import { ratingParts } from '../preset.ts';

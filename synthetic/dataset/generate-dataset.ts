@@ -1,7 +1,7 @@
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
-import { workerFile } from '../../engine/worker-file.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
 import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
 import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';

@@ -3,7 +3,7 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { EventSink } from '../../engine/events.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { ThreadPool } from '../../engine/thread-pool.ts';
+import { ThreadPool } from '../../engine/threads/thread-pool.ts';
 
 /** Data of every thread that writes part files, beside those of its kind of work. */
 export interface PartWorkerData {

@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { serializeError } from '../../engine/errors.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import type { WorkerReply } from '../../engine/thread-pool.ts';
+import type { WorkerReply } from '../../engine/threads/thread-pool.ts';
 import type { PartWorkerData } from './part-tasks.ts';
 
 /** The data that the pool was made with. Piscina gives a thread [its own data, these] when ports are in use, else these alone. */

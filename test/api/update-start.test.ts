@@ -1,7 +1,7 @@
 /** Where an update begins: new users and items at their least-squares rows, the model's own as they are. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import { ALS, type Dataset, type Model, Session, SGD } from '../../index.ts';
 import { PRIOR_RATINGS } from '../../operators/solve-new-rows.ts';
 import { dataFolder } from '../support/data-folder.ts';

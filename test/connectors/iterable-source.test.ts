@@ -2,7 +2,7 @@ import { makeVector, RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream.ts';
+import { originOf } from '../../engine/stream/stream.ts';
 import { arrowRows, collect, context } from './parquet/parquet-testing.ts';
 
 const batch = (...items: number[]): RecordBatch => new Table({ item: makeVector(Int32Array.from(items)) }).batches[0];

@@ -6,13 +6,13 @@ import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
 import { updateRow } from '../../cpu/reference/update.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
-import { valuesOfTask } from '../../operators/tasks/task-values.ts';
+import { valuesOfTask } from '../support/values-of-task.ts';
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 

@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { valuesOfTask } from '../../operators/tasks/task-values.ts';
+import { valuesOfTask } from '../support/values-of-task.ts';
 import { ratingBlock } from '../cpu/scope.ts';
 import { noGpu } from '../support/open-gpu.ts';
 

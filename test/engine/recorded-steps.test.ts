@@ -1,7 +1,7 @@
 /** Devices are told what the plan's steps say, and nothing else: for each place in the order of its edges, for all as a set. */
 import { describe, expect, it } from 'vitest';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../engine/plan/bound-plan.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import { expand, expandFree } from '../../engine/run/expand.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';

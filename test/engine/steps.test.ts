@@ -1,8 +1,8 @@
 /** Invariants of the steps of any plan: of their edges, of what they visit, of what they leave behind, and of their memory. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { peakOf } from '../../engine/plan/walk.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/bound-problems.ts';
 import { checkCoverage, checkEdges, LiveSet } from '../support/check-steps.ts';

@@ -2,11 +2,11 @@ import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError } from '../../engine/errors.ts';
-import { LocalExecutor } from '../../engine/local-executor.ts';
-import { andThen, executePlan, fromSource } from '../../engine/logical-plan.ts';
-import { mapOrdered } from '../../engine/map-ordered.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import { andThen, executePlan, fromSource } from '../../engine/stream/logical-plan.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { ratingBatch } from '../support/ratings.ts';
 

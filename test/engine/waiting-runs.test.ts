@@ -1,6 +1,6 @@
 /** A run ends when everything that it began has ended, whatever failed before, and tells the first failure. */
 import { describe, expect, it } from 'vitest';
-import { LocalExecutor } from '../../engine/local-executor.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';

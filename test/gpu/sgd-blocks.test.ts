@@ -1,8 +1,8 @@
 /** SGD by blocks on one device and on several that share the software adapter. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { computeDevices } from '../../engine/devices.ts';
-import type { Device } from '../../engine/executor.ts';
+import { computeDevices } from '../../engine/run/devices.ts';
+import type { Device } from '../../engine/run/device.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import { partitionKey, type PartitionRef } from '../../engine/partition.ts';
 import { GpuDevice } from '../../gpu/device.ts';

@@ -1,7 +1,7 @@
 /** Training by SGD on a GPU from end to end, on the software adapter. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { computeDevice } from '../../engine/devices.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { CancelledError, CapacityError, chooseTrainer, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../index.ts';

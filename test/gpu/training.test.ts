@@ -1,6 +1,6 @@
 /** Training on a GPU from end to end, on the software adapter. */
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { computeDevice } from '../../engine/devices.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
 import type { GpuDevice } from '../../gpu/device.ts';

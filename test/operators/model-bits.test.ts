@@ -9,7 +9,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import { ALS, type AlsOptions, type Dataset, type Model, type RatingOptions, Session, SGD, type SgdOptions } from '../../index.ts';
 import { dataFolder } from '../support/data-folder.ts';
 

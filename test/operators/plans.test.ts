@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../engine/errors.ts';
-import { explain } from '../../engine/explain.ts';
-import type { PlanDevices } from '../../engine/devices.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import { explain } from '../../engine/plan/explain.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';

@@ -1,8 +1,8 @@
 /** What SGD does on a GPU, as functions of the problem and of what the GPU is: no GPU is here. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { explain } from '../../engine/explain.ts';
-import type { DeviceInfo } from '../../engine/executor.ts';
+import { explain } from '../../engine/plan/explain.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
 import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/convergence.ts';

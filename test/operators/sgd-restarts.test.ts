@@ -1,7 +1,7 @@
 /** The loop of rounds on factors that are only numbers: the losses are given. */
 import { describe, expect, it } from 'vitest';
-import type { Device } from '../../engine/executor.ts';
-import { LocalExecutor } from '../../engine/local-executor.ts';
+import type { Device } from '../../engine/run/device.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { partitionKey, type PartitionRef } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';

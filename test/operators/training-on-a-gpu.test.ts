@@ -1,8 +1,8 @@
 /** What training does with a device beside the CPU, whichever it is. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { computeDevice, hostDevice } from '../../engine/devices.ts';
+import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { Task } from '../../engine/task.ts';
 import { ALS, type AlsOptions, CancelledError, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';

@@ -19,7 +19,6 @@ function linesOf(patterns: readonly string[]): Line[] {
 /** Files whose calls of these names are a device's, each with its reason. */
 const callsDevices: Readonly<Record<string, string>> = {
   'cli/doctor/check-kernels.ts': 'the doctor looks at the kernels of a device, not at a plan',
-  'operators/task-values.ts': 'a question to a device, such as the kernel to choose: it has no outputs, and plans are made of its answer',
 };
 
 /** What has methods of these names without being a device. */

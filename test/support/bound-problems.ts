@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
-import type { DeviceInfo } from '../../engine/executor.ts';
-import { LocalExecutor } from '../../engine/local-executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';

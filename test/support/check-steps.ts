@@ -1,7 +1,7 @@
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { DataSet } from '../../engine/plan/stages.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import type { Step } from '../../engine/run/step.ts';
 
 interface Access {

@@ -8,7 +8,8 @@ import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
-import type { ExecutionContext, Source } from '../../engine/operator.ts';
+import type { Source } from '../../engine/stream/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { mutate, randomOf } from './mutations.ts';
 
 /** Files of one kind, and their reader. */

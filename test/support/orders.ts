@@ -1,4 +1,4 @@
-import { MemoryWalk } from '../../engine/plan/walk.ts';
+import { MemoryWalk } from '../../engine/run/walk.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { Step } from '../../engine/run/step.ts';
 

@@ -1,8 +1,9 @@
 import { vi } from 'vitest';
-import type { DeviceInfo, Executor } from '../../engine/executor.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { Task } from '../../engine/task.ts';

@@ -1,10 +1,11 @@
 import { vi } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
-import type { Device, DeviceInfo } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
-import { HOST } from '../../engine/run/place.ts';
+import { HOST } from '../../engine/plan/place.ts';
 import type { Task, TaskResult } from '../../engine/task.ts';
 import { madeBy, valuesOf } from './plausible.ts';
 import { RandomTurns } from './turns.ts';

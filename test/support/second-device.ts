@@ -1,5 +1,5 @@
 import { CpuDevice } from '../../cpu/device.ts';
-import type { Device } from '../../engine/executor.ts';
+import type { Device } from '../../engine/run/device.ts';
 import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
 import type { Task } from '../../engine/task.ts';
 

@@ -1,7 +1,7 @@
-import type { DeviceInfo } from '../../engine/executor.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { noEvents } from '../../engine/events.ts';
-import type { Executor } from '../../engine/executor.ts';
-import type { ExecutionContext } from '../../engine/operator.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';

@@ -11,7 +11,7 @@ import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { batchStream } from '../../../engine/stream.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
 import { arrowRows, context, goldenFiles, goldenFolder, temporaryFolder, plain } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 

@@ -10,7 +10,7 @@ import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { DataError } from '../../../engine/errors.ts';
-import { batchStream } from '../../../engine/stream.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, goldenFolder, plain, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 

@@ -5,7 +5,7 @@ import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
 import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { LocalExecutor } from '../../../engine/local-executor.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';

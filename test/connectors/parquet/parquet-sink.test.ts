@@ -6,7 +6,7 @@ import { codecs } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { CancelledError, DataError, UsageError } from '../../../engine/errors.ts';
-import { batchStream } from '../../../engine/stream.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
 import { arrowRows, collect, context, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

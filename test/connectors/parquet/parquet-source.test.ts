@@ -6,7 +6,7 @@ import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
 import { CancelledError, DataError } from '../../../engine/errors.ts';
-import { originOf } from '../../../engine/stream.ts';
+import { originOf } from '../../../engine/stream/stream.ts';
 import { arrowRows, collect, context, duckdb, duckRows, goldenFolder, plain, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

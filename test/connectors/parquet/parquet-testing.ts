@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { ProgressEvent } from '../../../engine/events.ts';
-import { batchStream } from '../../../engine/stream.ts';
-import type { BatchStream } from '../../../engine/stream.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
 
 export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
 export const goldenFiles = readdirSync(goldenFolder).filter((name) => name.endsWith('.parquet')).sort();

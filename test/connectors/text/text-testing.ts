@@ -1,8 +1,8 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Source } from '../../../engine/operator.ts';
-import { batchStream } from '../../../engine/stream.ts';
+import type { Source } from '../../../engine/stream/operator.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import type { TextSinkOptions } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
 import { keyText } from '../../../engine/keys/key-column.ts';
-import { andThen, runInto } from '../../../engine/logical-plan.ts';
+import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
 import { IndexIds } from '../../../operators/ratings/index-ids.ts';
 import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { buildRatingBlocks } from '../../../operators/ratings/rating-blocks.ts';

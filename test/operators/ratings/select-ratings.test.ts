@@ -2,10 +2,10 @@ import { Int32, type RecordBatch, Table, TimestampMicrosecond, vectorFromArray }
 import { describe, expect, it } from 'vitest';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { iterableSource } from '../../../connectors/iterable-source.ts';
-import { LocalExecutor } from '../../../engine/local-executor.ts';
-import { andThen, executePlan, fromSource } from '../../../engine/logical-plan.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { andThen, executePlan, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
-import { setOrigin } from '../../../engine/stream.ts';
+import { setOrigin } from '../../../engine/stream/stream.ts';
 import { type RatingColumns, SelectRatings } from '../../../operators/ratings/select-ratings.ts';
 import { batchOf, ratingBatch } from '../../support/ratings.ts';
 

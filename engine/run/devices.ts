@@ -1,5 +1,6 @@
-import type { Device, DeviceInfo, Executor } from './executor.ts';
-import { HOST, type Place } from './run/place.ts';
+import type { Device, Executor } from './device.ts';
+import type { DeviceInfo } from '../plan/device-info.ts';
+import { HOST, type Place } from '../plan/place.ts';
 
 /** The device at a place. */
 export function deviceAt({ devices, memory }: Executor, place: Place): Device {

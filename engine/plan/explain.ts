@@ -1,8 +1,8 @@
 import Table from 'cli-table3';
-import { formatBytes, formatCount, formatFlops, formatMilliseconds } from './format.ts';
-import type { Json } from './json.ts';
-import type { Measure } from './metrics.ts';
-import { type PhysicalPlan, type PlannedStage, stagesOf } from './plan/physical-plan.ts';
+import { formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
+import type { Json } from '../json.ts';
+import type { Measure } from '../metrics.ts';
+import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for what was chosen. */
 export function explain(plan: PhysicalPlan): string {

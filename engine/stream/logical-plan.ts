@@ -1,6 +1,7 @@
 import type { Schema } from 'apache-arrow';
-import { throwIfAborted } from './errors.ts';
-import type { ExecutionContext, Operator, Sink, Source } from './operator.ts';
+import { throwIfAborted } from '../errors.ts';
+import type { Operator, Sink, Source } from './operator.ts';
+import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 
 /** A source, or an operator over a plan: what is to be computed, not yet how or where. Immutable. */

@@ -1,19 +1,7 @@
 import type { Schema } from 'apache-arrow';
-import type { EventSink } from './events.ts';
-import type { Executor } from './executor.ts';
-import type { JsonObject } from './json.ts';
-import type { RunMetrics } from './metrics.ts';
+import type { JsonObject } from '../json.ts';
+import type { ExecutionContext } from '../run/context.ts';
 import type { BatchStream } from './stream.ts';
-
-/** What a running pipeline gets from its surroundings. */
-export interface ExecutionContext {
-  /** Fires when the user cancels; every stream and every task ends soon after. */
-  readonly signal: AbortSignal;
-  readonly executor: Executor;
-  readonly events: EventSink;
-  /** Rows, bytes and time of every operator and stage of this run. */
-  readonly metrics: RunMetrics;
-}
 
 /**
  * The three kinds of description. All are immutable and cheap to make; nothing is opened, read or allocated before

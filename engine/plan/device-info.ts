@@ -1,7 +1,4 @@
-import type { MatrixShape, Partition, PartitionRef } from './partition.ts';
-import type { HostMemory } from './run/host-memory.ts';
-import type { Place } from './run/place.ts';
-import type { Task, TaskResult } from './task.ts';
+import type { Place } from './place.ts';
 
 /** Bounds of one workgroup of threads on a GPU. */
 export type DeviceLimits = {
@@ -41,33 +38,3 @@ export type DeviceInfo = {
   /** For people: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
 };
-
-/**
- * A place where tasks run: all CPU threads together, or one GPU.
- *
- * Contract: `run` may be called many times at once; the device queues what exceeds its parallelism. `release` of something
- * unknown does nothing.
- */
-export interface Device {
-  readonly info: DeviceInfo;
-  /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
-  put(ref: PartitionRef, partition: Partition): void;
-  /** Reserves a matrix or a vector in the device's memory, zeroed unless its shape says otherwise; throws CapacityError with need and have. */
-  allocate(ref: PartitionRef, shape: MatrixShape): void;
-  /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
-  run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
-  /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
-  fetch(ref: PartitionRef): Promise<Partition>;
-  release(ref: PartitionRef): void;
-  /** Gives memory that was released back to the system, as far as that is in its power; costs a few milliseconds. */
-  trim(): Promise<void>;
-  close(): Promise<void>;
-}
-
-/** The devices of a run; `LocalExecutor` has those of this process. */
-export interface Executor {
-  readonly devices: readonly Device[];
-  /** The place `host`. */
-  readonly memory: HostMemory;
-  close(): Promise<void>;
-}

@@ -1,9 +1,9 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
-import { HOST, type Place } from '../run/place.ts';
-import { expand, expandFree } from '../run/expand.ts';
-import type { Step, TaskContracts } from '../run/step.ts';
-import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from './bound-plan.ts';
-import type { DataSet } from './stages.ts';
+import { HOST, type Place } from '../plan/place.ts';
+import { expand, expandFree } from './expand.ts';
+import type { Step, TaskContracts } from './step.ts';
+import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
+import type { DataSet } from '../plan/stages.ts';
 
 /** Bytes that are alive at each place, and the most that were, while steps are added in the order of their lists. */
 export class MemoryWalk {
@@ -62,7 +62,9 @@ export class MemoryWalk {
     // A device without memory of its own reaches host partitions where they are.
     const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     if (!owns && place !== set.parts[partition].at[0]) return;
-    this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, partition, place));
+    // A later round may have the largest blocks side by side.
+    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;
+    this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, counted, place));
   }
 
   #note(key: string, place: Place, bytes: number): void {
@@ -108,4 +110,9 @@ export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVer
   }
   walk.add(expand(bound, contracts, 'end', best).steps);
   return walk.peak;
+}
+
+function largestPart(bound: BoundPlan, set: DataSet, place: Place): number {
+  const bytes = set.parts.map((_, partition) => partBytes(bound, set, partition, place));
+  return bytes.indexOf(Math.max(...bytes));
 }

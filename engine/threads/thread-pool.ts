@@ -1,6 +1,6 @@
 import { Piscina } from 'piscina';
-import { CancelledError, deserializeError, type SerializedError, sessionClosed } from './errors.ts';
-import type { TaskOutcome } from './task.ts';
+import { CancelledError, deserializeError, type SerializedError, sessionClosed } from '../errors.ts';
+import type { TaskOutcome } from '../task.ts';
 
 /** What a worker answers: errors travel as data, since a thrown object would lose its class between threads. */
 export type WorkerReply =

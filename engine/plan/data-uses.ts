@@ -1,0 +1,27 @@
+import type { JsonObject } from '../json.ts';
+import type { DataSet, Stage } from './stages.ts';
+
+/** A place in the grid, or a part of a stage without a grid, and what its tasks may take as parameters. */
+export interface Visit {
+  readonly row: number;
+  readonly column?: number;
+  /** Columns of the grid. */
+  readonly columns?: number;
+  readonly fields: JsonObject;
+}
+
+/** The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows or columns. */
+export function partOf({ name, by, parts }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
+  if (column !== undefined && by === 'block') return { partition: row * columns + column };
+  const wanted = column !== undefined && by === 'column' ? column : row;
+  if (parts.length > 1) {
+    if (wanted >= parts.length) throw new Error(`${name} has no part ${wanted}`);
+    return { partition: wanted };
+  }
+  return column === undefined || by === undefined ? { partition: 0 } : { partition: 0, band: wanted };
+}
+
+/** True where a stage reads the version of a data set from before the round. */
+export function usesOld({ work }: Stage, data: string): boolean {
+  return (work.kind === 'tasks' || work.kind === 'blocks') && work.tasks.some(({ uses }) => Object.values(uses).includes(`${data}@old`));
+}
