@@ -2,7 +2,7 @@ import { computeDevice } from '../engine/devices.ts';
 import { runInto } from '../engine/logical-plan.ts';
 import { chooseAlgorithm } from '../operators/planner/algorithm-choice.ts';
 import { alsDefaults } from '../operators/als/params.ts';
-import { ProfileRatings } from '../operators/profile-ratings.ts';
+import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
 import type { CommonParams } from '../operators/params/common.ts';
 import { ALS } from './als.ts';
 import type { Dataset } from './dataset.ts';

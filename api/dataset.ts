@@ -7,12 +7,12 @@ import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink
 import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
 import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
-import { FindLastRatings } from '../operators/last-ratings.ts';
-import { LeaveLastOut } from '../operators/leave-last-out.ts';
-import { pairColumns, type PairOptions } from '../operators/pair-columns.ts';
-import { RandomSplit, splitBounds, type SplitOptions } from '../operators/random-split.ts';
-import { TimeSplit } from '../operators/time-split.ts';
-import { requireTimes, timeInUnit } from '../operators/times.ts';
+import { FindLastRatings } from '../operators/splits/last-ratings.ts';
+import { LeaveLastOut } from '../operators/splits/leave-last-out.ts';
+import { pairColumns, type PairOptions } from '../operators/ratings/pair-columns.ts';
+import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
+import { TimeSplit } from '../operators/splits/time-split.ts';
+import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';

@@ -10,10 +10,10 @@ import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '..
 import type { AlsParams } from '../operators/als/params.ts';
 import { planAls } from '../operators/als/plan.ts';
 import { trainAls } from '../operators/als/train.ts';
-import type { IndexedRatings } from '../operators/index-ids.ts';
+import type { IndexedRatings } from '../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../operators/planner/profile.ts';
-import { ProfileRatings } from '../operators/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock } from '../operators/rating-blocks.ts';
+import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
+import { buildRatingBlocks, buildUserBlock } from '../operators/ratings/rating-blocks.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';

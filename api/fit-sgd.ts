@@ -8,7 +8,7 @@ import type { ExecutionContext } from '../engine/operator.ts';
 import { withMeasures } from '../engine/plan/physical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import type { RatingsProfile } from '../operators/planner/profile.ts';
-import type { FactorModel } from '../operators/factor-model.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { trainSgd } from '../operators/sgd/train.ts';
 import { convergenceReport } from '../operators/sgd/convergence.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../operators/sgd/data.ts';
@@ -17,9 +17,9 @@ import { schedulesFor } from '../operators/sgd/choose-schedule.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import { planSgd, scheduleOf, type SgdPlanDetails } from '../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../operators/sgd/schedule.ts';
-import { ProfileRatings } from '../operators/profile-ratings.ts';
+import { ProfileRatings } from '../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../operators/solve-new-rows.ts';
-import { widenRatings } from '../operators/widen-ratings.ts';
+import { widenRatings } from '../operators/ratings/widen-ratings.ts';
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { computingOf } from './fit-als.ts';
@@ -57,10 +57,15 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, fit.params, planDevices(ctx.executor), details);
+    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
     requireBudget(plan, session.memoryBudget);
     return new ExplainedPlan(plan);
   });
+}
+
+/** The parameters of the epochs: what is planned and trained. */
+function stepParams({ params, stepLambda }: SgdFit): SgdParams {
+  return stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
 }
 
 async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
@@ -98,7 +103,7 @@ async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: D
 }
 
 async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
-  const { params, input, start, stepLambda } = fit;
+  const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
@@ -113,7 +118,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
-  const steps = stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
   const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, read]);

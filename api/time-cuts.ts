@@ -2,9 +2,9 @@ import { DataError } from '../engine/errors.ts';
 import { formatCount } from '../engine/format.ts';
 import { type LogicalPlan, runInto } from '../engine/logical-plan.ts';
 import type { ExecutionContext } from '../engine/operator.ts';
-import { splitBounds } from '../operators/random-split.ts';
-import { extended, LEVELS, numberOf } from '../operators/time-digits.ts';
-import { TimeHistogram } from '../operators/time-histogram.ts';
+import { splitBounds } from '../operators/splits/random-split.ts';
+import { extended, LEVELS, numberOf } from '../operators/splits/time-digits.ts';
+import { TimeHistogram } from '../operators/splits/time-histogram.ts';
 
 /** A time that is looked for, by what is known of it so far. */
 interface Target {

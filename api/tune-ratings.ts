@@ -2,7 +2,7 @@ import { Holdings } from '../engine/run/holdings.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { AlsParams } from '../operators/als/params.ts';
 import { profileOfBlocks, type SideTunings, tuneKernels } from '../operators/als/kernel-choices.ts';
-import { buildRatingBlocks } from '../operators/rating-blocks.ts';
+import { buildRatingBlocks } from '../operators/ratings/rating-blocks.ts';
 import type { Dataset } from './dataset.ts';
 import { RatingInput, type RatingOptions } from './rating-input.ts';
 import type { RunOptions } from './session.ts';

@@ -1,6 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Json, JsonObject } from '../engine/json.ts';
-import type { FactorModel } from '../operators/factor-model.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { namesOf } from '../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';

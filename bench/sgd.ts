@@ -17,20 +17,19 @@ import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { loadKernels } from '../cpu/kernels.ts';
-import { inDeviceScope } from '../engine/run/holdings.ts';
-import { hostDevice } from '../engine/devices.ts';
+import { planDevices } from '../engine/devices.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, executePlan, runInto } from '../engine/logical-plan.ts';
+import { Holdings } from '../engine/run/holdings.ts';
 import { type Dataset, Session } from '../index.ts';
-import { devicePlan } from '../operators/als/plan.ts';
-import { chooseSchedule } from '../operators/sgd/choose-schedule.ts';
-import { IndexIds } from '../operators/index-ids.ts';
-import { collectKnownPairs } from '../operators/known-pairs.ts';
-import { SelectRatings } from '../operators/select-ratings.ts';
-import { trainSgd } from '../operators/sgd/train.ts';
+import { IndexIds } from '../operators/ratings/index-ids.ts';
+import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
+import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import { loadSgdData, loadSgdTest } from '../operators/sgd/data.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
+import { planSgd, scheduleOf } from '../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../operators/sgd/schedule.ts';
+import { trainSgd } from '../operators/sgd/train.ts';
 import { describeMachine } from './machine.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -87,13 +86,15 @@ async function run(given: Partial<SgdParams>, workers: number, change = (schedul
   await using session = await Session.create({ workers, device: 'cpu' });
   const [train, test] = ['train', 'test'].map((part) => session.read.parquet(join(folder, part)));
   const selected = ({ plan }: Dataset) => andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
-  return await inDeviceScope(session.context(), async (ctx) => {
+  return await Holdings.within(session.context(), async (ctx) => {
     const indexed = await runInto(selected(train), new IndexIds(), ctx);
     const { users, items, rows } = indexed;
-    const schedule = change(chooseSchedule({ users: keyCount(users), items: keyCount(items) }, params, devicePlan(hostDevice(ctx.executor))));
-    const data = await loadSgdData(indexed, schedule, { duplicates: 'keep', seed: params.seed, biases: params.biases }, ctx);
+    const data = await loadSgdData(indexed, { duplicates: 'keep', seed: params.seed, biases: params.biases }, ctx);
     const known = await collectKnownPairs(await executePlan(selected(test), ctx), users, items, ctx);
-    const { iterations } = await trainSgd({ data, schedule, test: await loadSgdTest(known.indexed, data, ctx) }, params, ctx);
+    const pairs = await loadSgdTest(known.indexed, data, ctx);
+    const [profile, devices] = [{ users: keyCount(users), items: keyCount(items), ratings: rows, testRatings: pairs.ratings }, planDevices(ctx.executor)];
+    const plan = planSgd(profile, params, devices, { schedule: change(scheduleOf(planSgd(profile, params, devices))) });
+    const { iterations } = await trainSgd({ data, test: pairs }, params, { devices: devices.compute, plan: () => plan }, ctx);
     const rates = iterations.map(({ seconds }) => rows / seconds / 1e6).sort((left, right) => left - right);
     return { median: rates[rates.length >> 1], best: rates.at(-1) as number, errors: iterations.map(({ testRmse = Number.NaN }) => testRmse) };
   });

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { KernelTasks, None, OutcomeOf } from '../operators/tasks.ts';
+import type { KernelTasks, None, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
 
 /** A matrix in the shared WebAssembly memory: byte address of row 0, and its shape in elements. */

@@ -7,7 +7,7 @@ export interface Phase {
   end(done: number): void;
 }
 
-/** `unit` is what is counted ("ratings"); `total` how many there will be, where known. */
+/** `unit` is what is counted ("rows"); `total` how many there will be, where known. */
 export function startPhase(events: EventSink, phase: string, unit: string, total?: number): Phase {
   const started = performance.now();
   events({ type: 'phase-start', phase, total, unit });

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { KernelTasks, OutcomeOf } from '../operators/tasks.ts';
+import type { KernelTasks, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 import type { CheckKernelsTask } from './tasks/check-kernels.ts';
 import type { KernelTimesTask } from './tasks/kernel-times.ts';

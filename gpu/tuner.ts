@@ -1,4 +1,4 @@
-import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks.ts';
+import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from './tasks/time-variants.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';

@@ -5,7 +5,7 @@ export interface NewRowRatings {
   readonly name: 'users' | 'items';
   /** Position of each new row, ascending. */
   readonly positions: Uint32Array;
-  /** Where each row's ratings begin, Int32[new rows + 1]. */
+  /** Start of each row's ratings, Int32[new rows + 1]. */
   readonly offsets: Int32Array;
   /** The other side's labels, ascending inside a row. */
   readonly others: Uint32Array;
@@ -34,7 +34,7 @@ function ofRows({ block, rows, scale: { center, deviation } }: SgdData, position
 function ofColumns({ block, columns, columnOffsets, scale: { center, deviation } }: SgdData, positions: Uint32Array): NewRowRatings {
   const target = room(columns, positions, columnOffsets);
   if (positions.length === 0) return target;
-  // Where the next rating of each column goes; -1 for columns that are not new.
+  // Place of the next rating of each column; -1 for columns that are not new.
   const next = new Int32Array(columnOffsets.length - 1).fill(-1);
   positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
   for (let row = 0; row < block.rows; row++) {

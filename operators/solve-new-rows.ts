@@ -5,12 +5,12 @@ import { runSteps } from '../engine/run/run-steps.ts';
 import { StepList } from '../engine/run/step-list.ts';
 import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
 import { factorStride } from './planner/sizes.ts';
-import { balancedRanges, taskCount } from './row-ranges.ts';
+import { balancedRanges, taskCount } from './ratings/row-ranges.ts';
 import type { Continuation } from './sgd/continue.ts';
 import type { SgdData } from './sgd/data.ts';
 import { lambdasOf, type SgdParams } from './sgd/params.ts';
-import { addSliced } from './run-tasks.ts';
-import { contracts } from './tasks.ts';
+import { addSliced } from './tasks/run-tasks.ts';
+import { contracts } from './tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
@@ -35,7 +35,7 @@ const LEAST_LAMBDA = 0.01;
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + λ (n_u + 10) ‖d‖²
  *
  * With biases the users' d has their β too and θ_v a 1 for it, the items' likewise. First items from the model's users, then users from
- * all items, and both once more where new users rated new items. On the CPU, whatever the device.
+ * all items, and both once more where new users rated new items. Runs on the CPU, also where a GPU trains.
  */
 export async function solveNewRows(start: Continuation, data: SgdData, params: SgdParams, ctx: ExecutionContext): Promise<void> {
   const sides = [sideOf('items', start, data), sideOf('users', start, data)] as const;

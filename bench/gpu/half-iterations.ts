@@ -9,7 +9,7 @@ import { updateRows } from '../../gpu/update/half-iteration.ts';
 import { addHalf } from '../../gpu/kernels/copies/to-half.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { updateVariants } from '../../gpu/update/variants.ts';
-import type { RatingBlock } from '../../operators/rating-block.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { loadBlocks } from './load-blocks.ts';
 
 /** One way to train. */

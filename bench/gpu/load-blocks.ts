@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { Session } from '../../api/session.ts';
 import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
-import { IndexIds } from '../../operators/index-ids.ts';
-import { collectKnownPairs } from '../../operators/known-pairs.ts';
-import type { RatingBlock } from '../../operators/rating-block.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/rating-blocks.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
+import { IndexIds } from '../../operators/ratings/index-ids.ts';
+import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 
 export interface LoadedBlocks {
   readonly byUser: RatingBlock;

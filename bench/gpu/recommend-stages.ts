@@ -6,14 +6,14 @@ import { TOP_N_ROWS, topNKernel } from '../../gpu/kernels/serving/top-n.ts';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { uploadRows } from '../../gpu/device/matrix-rows.ts';
 import { type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
-import type { FactorModel } from '../../operators/factor-model.ts';
-import { itemsByNorm } from '../../operators/items-by-norm.ts';
-import { topBatch } from '../../operators/recommend.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { itemsByNorm } from '../../operators/serving/items-by-norm.ts';
+import { topBatch } from '../../operators/serving/recommend.ts';
 
 /** Milliseconds by stage. */
 export type StageTimes = Readonly<Record<string, number>>;
 
-/** Users of a task, as operators/recommend.ts gives them to a GPU for ten items. */
+/** Users of a task, as operators/serving/recommend.ts gives them to a GPU for ten items. */
 const STEP = 32_768;
 
 const schema = new Schema([new Field('user', new Int32(), false), new Field('rank', new Int32(), false), new Field('item', new Int32(), false), new Field('prediction', new Float32(), false)]);

@@ -1,7 +1,7 @@
 /** What an epoch of SGD moves through a GPU's memory, by the way its kernel walks. */
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../gpu/device/resources.ts';
-import { balancedRanges } from '../../operators/row-ranges.ts';
+import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import type { SgdData } from '../../operators/sgd/data.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
 

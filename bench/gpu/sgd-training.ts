@@ -1,33 +1,29 @@
-/** SGD on a GPU, epoch by epoch: ratings are loaded once and stay on the device, and so does the start of each rank. */
+/** SGD on a GPU, epoch by epoch: ratings are loaded once and stay on the device, and so does the start of the setting at hand. */
 import { join } from 'node:path';
-import { openDeviceScope } from '../../engine/run/holdings.ts';
-import { computeDevice, hostDevice } from '../../engine/devices.ts';
-import type { Device } from '../../engine/executor.ts';
+import { computeDevice, planDevices } from '../../engine/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { andThen, executePlan, runInto } from '../../engine/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { CounterRandom } from '../../engine/random.ts';
+import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
+import type { PhaseName } from '../../engine/plan/stages.ts';
+import { expand, expandFree, type Round } from '../../engine/run/expand.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { type RunStepsOptions, runSteps } from '../../engine/run/run-steps.ts';
 import { type Dataset, Session } from '../../index.ts';
-import { devicePlan } from '../../operators/als/plan.ts';
-import { randomOrder } from '../../engine/plan/grid-order.ts';
-import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
-import { IndexIds } from '../../operators/index-ids.ts';
-import { collectKnownPairs } from '../../operators/known-pairs.ts';
-import { LearningRate } from '../../operators/sgd/learning-rate.ts';
-import { placeBlock } from '../../operators/place-block.ts';
-import type { RatingBlock } from '../../operators/rating-block.ts';
-import { ratingErrors } from '../../operators/rating-errors.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
+import { IndexIds } from '../../operators/ratings/index-ids.ts';
+import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { bindSgd } from '../../operators/sgd/bind.ts';
 import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data.ts';
-import { type EpochPass, preparePass } from '../../operators/sgd-epoch.ts';
+import { layOut, type SgdLayoutData } from '../../operators/sgd/layout.ts';
+import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from '../../operators/sgd/schedule.ts';
-import { initializeSgd } from '../../operators/sgd/start.ts';
+import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
 import type { TileShape } from '../../operators/sgd/tiles.ts';
-import { type SgdVersion, SgdVersions } from '../../operators/sgd-versions.ts';
-import { shuffleRatings } from '../../operators/sgd/shuffle-ratings.ts';
-import type { SgdBlockTask } from '../../operators/tasks.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
+import { measureStages, trainingErrors } from '../../operators/training/loss.ts';
 
 /** Parameters of SGD, and what differs from the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
 export type SgdSetting = Partial<SgdParams> & {
@@ -42,21 +38,21 @@ export type SgdSetting = Partial<SgdParams> & {
 export interface SgdRun {
   readonly params: SgdParams;
   readonly schedule: SgdSchedule;
-  readonly pass: EpochPass;
+  readonly bound: BoundPlan;
+  /** The versions of the start, which stay. */
+  readonly start: Versions;
 }
-
-const MAKESHIFT: SgdSchedule = { kind: 'blocks', workers: 1, rows: 'users', rowBands: 1, columnBands: 1, reasons: [] };
 
 export class SgdTraining {
   readonly data: SgdData;
   readonly description: string;
   readonly #counts: { readonly users: number; readonly items: number };
   readonly #test: RatingBlock;
-  readonly #device: Device;
   readonly #ctx: ExecutionContext;
   readonly #session: Session;
-  #started: { readonly rank: number; readonly adaptive: boolean; readonly versions: SgdVersions; readonly start: SgdVersion } | undefined;
-  #list: PartitionRef | undefined;
+  /** The ratings shuffled, for any number of teams. */
+  #list: SgdLayoutData | undefined;
+  #current: SgdRun | undefined;
 
   private constructor(data: SgdData, test: RatingBlock, counts: { readonly users: number; readonly items: number }, seconds: number, session: Session, ctx: ExecutionContext) {
     this.#session = session;
@@ -64,41 +60,47 @@ export class SgdTraining {
     this.#test = test;
     this.#counts = counts;
     this.#ctx = ctx;
-    this.#device = computeDevice(ctx.executor);
-    this.description = `${this.#device.description}: ${counts.users} users, ${counts.items} items, ${data.block.ratings} ratings, ${test.ratings} test pairs; loaded in ${seconds.toFixed(1)} s`;
+    this.description = `${computeDevice(ctx.executor).info.description}: ${counts.users} users, ${counts.items} items, ${data.block.ratings} ratings, ${test.ratings} test pairs; loaded in ${seconds.toFixed(1)} s`;
   }
 
   /** Opens the GPU and loads a data set that `factorflow generate` wrote. */
   static async open(folder: string): Promise<SgdTraining> {
     const begin = performance.now();
     const session = await Session.create({ device: 'gpu' });
-    const { ctx } = openDeviceScope(session.context());
+    const { ctx } = new Holdings(session.context());
     const selected = ({ plan }: Dataset) => andThen(plan, new SelectRatings({ user: 'user', item: 'item', rating: 'rating' }));
     const indexed = await runInto(selected(session.read.parquet(join(folder, 'train'))), new IndexIds(), ctx);
     const { users, items } = indexed;
-    const counts = { users: keyCount(users), items: keyCount(items) };
-    const data = await loadSgdData(indexed, { ...MAKESHIFT, rows: counts.users >= counts.items ? 'users' : 'items' }, { duplicates: 'keep', seed: 1, biases: false }, ctx);
+    const data = await loadSgdData(indexed, { duplicates: 'keep', seed: 1, biases: false }, ctx);
     const known = await collectKnownPairs(await executePlan(selected(session.read.parquet(join(folder, 'test'))), ctx), users, items, ctx);
     const test = await loadSgdTest(known.indexed, data, ctx);
-    for (const block of [data.block, test]) placeBlock(block, ctx.executor);
-    return new SgdTraining(data, test, counts, (performance.now() - begin) / 1000, session, ctx);
+    return new SgdTraining(data, test, { users: keyCount(users), items: keyCount(items) }, (performance.now() - begin) / 1000, session, ctx);
   }
 
   async close(): Promise<void> {
+    await this.#ctx.executor.close();
     await this.#session[Symbol.asyncDispose]();
   }
 
-  /** The parameters and the schedule of a setting. Throws where it cannot act. */
+  /** The parameters and the schedule of a setting, with its start drawn; that of the setting before is freed. Throws where it cannot act. */
   async prepare({ tile, workers, lanes, bands, ...named }: SgdSetting): Promise<SgdRun> {
     const params = checkSgdParams({ rank: 128, regParam: 0.05, seed: 1, ...named });
     if (params.biases) throw new Error('the ratings of this bench are scaled for training without biases');
-    const chosen = chooseSchedule({ ...this.#counts, ratings: this.data.block.ratings }, params, devicePlan(this.#device));
+    const profile = { ...this.#counts, ratings: this.data.block.ratings, testRatings: this.#test.ratings };
+    const devices = planDevices(this.#ctx.executor);
+    const chosen = scheduleOf(planSgd(profile, params, devices));
     const grid = bands && { rowBands: bands[0], columnBands: bands[1], workers: bands[0] };
     const schedule: SgdSchedule = { ...chosen, ...grid, ...(chosen.tile && { tile: tileOf(chosen.tile, tile, this.data) }), ...(workers && { workers }), ...(lanes && { lanes }) };
-    requireTeams(schedule, devicePlan(this.#device).limits?.teamLanes ?? 1);
-    const pass = schedule.kind === 'hogwild' ? await this.#hogwild(schedule) : await preparePass(this.data, schedule, params.seed, this.#device, this.#ctx);
-    await this.#restart(params);
-    return { params, schedule, pass };
+    requireTeams(schedule, devices.compute[0].limits?.teamLanes ?? 1);
+    if (this.#current) await this.#free(this.#current, this.#current.start, []);
+    this.#current = undefined;
+    const laid = (schedule.kind === 'hogwild' ? this.#list : undefined) ?? (await layOut(this.data, this.#test, schedule, params.seed, this.#ctx));
+    if (schedule.kind === 'hogwild') this.#list = laid;
+    const { bound, given } = bindSgd(planSgd(profile, params, devices, { schedule }), params, this.data, laid);
+    // The test RMSE alone is asked for.
+    const measured = { ...bound, phases: { ...bound.phases, measure: bound.phases.measure.filter(({ name }) => name === measureStages.test) } };
+    const { versions } = await this.#run(measured, 'start', {}, { given });
+    return (this.#current = { params, schedule, bound: measured, start: versions });
   }
 
   /**
@@ -106,85 +108,52 @@ export class SgdTraining {
    * `more` says so. A rate that diverges is not halved.
    */
   async train(run: SgdRun, more: (epoch: number) => boolean, evaluate: (epoch: number) => boolean, seen: (epoch: number, milliseconds: number, rmse?: number) => void): Promise<void> {
-    const { versions, start } = await this.#restart(run.params);
     const rate = new LearningRate(run.params);
-    let version = start;
+    let versions = run.start;
     for (let epoch = 1; more(epoch); epoch++) {
       const begin = performance.now();
-      const next = run.pass.wantsCopy ? await versions.copy(version, 'sgd-epoch', this.#ctx) : versions.create();
-      await this.#step(run, next, version, rate.of(epoch), epoch);
+      versions = await this.#epoch(run, versions, epoch, rate.of(epoch));
       const milliseconds = performance.now() - begin;
-      if (version !== start) versions.release(version);
-      version = next;
-      seen(epoch, milliseconds, evaluate(epoch) ? await this.#rmse(version, run.params) : undefined);
+      seen(epoch, milliseconds, evaluate(epoch) ? await this.#rmse(run, versions) : undefined);
     }
-    if (version !== start) versions.release(version);
+    await this.#free(run, versions, [run.start]);
   }
 
-  /** Steps one version again and again, so that nothing else is timed; `seen` hears what each epoch took and ends it by false. */
+  /** Runs epochs, so that nothing else is timed; `seen` hears what each took and ends them by false. */
   async repeat(run: SgdRun, seen: (milliseconds: number) => boolean): Promise<void> {
-    const { versions, start } = await this.#restart(run.params);
-    let version = await versions.copy(start, 'sgd-epoch', this.#ctx);
-    let other = run.pass.wantsCopy ? version : versions.create();
+    let versions = run.start;
     for (let epoch = 1, goesOn = true; goesOn; epoch++) {
       const begin = performance.now();
       // Small steps: the numbers stay finite however often.
-      await this.#step(run, other, version, 0.001, epoch);
+      versions = await this.#epoch(run, versions, epoch, 0.001);
       goesOn = seen(performance.now() - begin);
-      [version, other] = [other, version];
     }
-    for (const one of new Set([version, other])) versions.release(one);
+    await this.#free(run, versions, [run.start]);
   }
 
   /** Milliseconds of kernels on the GPU since this was called last, by name; they are timed from now on where `run` says so. */
   async kernelTimes(run: boolean): Promise<Readonly<Record<string, number>>> {
-    const { values } = await this.#device.run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
+    const { values } = await computeDevice(this.#ctx.executor).run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
     return values as Readonly<Record<string, number>>;
   }
 
-  /** Hogwild! over a list of ratings that is shuffled and uploaded once, for any number of teams. */
-  async #hogwild({ workers, lanes, precision }: SgdSchedule): Promise<EpochPass> {
-    const [host, device, { ratings }] = [hostDevice(this.#ctx.executor), this.#device, this.data.block];
-    const list = this.#list ?? (await shuffleRatings(this.data.block, 1, host, this.#ctx));
-    if (this.#list === undefined) device.put(list, await host.fetch(list));
-    this.#list = list;
-    const batches = Math.ceil(ratings / BATCH_RATINGS);
-    const name = dataSetName('batch-order');
-    const step: EpochPass['step'] = async (version, _source, params, epoch) => {
-      const order: PartitionRef = { name, partition: 0, version: epoch };
-      const shared = sharedArray(Uint32Array, batches);
-      shared.set(randomOrder(batches, new CounterRandom(1, 0xba7c).derive(epoch)));
-      device.put(order, { layout: 'batch-order', rows: batches, columns: { order: shared } });
-      const task: SgdBlockTask = { kernel: 'sgd-block', inputs: { block: list, order }, outputs: { ...version }, params: { ...params, lanes, workers, precision, from: 0, to: batches, batch: BATCH_RATINGS } };
-      await device.run(task);
-      device.release(order);
-    };
-    return { wantsCopy: true, step };
+  async #epoch({ bound, start }: SgdRun, from: Versions, number: number, rate: number): Promise<Versions> {
+    const round = { number, params: { rate, epoch: number, next: number + 1 } };
+    return (await this.#run(bound, 'round', from, {}, round, [start])).versions;
   }
 
-  async #step({ params, pass }: SgdRun, version: SgdVersion, source: SgdVersion, rate: number, epoch: number): Promise<void> {
-    const { rank, biases, regParam } = params;
-    const lambda = regParam / this.data.scale.deviation;
-    await pass.step(version, source, { rank, biases, rate, rowLambda: lambda, columnLambda: lambda, adaptive: params.rate === 'adagrad' }, epoch, () => undefined);
+  async #rmse({ bound }: SgdRun, versions: Versions): Promise<number> {
+    const { results } = await this.#run(bound, 'measure', versions);
+    return trainingErrors(results, () => 0, this.data.scale.deviation).testRmse ?? Number.NaN;
   }
 
-  async #rmse({ rows, columns }: SgdVersion, { rank }: SgdParams): Promise<number> {
-    const { squared, count } = await ratingErrors('test-error', this.#test, { rowFactors: rows, columnFactors: columns }, { rank }, this.#device, this.#ctx);
-    return this.data.scale.deviation * Math.sqrt(squared / count);
+  async #run(bound: BoundPlan, phase: PhaseName, from: Versions, options: RunStepsOptions = {}, round?: Round, keep: readonly Versions[] = []) {
+    const { steps, versions } = expand(bound, contracts, phase, from, round, keep);
+    return { versions, results: await runSteps(steps, this.#ctx, options) };
   }
 
-  /** The start of a rank; that of another is freed. */
-  async #restart(params: SgdParams): Promise<{ readonly versions: SgdVersions; readonly start: SgdVersion }> {
-    const { rank } = params;
-    const adaptive = params.rate === 'adagrad';
-    if (this.#started?.rank === rank && this.#started.adaptive === adaptive) return this.#started;
-    this.#started?.versions.releaseAll();
-    const { block, columnOffsets } = this.data;
-    const versions = new SgdVersions(this.#device, { rows: block.rows, columns: columnOffsets.length - 1 }, rank, adaptive);
-    const start = versions.create();
-    await initializeSgd(start, this.data, params, undefined, this.#device, this.#ctx);
-    this.#started = { rank, adaptive, versions, start };
-    return this.#started;
+  async #free({ bound }: Pick<SgdRun, 'bound'>, versions: Versions, keep: readonly Versions[]): Promise<void> {
+    await runSteps(expandFree(bound, contracts, 'free', versions, keep), this.#ctx);
   }
 }
 

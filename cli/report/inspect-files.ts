@@ -6,8 +6,8 @@ import { knownExtensions } from '../../connectors/files/format-names.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/logical-plan.ts';
 import { ParquetSource } from '../../index.ts';
-import { ProfileRatings, type RatingsSummary } from '../../operators/profile-ratings.ts';
-import { type RatingColumns, SelectRatings } from '../../operators/select-ratings.ts';
+import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
+import { type RatingColumns, SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 /** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */

@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import type { DegreeProfile, RatingsSummary } from '../../operators/profile-ratings.ts';
+import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
 import { facts } from './facts.ts';

@@ -6,15 +6,15 @@ const renamed: Readonly<Record<string, string>> = { overwrite: 'force', coldStar
 /**
  * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
  * "onBadRows: 'skip'" becomes "--on-bad-rows skip", "overwrite: true" becomes "--force". A name in camel case may stand alone;
- * one that is an ordinary word too ("rank") needs its value behind it. Names in quotes and texts with flags of their own stay as they are.
+ * one that is an ordinary word too ("rank") needs its value behind it, or "the option" before it. Names in quotes and texts with flags of their own stay as they are.
  */
 export function nameFlags(text: string, options: Options): string {
   const names = [...Object.keys(options), ...Object.keys(renamed).filter((name) => renamed[name] in options)];
   if (names.length === 0 || /(^|[\s(])--[a-z]/.test(text)) return text;
   const value = `: (true\\b|'[^']*'|"[^"]*"|-?\\d[\\w.]*\\b)`;
-  const pattern = new RegExp(`(?<![\\w"'/.-])(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
-  const inFlags = text.replaceAll(pattern, (all: string, name: string, given: string | undefined) => {
-    if (given === undefined && !/[A-Z]/.test(name)) return all;
+  const pattern = new RegExp(`(?<![\\w"'/.-])(the option )?(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
+  const inFlags = text.replaceAll(pattern, (all: string, named: string | undefined, name: string, given: string | undefined) => {
+    if (given === undefined && named === undefined && !/[A-Z]/.test(name)) return all;
     const flag = `--${flagName(renamed[name] ?? name)}`;
     return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
   });

@@ -14,7 +14,7 @@ export interface TrainingSets {
  * that a wrong test path fails before training. Throws DataError.
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
-  const { SelectRatings } = await import('../../operators/select-ratings.ts');
+  const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
   const all = await session.read.any(paths, { format: values.format });
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;

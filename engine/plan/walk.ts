@@ -101,8 +101,8 @@ export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVer
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
     walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
-    // The best is the one before the last.
-    const next = keep.best ? good : round.versions;
+    // The first stays the best.
+    const next = keep.best && number > 1 ? best : round.versions;
     for (const old of kept) walk.add(expandFree(bound, contracts, 'free', old, [round.versions, next]));
     [good, best] = [round.versions, next];
   }

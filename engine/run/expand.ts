@@ -105,7 +105,11 @@ class Expansion {
 
   /** Frees a version everywhere, unless it is kept. */
   freeVersion(stage: string, set: DataSet, version: number): void {
-    if (set.given || this.#keep.some((one) => one[set.name] === version)) return;
+    if (!this.#keep.some((one) => one[set.name] === version)) this.#free(stage, set, version);
+  }
+
+  #free(stage: string, set: DataSet, version: number): void {
+    if (set.given) return;
     const places = new Map<Place, PartitionRef[]>();
     set.parts.forEach(({ at }, partition) => {
       for (const place of at) places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
@@ -233,7 +237,7 @@ class Expansion {
     if (parts === undefined) {
       this.#written.set(set.name, (parts = new Set()));
       const old = this.#versions[set.name];
-      if (set.derived && old !== undefined) this.freeVersion(stage, set, old);
+      if (set.derived && old !== undefined) this.#free(stage, set, old);
       this.#versions[set.name] = 1 + Math.max(-1, old ?? -1, ...this.#keep.map((one) => one[set.name] ?? -1));
     }
     parts.add(partition);

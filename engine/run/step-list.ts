@@ -31,7 +31,7 @@ export class StepList {
   readonly #steps: Step[] = [];
   readonly #touched = new Map<string, Touched>();
   readonly #contracts: TaskContracts;
-  /** The latest free of each place: what is allocated behind it takes that memory. */
+  /** The latest free of each place: what comes to the place behind it takes that memory. */
   readonly #freed = new Map<Place, number>();
 
   constructor(contracts: TaskContracts) {
@@ -90,8 +90,10 @@ export class StepList {
         else ended.add(before);
       }
     }
-    const freed = action.kind === 'allocate' ? this.#freed.get(at) : undefined;
-    if (freed !== undefined) after.add(freed);
+    // Frees keep their order, so that the latest stands for all.
+    const place = action.kind === 'move' ? action.to : at;
+    const freed = place === HOST || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
+    if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
     if (action.kind === 'free') this.#freed.set(at, id);
     this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });
@@ -104,15 +106,15 @@ export class StepList {
     let touched = this.#touched.get(key);
     if (touched === undefined) this.#touched.set(key, (touched = { writers: new Map(), readers: new Map() }));
     const { writers, readers } = touched;
-    const meets = (other: number) => band === WHOLE || other === WHOLE || other === band;
-    const before = [...writers].flatMap(([other, ids]) => (meets(other) && !(other === WHOLE && writers.has(band) && band !== WHOLE) ? ids : []));
+    // The latest writer of a band came behind that of the whole.
+    const before = band === WHOLE ? [...writers.values()].flat() : [...(writers.get(band) ?? writers.get(WHOLE) ?? [])];
     if (!writes) {
       const others = readers.get(band);
       if (others === undefined) readers.set(band, [id]);
       else others.push(id);
       return before;
     }
-    for (const [other, ids] of readers) if (meets(other)) before.push(...ids);
+    for (const ids of band === WHOLE ? readers.values() : [readers.get(band), readers.get(WHOLE)]) if (ids !== undefined) before.push(...ids);
     if (band === WHOLE) {
       writers.clear();
       readers.clear();

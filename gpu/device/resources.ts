@@ -7,7 +7,7 @@ export function strideOf(columns: number): number {
   return Math.ceil(columns / STRIDE_STEP) * STRIDE_STEP;
 }
 
-/** Layouts of operators/tasks.ts whose column `values` is one float32 buffer on a GPU. */
+/** Layouts of operators/tasks/tasks.ts whose column `values` is one float32 buffer on a GPU. */
 export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
 
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */

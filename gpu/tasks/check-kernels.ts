@@ -1,4 +1,4 @@
-import type { None } from '../../operators/tasks.ts';
+import type { None } from '../../operators/tasks/tasks.ts';
 import type { KernelCheck } from '../kernels/checking/check.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';

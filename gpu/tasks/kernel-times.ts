@@ -1,4 +1,4 @@
-import type { None } from '../../operators/tasks.ts';
+import type { None } from '../../operators/tasks/tasks.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None } from '../../operators/tasks.ts';
+import type { None } from '../../operators/tasks/tasks.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import type { DeviceBlock } from '../device/resources.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
+import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';

@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { TrainedSide } from './bind.ts';
-import type { RatingBlock } from '../rating-block.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
 
 /** μ: the mean rating, summed in float64 in the block's order, which doesn't depend on the input's. */
 export function meanRating({ values }: RatingBlock): number {

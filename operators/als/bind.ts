@@ -5,8 +5,8 @@ import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, RowRange, Stage } from '../../engine/plan/stages.ts';
 import { blockBytes } from '../planner/sizes.ts';
-import { hostForm, type RatingBlock, rowsOfBlock } from '../rating-block.ts';
-import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
+import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { sideNames } from './plan.ts';
 
@@ -45,7 +45,8 @@ export interface BoundAls {
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: { readonly biases: boolean; readonly mean: number }, start?: AlsStart): BoundAls {
   const q = stageNamed(planned, 'update-users').at.length;
-  const cuts = { users: balancedRanges(data.byUser.offsets, q), items: balancedRanges(data.byItem.offsets, q) };
+  const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
+  const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
   const name = dataSetName('als');
   const given: [PartitionRef, Partition][] = [];
   const refs: Record<string, PartitionRef[]> = {};
@@ -70,9 +71,10 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     const names = sideNames(side, q, biases);
     for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
   }
-  const { low, high } = keyHashes(data.users);
+  // A start that is given needs none.
+  const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   const keys = cuts.users.map(({ from, to }, partition) => ({ ref: { name: `${name}/keys`, partition, version: 0 }, partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } }));
-  if (start === undefined) give('users-keys', keys);
+  give('users-keys', keys);
   setParts('users-keys', (_, j) => ({ rows: keys[j].partition.rows, bytes: 8 * keys[j].partition.rows }));
   const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
   const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));

@@ -5,10 +5,11 @@ import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/run/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { hostForm, longestRow } from '../rating-block.ts';
-import type { RatingBlocks } from '../rating-blocks.ts';
-import { runTasks } from '../run-tasks.ts';
-import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem, type ValuesOf } from '../tasks.ts';
+import { hostForm, longestRow } from '../ratings/rating-block.ts';
+import type { RatingBlocks } from '../ratings/rating-blocks.ts';
+import { runTasks } from '../tasks/run-tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 
@@ -52,7 +53,7 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
       steps.move('tune-kernels', block.ref, HOST, info.place);
       steps.task('tune-kernels', info.place, { kernel: 'tune-update', inputs: { block: block.ref }, outputs: {}, params: { ...problems[side], how } });
       const results = await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block)]] });
-      const [{ tuning }] = results.of('tune-kernels') as ValuesOf<'tune-update'>[];
+      const [{ tuning }] = valuesOfStage(results, 'tune-kernels', 'tune-update');
       if (tuning === null) continue;
       tunings[side] = tuning;
       const seconds = ((performance.now() - start) / 1000).toFixed(1);

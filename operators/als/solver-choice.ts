@@ -1,5 +1,5 @@
 import type { AlsParams } from './params.ts';
-import type { SolverChoice } from '../tasks.ts';
+import type { SolverChoice } from '../tasks/tasks.ts';
 
 /** Any row is shorter than this. */
 export const ALL_ROWS = 2 ** 31 - 1;

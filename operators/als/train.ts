@@ -6,7 +6,8 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import type { ValuesOf } from '../tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
@@ -72,13 +73,13 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     startLoss: undefined,
     round: () => ({}),
     check: (number, results) => {
-      for (const of of ['items', 'users'] as const) {
-        const bad = badRow(results.of(`update-${of}`) as ValuesOf<'update'>[], slices[`update-${of}`], blocks[of].rows);
+      for (const solved of ['items', 'users'] as const) {
+        const bad = badRow(valuesOfStage(results, `update-${solved}`, 'update'), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
-        const { offsets } = blocks[of];
+        const { offsets } = blocks[solved];
         throw new DivergedError(
-          `iteration ${number}, side ${of}: the normal equations of ${of === 'users' ? 'user' : 'item'} ${keyText(data[of], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
-          { phase: 'train', iteration: number, side: of, id: keyText(data[of], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
+          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          { phase: 'train', iteration: number, side: solved, id: keyText(data[solved], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }
     },

@@ -8,8 +8,8 @@ import type { DataPart, DataSet, RowRange, Stage, TaskPlan } from '../../engine/
 import { peakOf } from '../../engine/plan/walk.ts';
 import { HOST } from '../../engine/run/place.ts';
 import { fits } from '../planner/sizes.ts';
-import { balancedRanges, evenRanges, taskCount } from '../row-ranges.ts';
-import { contracts } from '../tasks.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { contracts } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import { steppedBytes } from './bytes.ts';
 import type { HostPart } from './cut-blocks.ts';
@@ -91,7 +91,7 @@ class Binding {
     const unfitted: PhysicalPlan = { ...this.#planned, datasets, start: startStages, round: bind(this.#planned.round), measure: bind(this.#planned.measure) };
     const phases = { start: this.#start === undefined ? unfitted.start : startFrom(unfitted, this.#start.rowSums !== undefined), round: unfitted.round, measure: unfitted.measure, end: unfitted.end };
     const bound: BoundPlan = { name, devices: this.#planned.devices, datasets, phases, given: refs, slices, bands, blockSizes, ...(blockFields ? { blockFields } : {}) };
-    const peak = peakOf({ ...bound, phases: { ...phases, start: unfitted.start } }, contracts, this.#planned.keep);
+    const peak = peakOf(bound, contracts, this.#planned.keep);
     const plan: PhysicalPlan = { ...unfitted, memory: { ...peak, [HOST]: Math.max(this.#planned.memory[HOST] ?? 0, peak[HOST] ?? 0) } };
     return { plan, bound, given: [...given, ...this.#givenFactors(bound, rowRanges, columnRanges, width)] };
   }
@@ -116,8 +116,9 @@ class Binding {
         return lengths.map((_, part) => ({ rows: rowsOf(part), at: set.parts[part].at }));
       case 'row-keys':
       case 'column-keys': {
-        const { low, high } = keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids);
-        if (this.#start === undefined) give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
+        // A start that is given needs none.
+        const { low, high } = this.#start === undefined ? keyHashes(this.#data[set.name === 'row-keys' ? 'rows' : 'columns'].ids) : { low: new Uint32Array(0), high: new Uint32Array(0) };
+        give(lengths.map(({ from, to }, part) => ({ ref: own(part), partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } })));
         return lengths.map(({ from, to }, part) => ({ rows: to - from, bytes: 8 * (to - from), at: set.parts[part].at }));
       }
       case 'row-counts':
@@ -187,7 +188,9 @@ class Binding {
     const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, ...this.#paramsOf(stage.name, task) }, ...this.#shapes(task, width, parted) }));
     if (work.kind === 'tasks') return { ...stage, ...counted, work: { kind: 'tasks', tasks } };
     const grid = { ...work.grid, rows: bands.rows.length, columns: bands.columns.length };
-    return { ...stage, tasks: grid.rows * grid.columns, partitions: { p: grid.columns, q: grid.rows }, work: { ...work, grid, tasks } };
+    const { blocks, tests } = this.#laid;
+    const visited = (grid.of === 'tests' ? tests : blocks)?.flat().filter(({ ratings }) => ratings > 0).length;
+    return { ...stage, tasks: visited, partitions: { p: grid.columns, q: grid.rows }, work: { ...work, grid, tasks } };
   }
 
   #paramsOf(stage: string, { kernel }: TaskPlan): JsonObject {

@@ -1,10 +1,10 @@
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import type { FactorModel } from '../factor-model.ts';
+import type { FactorModel } from '../serving/factor-model.ts';
 import type { ModelFactors } from './factors.ts';
 import type { SgdParams } from './params.ts';
-import type { WidenedRatings } from '../widen-ratings.ts';
+import type { WidenedRatings } from '../ratings/widen-ratings.ts';
 
 /** Where training goes on: the factors of all users and items, and with biases the μ that they are about. */
 export interface Continuation {

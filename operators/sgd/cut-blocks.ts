@@ -4,8 +4,8 @@ import { dataSetName, type Partition, type PartitionRef } from '../../engine/par
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import type { RatingBlock } from '../rating-block.ts';
-import { contracts } from '../tasks.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
+import { contracts } from '../tasks/tasks.ts';
 
 /** A partition in host memory, and its name. */
 export interface HostPart {

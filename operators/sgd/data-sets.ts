@@ -3,7 +3,7 @@ import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
 import { HOST } from '../../engine/run/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes } from '../planner/sizes.ts';
-import { evenRanges } from '../row-ranges.ts';
+import { evenRanges } from '../ratings/row-ranges.ts';
 import { steppedBytes } from './bytes.ts';
 import type { SgdParams } from './params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';

@@ -1,12 +1,12 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { IndexedRatings } from '../index-ids.ts';
-import type { RatingBlock } from '../rating-block.ts';
-import { buildUserBlock } from '../rating-blocks.ts';
-import { type Labels, labelsOf, relabel } from '../relabel.ts';
+import type { IndexedRatings } from '../ratings/index-ids.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
+import { buildUserBlock } from '../ratings/rating-blocks.ts';
+import { type Labels, labelsOf, relabel } from '../ratings/relabel.ts';
 import { type RatingScale, ratingScale, standardize } from './standardize.ts';
-import type { DuplicatePolicy } from '../tasks.ts';
+import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 /** One side of R under random labels. */
 export interface SgdSide {

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../engine/operator.ts';
-import { blockOf, hostForm, type RatingBlock } from '../rating-block.ts';
-import { balancedRanges } from '../row-ranges.ts';
+import { blockOf, hostForm, type RatingBlock } from '../ratings/rating-block.ts';
+import { balancedRanges } from '../ratings/row-ranges.ts';
 import { cutBlocks, type GridBands, type HostPart } from './cut-blocks.ts';
 import type { SgdData } from './data.ts';
 import type { SgdSchedule } from './schedule.ts';
@@ -24,7 +24,9 @@ export async function layOut({ block, columnOffsets }: SgdData, test: RatingBloc
   const { kind, rowBands, columnBands, deviceBlocks, precision, tile } = schedule;
   const whole = partOf(block);
   const tests = test === undefined ? undefined : [[partOf(test)]];
-  const bands = { rows: balancedRanges(block.offsets, rowBands, 0), columns: balancedRanges(columnOffsets, columnBands, 0) };
+  // Devices hold as many parts as were planned.
+  const exactly = deviceBlocks !== undefined;
+  const bands = { rows: balancedRanges(block.offsets, rowBands, 0, { exactly }), columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
   if (deviceBlocks) {
     const blocks = await cutBlocks(block, bands, true, ctx);
     const lists: HostPart[][] = [];

@@ -18,6 +18,8 @@ export class LearningRate {
   readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
   #factor = 1;
   #lastLoss = Number.POSITIVE_INFINITY;
+  /** After each epoch that was kept. */
+  #kept: { readonly factor: number; readonly loss: number }[] = [];
 
   constructor(params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>) {
     this.#params = params;
@@ -33,6 +35,15 @@ export class LearningRate {
   /** The loss after an epoch that is kept. */
   see(loss: number): void {
     if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
+    this.#lastLoss = loss;
+    this.#kept.push({ factor: this.#factor, loss });
+  }
+
+  /** Goes back to what it was after so many epochs. */
+  rewind(epochs: number): void {
+    this.#kept = this.#kept.slice(0, epochs);
+    const { factor = 1, loss = Number.POSITIVE_INFINITY } = this.#kept.at(-1) ?? {};
+    this.#factor = factor;
     this.#lastLoss = loss;
   }
 

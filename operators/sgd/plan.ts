@@ -9,7 +9,7 @@ import { HOST } from '../../engine/run/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
-import { contracts } from '../tasks.ts';
+import { contracts } from '../tasks/tasks.ts';
 import { layoutOf } from './bytes.ts';
 import { schedulesFor } from './choose-schedule.ts';
 import { convergenceReport, dominantItem } from './convergence.ts';

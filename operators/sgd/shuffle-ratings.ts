@@ -4,9 +4,9 @@ import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partit
 import { HOST } from '../../engine/run/place.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { hostForm, type RatingBlock } from '../rating-block.ts';
-import { evenRanges } from '../row-ranges.ts';
-import { contracts } from '../tasks.ts';
+import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
+import { evenRanges } from '../ratings/row-ranges.ts';
+import { contracts } from '../tasks/tasks.ts';
 import type { HostPart } from './cut-blocks.ts';
 
 const STAGE = 'shuffle-ratings';

@@ -5,7 +5,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, factorBytes } from '../planner/sizes.ts';
-import { taskCount } from '../row-ranges.ts';
+import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
 import { lambdasOf, type SgdParams } from './params.ts';

@@ -1,4 +1,4 @@
-import type { RatingBlock } from '../rating-block.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
 import { meanRating } from '../als/biases.ts';
 
 /** How ratings are turned into the numbers that SGD sees: (r - center) / deviation. */

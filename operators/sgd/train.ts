@@ -5,7 +5,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { RatingBlock } from '../rating-block.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
@@ -48,7 +48,6 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
-  const known = test !== undefined && test.ratings > 0 ? test : undefined;
   const rate = new LearningRate(params);
   let run = plan(devices);
   const { factors, ...result } = await runLoop<TrainedFactors>(
@@ -59,9 +58,10 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       rule: new StoppingRule(params, test),
       copySeconds,
       prepare: async (left, from) => {
+        rate.rewind(from?.iteration ?? 0);
         const planned = left === devices ? run : plan(left);
         // The workers lay the ratings out while the calling thread fills a model's factors in.
-        const laying = layOut(data, known, scheduleOf(planned), params.seed, ctx);
+        const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
         const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given);
         run = bound;

@@ -6,9 +6,11 @@ import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../engine/plan/stages.ts';
-import { expand, expandFree, type Round } from '../../engine/run/expand.ts';
+import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
-import { contracts } from '../tasks.ts';
+import type { Step } from '../../engine/run/step.ts';
+import { contracts } from '../tasks/tasks.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
@@ -81,6 +83,11 @@ export async function runLoop<Factors>(options: LoopOptions<Factors>, ctx: Execu
   return new Loop(options, ctx).run();
 }
 
+/** A round that was expanded before it is its turn; undefined where it turned out to be another. */
+interface RoundAhead {
+  of(from: Versions, params: JsonObject, kept: readonly Versions[]): Expanded | undefined;
+}
+
 interface State {
   readonly number: number;
   readonly versions: Versions;
@@ -88,7 +95,8 @@ interface State {
 
 class Loop<Factors> {
   readonly #options: LoopOptions<Factors>;
-  readonly #ctx: ExecutionContext;
+  /** That of the attempt at hand, whose devices know what it has alive. */
+  #ctx: ExecutionContext;
   readonly #phase: Phase;
   #iterations: TrainingIteration[] = [];
   #copy: HostCopy<Factors> | undefined;
@@ -103,10 +111,16 @@ class Loop<Factors> {
   }
 
   async run(): Promise<LoopResult<Factors>> {
+    const { rule } = this.#options;
     let { devices } = this.#options;
+    const ctx = this.#ctx;
     for (;;) {
       try {
-        const result = await this.#train(await this.#options.prepare(devices, this.#copy));
+        const training = await this.#options.prepare(devices, this.#copy);
+        const result = await Holdings.within(ctx, (held) => {
+          this.#ctx = held;
+          return this.#train(training);
+        });
         this.#phase.end(this.#iterations.length);
         return result;
       } catch (error) {
@@ -114,6 +128,7 @@ class Loop<Factors> {
         devices = devices.filter(({ place }) => place !== error.details.device);
         if (devices.length === 0 || devices.length === this.#options.devices.length) return this.#lost(error);
         this.#iterations = this.#iterations.filter(({ iteration }) => iteration <= (this.#copy?.iteration ?? 0));
+        rule.rewind(this.#iterations);
         const from = this.#copy === undefined ? 'the start' : `${this.#options.called} ${this.#copy.iteration}`;
         this.#ctx.events({ type: 'warning', text: `${error.summary}; training goes on from ${from} on ${devices.map(({ place }) => place).join(', ')}` });
       }
@@ -135,13 +150,19 @@ class Loop<Factors> {
     let best = good;
     let goodLoss = training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss;
     let restarts = 0;
+    let ahead: RoundAhead | undefined;
     for (let number = first + 1; number <= maxIter; ) {
       const kept = keptOf(keep, good.versions, best.versions);
       const started = performance.now();
       const params = training.round(number);
-      const versions = await this.#round(training, good.versions, { number, params }, kept);
+      const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
+      const { versions } = round;
+      await this.#round(training, round.steps, number);
       const seconds = (performance.now() - started) / 1000;
-      const errors = await this.#measure(training, versions);
+      const measuring = this.#measure(training, versions);
+      // While the devices measure; most rounds are as expected.
+      ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
+      const errors = await measuring;
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
         if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
         await this.#free(training, versions, kept);
@@ -170,11 +191,24 @@ class Loop<Factors> {
     return { factors: await this.#fetch(training, best.versions), iterations: this.#iterations, bestIteration: best.number };
   }
 
-  async #round(training: Training<Factors>, from: Versions, round: Round, kept: readonly Versions[]): Promise<Versions> {
-    const { steps, versions } = expand(training.bound, contracts, 'round', from, round, kept);
-    const onProgress = (finished: number, of: number) => this.#phase.progress(round.number - 1 + finished / of);
-    training.check(round.number, await runSteps(steps, this.#ctx, { onProgress }));
-    return versions;
+  #expandRound(training: Training<Factors>, from: Versions, round: Round, kept: readonly Versions[]): Expanded {
+    return expand(training.bound, contracts, 'round', from, round, kept);
+  }
+
+  /** The next round, if this one is kept and becomes the best. `of` gives it where that and the parameters turn out so. */
+  #expandAhead(training: Training<Factors>, versions: Versions, number: number, keep: KeptVersions): RoundAhead {
+    const params = training.round(number);
+    const expected = keptOf(keep, versions, versions);
+    const expanded = this.#expandRound(training, versions, { number, params }, expected);
+    const same = (kept: readonly Versions[]) => kept.length === expected.length && kept.every((one, i) => one === expected[i]);
+    return {
+      of: (from, now, kept) => (from === versions && same(kept) && Object.keys(now).every((name) => now[name] === params[name]) ? expanded : undefined),
+    };
+  }
+
+  async #round(training: Training<Factors>, steps: readonly Step[], number: number): Promise<void> {
+    const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
+    training.check(number, await runSteps(steps, this.#ctx, { onProgress }));
   }
 
   async #measure(training: Training<Factors>, versions: Versions): Promise<TrainingErrors> {

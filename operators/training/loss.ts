@@ -1,5 +1,5 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { ValuesOf } from '../tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
 
 /** The names of the stages that measure a version. */
 export const measureStages = { train: 'train-error', test: 'test-error', users: 'penalty-users', items: 'penalty-items' } as const;
@@ -44,7 +44,7 @@ export function trainingErrors(measured: StepResults, penalty: (norms: WeightedN
 
 function errorSums(measured: StepResults, stage: string): ErrorSums {
   const sums = { squared: 0, absolute: 0, count: 0 };
-  for (const values of measured.of(stage, 'squared-error') as ValuesOf<'squared-error'>[]) {
+  for (const values of valuesOfStage(measured, stage, 'squared-error')) {
     sums.squared += values.squared;
     sums.absolute += values.absolute;
     sums.count += values.count;
@@ -53,5 +53,5 @@ function errorSums(measured: StepResults, stage: string): ErrorSums {
 }
 
 function normOf(measured: StepResults, stage: string): number {
-  return (measured.of(stage, 'weighted-norm') as ValuesOf<'weighted-norm'>[]).reduce((sum, values) => sum + values.sum, 0);
+  return valuesOfStage(measured, stage, 'weighted-norm').reduce((sum, values) => sum + values.sum, 0);
 }

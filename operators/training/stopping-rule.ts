@@ -34,6 +34,13 @@ export class StoppingRule {
     }
   }
 
+  /** Forgets all iterations but these. */
+  rewind(iterations: readonly TrainingIteration[]): void {
+    this.#bestRmse = Number.POSITIVE_INFINITY;
+    this.#bestIteration = 0;
+    for (const one of iterations) this.see(one);
+  }
+
   see({ iteration, testRmse }: TrainingIteration): Verdict {
     const { earlyStop, targetRmse } = this.#params;
     if (testRmse === undefined) return { best: true };

@@ -81,7 +81,7 @@ test('text without a header: names, delimiter and types by flags', async () => {
 
 test('what is wrong with the command line', async () => {
   await fails(2, /needs an input and an output/, 'convert', path('r.arrow'));
-  await fails(2, /the format of stdin is not known.*Name it/, 'convert', '-', path('x.parquet'));
+  await fails(2, /the format of stdin is not known. Set the option format: csv/, 'convert', '-', path('x.parquet'));
   await fails(2, /the format for stdout is not known/, 'convert', ratings, '-');
   await fails(2, /Parquet cannot be written to stdout/, 'convert', ratings, '-', '--to', 'parquet');
   await fails(2, /codec acts only on parquet/, 'convert', ratings, path('x.csv'), '--codec', 'zstd');
@@ -100,7 +100,7 @@ test('what is wrong with the data', async () => {
   await fails(3, /bad\.csv\)/, 'convert', path('bad.csv'), path('x.parquet'));
   await fails(3, /line 3: the row has 2 fields, need 3: "4,5"/, 'train', path('bad.csv'), '--model-dir', path('m'));
   writeFileSync(path('unknown'), 'what is this');
-  await fails(3, /the format is not known.*unknown\)\. Name it with --format/, 'inspect', path('unknown'));
+  await fails(3, /the format is not known.*unknown\)\. Set --format: parquet/, 'inspect', path('unknown'));
   mkdirSync(path('mixed'));
   writeFileSync(path('mixed/a.csv'), 'user,item\n1,2\n');
   writeFileSync(path('mixed/b.parquet'), readFileSync(ratings));

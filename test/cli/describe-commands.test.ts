@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
@@ -33,7 +34,7 @@ describe.concurrent('inspect', () => {
 describe.concurrent('plan', () => {
   it('is JSON-able data or text, without training', async () => {
     const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
-    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 1, algorithm: 'als', problem: { 'rank f': 16 } } });
+    expect(report).toMatchObject({ command: 'plan', analyzed: false, plan: { planVersion: 2, algorithm: 'als', problem: { 'rank f': 16 } } });
     const { stdout } = await factorflow('plan', ratings, '--quiet');
     expect(stdout).toMatch(/^Physical plan: als\n/);
   });
@@ -41,8 +42,8 @@ describe.concurrent('plan', () => {
   it('runs with --analyze and saves nothing, though it takes the flags of train', async () => {
     const model = join(folder, 'never');
     const report = await json('plan', ratings, '--analyze', ...quick, '--model-dir', model);
-    const { stages } = report.plan as { stages: { name: string; measured?: { runs: number } }[] };
-    expect(stages.find(({ name }) => name === 'update-users')?.measured?.runs).toBeGreaterThan(0);
+    const { measured } = report.plan as PhysicalPlan;
+    expect(measured?.['update-users'].runs).toBeGreaterThan(0);
     expect(existsSync(model)).toBe(false);
   });
 

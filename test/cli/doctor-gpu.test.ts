@@ -3,6 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import { checkKernelsOf } from '../../cli/doctor/check-kernels.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
@@ -74,11 +75,10 @@ describe.skipIf(noGpu)('doctor --tune', () => {
     const trained = await start(['train', file, '--rank', '4', '--max-iter', '1', '--device', 'gpu', '--model-dir', join(folder, 'model'), '--quiet', '--json'], { env }).outcome;
     expect(trained.code).toBe(0);
     const plan = await start(['plan', file, '--rank', '4', '--device', 'gpu', '--json', '--quiet'], { env }).outcome;
-    const { stages } = (objectOf(plan.stdout) as { plan: { stages: { name: string; variant?: string; reasons?: string[] }[] } }).plan;
+    const planned = objectOf(plan.stdout).plan as PhysicalPlan;
     for (const { side, variant, reason } of tunings) {
-      const stage = stages.find(({ name }) => name === `update-${side}`);
-      expect(stage?.variant).toBe(variant);
-      expect(stage?.reasons?.join()).toContain(reason);
+      expect(planned.choices[side]).toMatchObject({ variant });
+      expect(stageNamed(planned, `update-${side}`).reasons?.join()).toContain(reason);
     }
   });
 

@@ -50,14 +50,14 @@ describe.skipIf(noGpu)('--device gpu', () => {
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu'];
     const { code, stdout } = await factorflow(...shape);
     expect(code).toBe(0);
-    expect(stdout).toMatch(/device +gpu: swiftshader.*; its memory is not known\n +device +cpu: /);
-    expect(stdout).toMatch(/\n +6 +update-users +3,5 +gpu +update \S+ cg\(6\) +1 x 1 +1 /);
+    expect(stdout).toMatch(/device +gpu:0: swiftshader.*; its memory is not known\n +device +cpu: /);
+    expect(stdout).toMatch(/\n +7 +update-users +round +gpu:0 +update \S+ cg\(6\) +1 x 1 +1 /);
     const tight = await factorflow(...shape, '--device-memory', '1GiB');
     expect(tight.code).toBe(4);
-    expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu has 1\.0 GiB/);
+    expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu:0 has 1\.0 GiB/);
     const large = await factorflow('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
     expect(large.code).toBe(4);
-    expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu binds at most 1\.0 GiB \(1073741824 bytes\)/);
+    expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu:0 binds at most 1\.0 GiB \(1073741824 bytes\)/);
   });
 
   it('trains by SGD, saves, and plans its schedules', async () => {
@@ -70,16 +70,16 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(Math.abs((got.testRmse as number) - (expected.testRmse as number))).toBeLessThan(0.02);
     expect((await factorflow('evaluate', join(folder, 'sgd'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '20000000', '--rank', '64', '--algorithm', 'sgd', '--device', 'gpu', '--quiet'];
-    for (const [schedule, pattern] of [['auto', /\n +3 +deal-ratings .*\n.*\n +5 +sgd-epoch +3,4 +gpu +sgd-tiles +1 x 1 +1 /], ['wavefront', /\n +5 +sgd-epoch +3,4 +gpu +sgd-waves +512 x 256 +1 /]] as const) {
+    for (const [schedule, pattern] of [['auto', /\n +6 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +1 x 1 +1 /], ['wavefront', /\n +6 +wave-order +round +cpu .*\n +7 +sgd-epoch +round +gpu:0 +sgd-waves f16 +512 x 256 +1 /]] as const) {
       expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
-    expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +2 +cpu .*\n.*\n +5 +sgd-epoch +3,4 +gpu +sgd-tiles +4 x 1 +4 .* of segments up, and down\n/);
+    expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
     // What does not fit as a whole may fit block by block, but never without the rows.
     const staged = await factorflow(...shape, '--device-memory', '500MiB');
-    expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile needs 67\d\.\d MiB .*\n.*\n.*blocks of ratings are staged: 3\d\d\.\d MiB and 3\d\d\.\d MiB of factors do not fit 500\.0 MiB/);
+    expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile does not fit the GPU\n.*\n.*blocks of ratings are staged, two at a time(.*\n)* +rejected: schedule tile needs 67\d\.\d MiB/);
     const refused = await factorflow(...shape, '--device-memory', '300MiB');
     expect(refused.code).toBe(4);
-    expect(refused.stderr).toMatch(/the factors and ratings need 3\d\d\.\d MiB \(\d+ bytes\) but device gpu has 300\.0 MiB/);
+    expect(refused.stderr).toMatch(/the factors and ratings need 3\d\d\.\d MiB \(\d+ bytes\) but device gpu:0 has 300\.0 MiB/);
   });
 
   it('gathers in the precision asked for, whichever algorithm is chosen', async () => {

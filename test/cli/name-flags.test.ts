@@ -12,6 +12,7 @@ describe('options of the library in a message', () => {
     ['Replace it with overwrite: true', 'Replace it with --force'],
     ['Leave such rows out with onBadRows: "skip"', 'Leave such rows out with --on-bad-rows skip'],
     ["Use device: 'cpu', rank: 64, solver: 'cg'", 'Use --device cpu, --rank 64, --solver cg'],
+    ['Set the option format: csv, tsv', 'Set --format: csv, tsv'],
     ['Name them: { userCol, itemCol }', 'Name them: --user-col, --item-col'],
     ["the model's coldStartStrategy: 'drop'", "the model's --cold-start drop"],
   ])('%s', (text, shown) => {

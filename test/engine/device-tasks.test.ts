@@ -1,4 +1,4 @@
-/** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks.ts. */
+/** The tasks that every kind of device has: each against its float64 twin, and with the layouts of operators/tasks/tasks.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
@@ -12,8 +12,8 @@ import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
-import { valuesOfTask } from '../../operators/task-values.ts';
-import type { UpdateProblem } from '../../operators/tasks.ts';
+import { valuesOfTask } from '../../operators/tasks/task-values.ts';
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];

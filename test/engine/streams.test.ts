@@ -7,7 +7,7 @@ import { andThen, executePlan, fromSource } from '../../engine/logical-plan.ts';
 import { mapOrdered } from '../../engine/map-ordered.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/operator.ts';
-import { SelectRatings } from '../../operators/select-ratings.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { ratingBatch } from '../support/ratings.ts';
 
 const executor = new LocalExecutor([]);

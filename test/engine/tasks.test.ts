@@ -4,11 +4,14 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/executor.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import { runStage } from '../../engine/run-stage.ts';
+import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import type { Step } from '../../engine/run/step.ts';
 import { LocalExecutor } from '../../engine/local-executor.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { ALS, Session } from '../../index.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -107,10 +110,26 @@ describe('a CPU device', () => {
     });
     const ctx = context();
     const finished: number[] = [];
-    const results = await runStage(ctx, 'numbers', device, tasks, (done) => void finished.push(done));
-    expect(results.map((result) => result.metrics.rows)).toEqual(Array<number>(20).fill(3));
+    const steps = (list: readonly Task[]) => list.map((task, id): Step => ({ id, stage: 'numbers', at: 'cpu', after: [], ended: [], do: { kind: 'task', task, slices: [{}] } }));
+    const results = await runSteps(steps(tasks), ctx, { onProgress: (done) => void finished.push(done) });
+    expect(results.of('numbers', 'number-keys').length).toBe(20);
     expect(finished).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
     expect(ctx.metrics.get('numbers')).toMatchObject({ runs: 20, rows: 60 });
-    await expect(runStage(ctx, 'numbers', device, [...tasks, unknown])).rejects.toThrow('no-such');
+    await expect(runSteps(steps([...tasks, unknown]), ctx)).rejects.toThrow('no-such');
   });
+
+  it('takes partitions that it is given, and gives them back once', async () => {
+    const ctx = context();
+    const ref = (partition: number) => ({ name: 'given', partition, version: 0 });
+    const map = (code: number) => ({ layout: 'map', rows: 1, columns: { map: Uint32Array.of(code) } });
+    await giveTo(ctx, 'cpu', [[ref(0), map(7)], [ref(1), map(8)]]);
+    expect(await takeFrom(ctx, 'maps', 'cpu', [ref(1), ref(0)])).toEqual([map(8), map(7)]);
+    await expect(takeFrom(ctx, 'maps', 'cpu', [ref(0)])).rejects.toThrow('given/0@0 is not on device cpu');
+  });
+});
+
+it('the time of lists that run at once counts once', () => {
+  const metrics = new RunMetrics();
+  for (const [start, end] of [[1, 4], [2, 6], [3, 5], [8, 9]]) metrics.addSpan('lists', start, end);
+  expect(metrics.get('lists')?.wallMilliseconds).toBe(6);
 });

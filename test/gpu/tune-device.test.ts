@@ -4,8 +4,8 @@ import type { Partition } from '../../engine/partition.ts';
 import { randomBlock } from '../../gpu/kernels/checking/task-scope.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
-import { valuesOfTask } from '../../operators/task-values.ts';
-import type { UpdateProblem } from '../../operators/tasks.ts';
+import { valuesOfTask } from '../../operators/tasks/task-values.ts';
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { noGpu } from '../support/open-gpu.ts';
 
 const lengths = Array.from({ length: 40 }, (_, row) => (row * 7) % 30);

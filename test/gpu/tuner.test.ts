@@ -9,7 +9,7 @@ import { cacheFolder, TunerCache } from '../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
 import { neighboursOf } from '../../gpu/update/more-variants.ts';
 import { sampleRows } from '../../gpu/update/sample-block.ts';
-import type { UpdateProblem } from '../../operators/tasks.ts';
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { everyVariant, updateVariants } from '../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../support/gpu-info.ts';
 

@@ -3,18 +3,25 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../engine/errors.ts';
 import { explain } from '../../engine/explain.ts';
-import type { DevicePlan } from '../../engine/plan/physical-plan.ts';
+import type { PlanDevices } from '../../engine/devices.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
+import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/convergence.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
+import type { SgdParams } from '../../operators/sgd/params.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
+import { cpuInfo, h200Info } from '../support/device-info.ts';
 
-const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
+const cpu: PlanDevices = { compute: [cpuInfo], host: cpuInfo };
+const on = (gpu: DeviceInfo): PlanDevices => ({ compute: [gpu], host: cpuInfo });
 const movielens = { users: 138_493, items: 27_278, ratings: 18_000_000, testRatings: 2_000_000, input: 'parquet-source > select-ratings' };
+const scheduleFor = (problem: ScheduleProblem, params: SgdParams, device = cpuInfo) => schedulesFor(problem, params, [device]).next().value as SgdSchedule;
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
 
 describe('the plan of als', () => {
@@ -25,44 +32,54 @@ describe('the plan of als', () => {
     ['movielens-rank-100-cholesky', { rank: 100, solver: 'cholesky' as const }],
     ['movielens-rank-32-nonnegative', { rank: 32, biases: true, nonnegative: true }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planAls(movielens, checkAlsParams(params), device))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planAls(movielens, checkAlsParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
   });
 
   it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {
-    const gpu: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'a card; f16, subgroups, tensor', bindingBytes: 2 ** 31 - 4, strideStep: 16 };
     const choice = (name: string, deviceBytes: number) => ({ variant: name, precision: 'f16' as const, ratingScale: 1, reason: `kernel ${name}, by rule`, deviceBytes });
     const choices = { users: choice('tensor-fused', 3e8), items: choice('tensor', 5e8) };
-    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, checkAlsParams({ rank: 100, regParam: 0.05 }), gpu, { host: device, choices });
+    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, checkAlsParams({ rank: 100, regParam: 0.05 }), on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }), choices);
     await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-100-gpu'));
-    expect(plan.stages.map(({ id }) => id)).toEqual(plan.stages.map((_, at) => at));
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
+  it('counts what is alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
+    const { users: m, items: n, ratings: nz } = movielens;
+    // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of another are replaced.
+    expect(planAls(movielens, checkAlsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
+    expect(planAls(movielens, checkAlsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(64 * (3 * m + 2 * n));
+    const choice = (deviceBytes: number) => ({ variant: 'any', precision: 'f32' as const, ratingScale: 1, reason: '', deviceBytes });
+    const gpu = planAls({ users: m, items: n, ratings: nz }, checkAlsParams({ rank: 10 }), on(h200Info), { users: choice(1000), items: choice(500) });
+    expect(gpu.memory['gpu:0']).toBe(64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
+  });
+
   it('refuses what one buffer of a GPU does not hold', () => {
-    const gpu: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'a card', bindingBytes: 2 ** 27, strideStep: 16 };
-    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, checkAlsParams({}), gpu, { host: device });
+    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, checkAlsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
     expect(plan).toThrow(CapacityError);
-    expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu binds at most 128.0 MiB (134217728 bytes)');
+    expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
   });
 
   it('prints what a run measured beside what was planned', async () => {
-    const plan = planAls(movielens, checkAlsParams({ rank: 8 }), device);
+    const plan = planAls(movielens, checkAlsParams({ rank: 8 }), cpu);
     const measured = { runs: 1280, rows: 272_780, bytesUp: 1.44e9, bytesDown: 0, milliseconds: 4321, wallMilliseconds: 2200 };
-    await expect(`${explain({ ...plan, stages: plan.stages.map((stage) => (stage.name === 'update-items' ? { ...stage, measured } : stage)) })}\n`).toMatchFileSnapshot(golden('analyzed'));
+    await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(golden('analyzed'));
   });
 
   it('is JSON and survives it', () => {
-    const plan = planAls(movielens, checkAlsParams({ rank: 64 }), device);
+    const plan = planAls(movielens, checkAlsParams({ rank: 64 }), cpu);
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
   it("doesn't depend on the number of threads", () => {
-    const stages = (parallelism: number) => planAls(movielens, checkAlsParams({}), { ...device, parallelism }).stages;
+    const stages = (parallelism: number) => {
+      const device = { ...cpuInfo, parallelism };
+      return stagesOf(planAls(movielens, checkAlsParams({}), { compute: [device], host: device }));
+    };
     expect(stages(64)).toEqual(stages(1));
   });
 
   it('refuses factors that do not fit, with the bytes needed and had', () => {
-    const plan = () => planAls({ ...movielens, users: 10_000_000 }, checkAlsParams({ rank: 512 }), device);
+    const plan = () => planAls({ ...movielens, users: 10_000_000 }, checkAlsParams({ rank: 512 }), cpu);
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow(/the factors need .* \(41015865344 bytes\) but device cpu has 4\.0 GiB \(4294967296 bytes\)/);
   });
@@ -85,33 +102,39 @@ describe('the plan of sgd', () => {
     ['movielens-sgd-hogwild', { rank: 32, schedule: 'hogwild' as const, rate: 'bold' as const }],
     ['movielens-sgd-wavefront', { rank: 32, schedule: 'wavefront' as const, rate: 'constant' as const }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planSgd(movielens, checkSgdParams(params), device))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planSgd(movielens, checkSgdParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
   });
 
   it('is JSON and survives it', () => {
-    const plan = planSgd(movielens, checkSgdParams({ rank: 64 }), device);
+    const plan = planSgd(movielens, checkSgdParams({ rank: 64 }), cpu);
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
+  it('counts two versions of both sides, and three with an early stop', () => {
+    const version = 128 * (movielens.users + movielens.items);
+    expect(planSgd(movielens, checkSgdParams({ rank: 32 }), cpu).memory.cpu).toBe(2 * version);
+    expect(planSgd(movielens, checkSgdParams({ rank: 32, earlyStop: 1 }), cpu).memory.cpu).toBe(3 * version);
+  });
+
   it('refuses factors that do not fit: two versions of both sides', () => {
-    expect(() => planSgd({ ...movielens, users: 2_000_000 }, checkSgdParams({ rank: 512 }), device)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
+    expect(() => planSgd({ ...movielens, users: 2_000_000 }, checkSgdParams({ rank: 512 }), cpu)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
   });
 
   it('has the same grid for up to four workers, then twice as many bands as workers, and a band of columns that fits the cache', () => {
     const grid = (parallelism: number, rank = 8) => {
-      const { rowBands, columnBands } = chooseSchedule(movielens, checkSgdParams({ rank }), { ...device, parallelism });
+      const { rowBands, columnBands } = scheduleFor(movielens, checkSgdParams({ rank }), { ...cpuInfo, parallelism });
       return [rowBands, columnBands];
     };
     expect([1, 2, 4].map((workers) => grid(workers))).toEqual([[8, 8], [8, 8], [8, 8]]);
     expect(grid(16)).toEqual([32, 32]);
     expect(grid(2, 512)).toEqual([8, 54]);
-    expect(chooseSchedule({ users: 10, items: 90 }, checkSgdParams({}), device)).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
-    expect(chooseSchedule({ users: 3, items: 90 }, checkSgdParams({ schedule: 'wavefront' }), device)).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
+    expect(scheduleFor({ users: 10, items: 90 }, checkSgdParams({}))).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
+    expect(scheduleFor({ users: 3, items: 90 }, checkSgdParams({ schedule: 'wavefront' }))).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
   });
 });
 
 describe('the convergence of sgd', () => {
-  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => chooseSchedule(problem, checkSgdParams({ schedule: name }), { ...device, parallelism });
+  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => scheduleFor(problem, checkSgdParams({ schedule: name }), { ...cpuInfo, parallelism });
   // The paper's Hugewiki: min(m, n) = 40k and s = 768 converge in 2 x 2 blocks and fail in 4 x 4.
   const hugewiki = { users: 50_082_603, items: 39_780, ratings: 3_069_817_980 };
 
@@ -138,7 +161,7 @@ describe('the convergence of sgd', () => {
 });
 
 describe('algorithm auto', () => {
-  const choose = (rank: number, more = {}) => chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, device);
+  const choose = (rank: number, more = {}) => chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, cpuInfo);
 
   it('takes ALS at small ranks and SGD at large ones, earlier with a target, and tells the figures', () => {
     expect(choose(10).algorithm).toBe('als');

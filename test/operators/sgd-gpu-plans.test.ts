@@ -2,21 +2,22 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/explain.ts';
-import type { DevicePlan } from '../../engine/plan/physical-plan.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { chooseSchedule } from '../../operators/sgd/choose-schedule.ts';
+import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
-import { bandBytes } from '../../operators/sgd-blocks-bytes.ts';
-import { planSgd } from '../../operators/sgd/plan.ts';
+import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
+import { cpuInfo, h200Info as h200 } from '../support/device-info.ts';
 
-const device: DevicePlan = { name: 'cpu', kind: 'cpu', parallelism: 2, capacityBytes: 4 * 2 ** 30, description: '2 threads, WebAssembly relaxed-simd' };
-const h200: DevicePlan = { name: 'gpu', kind: 'gpu', parallelism: 1, capacityBytes: null, description: 'NVIDIA H200', bindingBytes: 2 ** 31 - 4, strideStep: 16, limits: { workgroupBytes: 49_152, workgroupThreads: 1024, teamLanes: 32 } };
+const second = { ...h200, place: 'gpu:1' };
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
+const scheduleFor = (problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]) => schedulesFor(problem, params, devices).next().value as SgdSchedule;
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
 
 describe('the schedule of sgd on a GPU', () => {
-  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => chooseSchedule({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), device);
+  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), [device]);
 
   it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
     expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 512, precision: 'f16' } });
@@ -48,19 +49,12 @@ describe('the schedule of sgd on a GPU', () => {
   });
 
   it('is not tiles on a CPU', () => {
-    expect(() => schedule({ schedule: 'tile' }, {}, device)).toThrow(/schedule tile cannot act on the CPU/);
-  });
-});
-
-describe('the memory of a band of blocks', () => {
-  it('has the counts of every segment in it, which are as long as those of the widest', () => {
-    const factors = (segments: number) => bandBytes({ rows: 40, width: 900, segments, ratings: 5000, blockRatings: 100 }, checkSgdParams({ rank: 4 }), h200, { steps: 'tile', precision: 'f32' }).factors;
-    expect(factors(100) - factors(1)).toBe(99 * 4 * 901);
+    expect(() => schedule({ schedule: 'tile' }, {}, cpuInfo)).toThrow(/schedule tile cannot act on the CPU/);
   });
 });
 
 describe('the plan of sgd on a GPU', () => {
-  const plan = (params: Partial<SgdParams>, on = h200) => planSgd(netflix, checkSgdParams({ rank: 128, ...params }), on, { host: device });
+  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) => planSgd(problem, checkSgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
 
   it.each([
     ['netflix-sgd-tile-gpu', { regParam: 0.05 }],
@@ -73,79 +67,87 @@ describe('the plan of sgd on a GPU', () => {
   it('counts what lies there: two versions with their mirrors, the ratings as they come and as they are stepped', () => {
     const version = 4 * 128 * (480_189 + 17_770);
     const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
-    expect(plan({}).memory.deviceBytes).toBe(1.5 * 2 * version + ratings + 8 * netflix.ratings);
-    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory.deviceBytes).toBe(2 * version + ratings + 12 * netflix.ratings);
+    const counts = 4 * (17_770 + 1);
+    expect(plan({}).memory['gpu:0']).toBe(1.5 * 2 * version + ratings + counts + 8 * netflix.ratings);
+    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512);
     // A sum of AdaGrad is a row of a matrix.
-    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory.deviceBytes).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + 12 * netflix.ratings);
+    expect(plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0']).toBe(3 * (version + 64 * (480_189 + 17_770)) + ratings + counts + 12 * netflix.ratings + 4 * Math.ceil(netflix.ratings / 256));
   });
 
   it('refuses what does not fit the device, or one of its buffers', () => {
-    expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu has 1\.0 GiB/);
-    expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu binds at most 256\.0 MiB/);
-    expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 })).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
+    expect(() => plan({ schedule: 'tile' }, { ...h200, capacityBytes: 2 ** 30 })).toThrow(/the factors and ratings need .* but device gpu:0 has 1\.0 GiB/);
+    expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu:0 binds at most 256\.0 MiB/);
+    const few = { ...netflix, items: 300 };
+    expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 }, few)).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
     // Rows stay on their device, whatever the schedule.
-    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 })).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu has 512\.0 MiB/);
+    expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 }, few)).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/);
   });
 });
 
 describe('the schedule blocks on GPUs', () => {
   const schedule = (params: Partial<SgdParams>, devices = [h200], problem: object = netflix) => {
-    const [device, ...others] = devices;
-    return chooseSchedule({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), device, others);
+    return scheduleOf(planSgd({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), { compute: devices, host: cpuInfo }));
   };
-  const small = (bytes: number): DevicePlan => ({ ...h200, capacityBytes: bytes });
+  const small = (bytes: number): DeviceInfo => ({ ...h200, capacityBytes: bytes });
 
   it('is what auto takes with several', () => {
-    expect(schedule({}, [h200, h200])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 2 * 4 * 128 * 17_770 } });
-    expect(schedule({}, [h200, h200, h200])).toMatchObject({ rowBands: 3, columnBands: 6 });
-    expect(schedule({ schedule: 'tile' }, [h200, h200]).kind).toBe('tile');
-    expect(schedule({}, [device]).deviceBlocks).toBeUndefined();
+    expect(schedule({}, [h200, second])).toMatchObject({ kind: 'blocks', rowBands: 2, columnBands: 4, precision: 'f16', deviceBlocks: { steps: 'tile', resident: true, movedBytes: 2 * 4 * 128 * 17_770 } });
+    expect(schedule({}, [h200, second, { ...h200, place: 'gpu:2' }])).toMatchObject({ rowBands: 3, columnBands: 6 });
+    expect(schedule({ schedule: 'tile' }, [h200, second]).kind).toBe('tile');
+    expect(schedule({}, [cpuInfo]).deviceBlocks).toBeUndefined();
   });
 
   it('is what auto takes on one that does not hold the others, in as many segments as leave room for two blocks', () => {
-    const all = schedule({});
-    expect([all.kind, schedule({}, [small(2.3 * 2 ** 30)]).kind]).toEqual(['tile', 'tile']);
+    expect([schedule({}).kind, schedule({}, [small(2.3 * 2 ** 30)]).kind]).toEqual(['tile', 'tile']);
     const staged = schedule({}, [small(2 ** 30)]);
     expect(staged).toMatchObject({ kind: 'blocks', rowBands: 1, deviceBlocks: { resident: false } });
-    expect(staged.deviceBlocks?.deviceBytes).toBeLessThanOrEqual(2 ** 30);
     expect(staged.columnBands).toBeGreaterThan(4);
-    expect(staged.reasons[0]).toMatch(/^schedule auto: blocks, since schedule tile needs 2\.2 GiB \(\d+ bytes\) and the GPU has 1\.0 GiB \(1073741824 bytes\)$/);
-    expect(staged.reasons[2]).toMatch(/^blocks of ratings are staged: 1\.5 GiB and .* do not fit 1\.0 GiB; two blocks at a time, \d+\.\d MiB, do/);
+    expect(staged.reasons[0]).toBe('schedule auto: blocks, since schedule tile does not fit the GPU');
+    expect(staged.reasons[2]).toBe('blocks of ratings are staged, two at a time: one is stepped while the next one comes');
     // Two of them hold all.
-    expect(schedule({}, [small(1.5 * 2 ** 30), small(1.5 * 2 ** 30)])).toMatchObject({ columnBands: 4, deviceBlocks: { resident: true } });
-    // A buffer may be what is too small.
-    expect(schedule({}, [{ ...h200, bindingBytes: 2 ** 28 }])).toMatchObject({ kind: 'blocks', reasons: expect.arrayContaining([expect.stringMatching(/needs 755\.9 MiB in one buffer for 99,072,112 ratings and the GPU binds 256\.0 MiB$/)]) });
+    expect(schedule({}, [small(1.5 * 2 ** 30), { ...small(1.5 * 2 ** 30), place: 'gpu:1' }])).toMatchObject({ columnBands: 4, deviceBlocks: { resident: true } });
+  });
+
+  it('tells what was rejected, with the bytes needed and had of the device or of one of its buffers', () => {
+    const rejected = (device: DeviceInfo) => planSgd(netflix, checkSgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
+    const staged = rejected(small(2 ** 30));
+    expect(staged.memory['gpu:0']).toBeLessThanOrEqual(2 ** 30);
+    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: schedule tile needs 2\.2 GiB \(\d+ bytes\), and gpu:0 has 1\.0 GiB \(1073741824 bytes\)$/));
+    expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: 4 segments of columns with two blocks of ratings on the device needs 1\.\d GiB/));
+    const narrow = rejected({ ...h200, bindingBytes: 2 ** 28 });
+    expect(narrow.choices.schedule).toMatchObject({ kind: 'blocks' });
+    expect(narrow.reasons).toContainEqual('rejected: schedule tile needs 755.9 MiB in one buffer for 99,072,112 ratings, and gpu:0 binds 256.0 MiB');
   });
 
   it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
-    expect(schedule({}, [h200, h200, h200], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
+    expect(schedule({}, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 })).toMatchObject({ rowBands: 2, columnBands: 1 });
     expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({ kind: 'blocks', workers: 17_770 / 8 - 0.25, deviceBlocks: { steps: 'hogwild' } });
   });
 
   it('tells how far teams of a block may disturb each other, and warns of few segments', () => {
-    const two = schedule({}, [h200, h200]);
+    const two = schedule({}, [h200, second]);
     const report = convergenceReport(netflix, two);
     expect(report).toMatchObject({ leastSide: Math.floor(17_770 / 4), workers: two.workers, text: expect.stringMatching(/^no two GPUs share a row or a column, and in a block s = \d+ workers.*; expected collisions 4 s /) });
     expect(report.warning).toBeUndefined();
     const few = { users: 50, items: 3, ratings: 90 };
-    expect(convergenceReport(few, schedule({ rank: 8 }, [h200, h200], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
+    expect(convergenceReport(few, schedule({ rank: 8 }, [h200, second], few)).warning).toMatch(/^the grid of 2 x 3 blocks has fewer than 2 segments for each of 2 GPUs/);
   });
 
   it.each([
-    ['netflix-sgd-blocks-two-gpus', {}, [h200, { ...h200, name: 'gpu-1' }]],
+    ['netflix-sgd-blocks-two-gpus', {}, [h200, second]],
     ['netflix-sgd-blocks-staged', {}, [small(2 ** 30)]],
-  ])('prints as %s.txt', async (name, params, [device0, ...others]) => {
-    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, checkSgdParams({ rank: 128, ...params }), device0, { host: device, others }))}\n`).toMatchFileSnapshot(golden(name));
+  ])('prints as %s.txt', async (name, params, compute) => {
+    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, checkSgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`).toMatchFileSnapshot(golden(name));
   });
 });
 
 describe('the convergence of sgd on a GPU', () => {
   it('allows four times as many teams as columns, and advises waves beyond', () => {
-    const schedule = chooseSchedule(netflix, checkSgdParams({ rank: 8 }), h200);
+    const schedule = scheduleFor(netflix, checkSgdParams({ rank: 8 }), [h200]);
     expect(convergenceReport(netflix, schedule)).toMatchObject({ leastSide: 17_770, bound: 4 * 17_770 });
     expect(convergenceReport(netflix, schedule).warning).toBeUndefined();
     expect(convergenceReport(netflix, { ...schedule, workers: 80_000 }).warning).toMatch(/^s = 80000 workers are more than four times min.*use the schedule wavefront$/);
-    const waves = chooseSchedule(netflix, checkSgdParams({ rank: 8, schedule: 'wavefront' }), h200);
+    const waves = scheduleFor(netflix, checkSgdParams({ rank: 8, schedule: 'wavefront' }), [h200]);
     expect(convergenceReport(netflix, waves)).toMatchObject({ collisionRate: 0, workers: 1 });
     expect(convergenceReport(netflix, waves).warning).toBeUndefined();
   });

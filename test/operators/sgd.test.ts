@@ -45,7 +45,7 @@ describe.each(schedules)('sgd by %s', (schedule) => {
     expect(iterations).toHaveLength(6);
     expect(await rmse(model, rows)).toBeCloseTo(iterations[5].trainRmse, 4);
     expect(iterations[5].loss).toBeLessThan(iterations[0].loss);
-    expect(plan?.stages.find(({ name }) => name === 'sgd-epoch')?.measured?.rows).toBeGreaterThanOrEqual(6 * rows.length);
+    expect(plan?.measured?.['sgd-epoch']?.rows).toBeGreaterThanOrEqual(6 * rows.length);
     expect(params).toMatchObject({ schedule, learningRate: 0.08 });
   });
 });

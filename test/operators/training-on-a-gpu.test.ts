@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { computeDevice, hostDevice } from '../../engine/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/executor.ts';
+import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { Task } from '../../engine/task.ts';
 import { ALS, type AlsOptions, CancelledError, type Dataset, LostTrainingError, type Model, type ProgressEvent, Session, SGD } from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
@@ -49,10 +50,10 @@ describe('training on a second device', () => {
     expect(of('update')[0].params).toMatchObject({ from: 0, to: model.itemCount, precision: 'f32', cgBelow: 0 });
     expect(of('squared-error')).toHaveLength(2);
     expect(of('initialize')).toHaveLength(0);
-    const stages = model.training?.plan.stages ?? [];
-    expect(stages.find(({ name }) => name === 'update-users')).toMatchObject({ device: 'gpu', kernel: `update for-${model.userCount}-rows cholesky`, tasks: 1, reasons: [expect.stringMatching(/^of \d+ ratings/)] });
-    expect(stages.find(({ name }) => name === 'initialize')).toMatchObject({ device: 'cpu' });
-    expect(model.metadata.plan).toMatchObject({ stages: expect.arrayContaining([expect.objectContaining({ name: 'update-items', variant: `for-${model.itemCount}-rows`, precision: 'f32' })]) });
+    const { plan } = model.training!;
+    expect(stageNamed(plan, 'update-users')).toMatchObject({ at: ['gpu:0'], kernel: `update for-${model.userCount}-rows cholesky`, tasks: 1, reasons: [expect.stringMatching(/^of \d+ ratings/)] });
+    expect(stageNamed(plan, 'initialize')).toMatchObject({ at: ['cpu'] });
+    expect(model.metadata.plan).toMatchObject({ choices: { items: { variant: `for-${model.itemCount}-rows`, precision: 'f32' } } });
     for (const { inputs } of device.ran) for (const ref of Object.values(inputs)) await expect(device.fetch(ref)).rejects.toThrow('not on device');
   });
 
@@ -79,7 +80,7 @@ describe('training on a second device', () => {
   });
 
   it('shares SGD with a third by blocks, one task after the other where devices keep no order, and leaves nothing there', async () => {
-    const devices = [secondDevice(), secondDevice()];
+    const devices = [secondDevice(), secondDevice({ place: 'gpu:1' })];
     await using session = await openWith(devices[0]);
     (session.context().executor.devices as Device[]).push(devices[1]);
     await using plain = await openWith(undefined);
@@ -95,8 +96,21 @@ describe('training on a second device', () => {
     expect((await sgd(session)).training?.iterations).toHaveLength(6);
   });
 
+  it.each([0, 1, 2])('takes a validation set of which the training set has no pair, with %i devices beside the CPU', async (count) => {
+    await using session = await openWith(undefined);
+    for (let at = 0; at < count; at++) (session.context().executor.devices as Device[]).push(secondDevice({ place: `gpu:${at}` }));
+    const validation = session.from(ratingBatches(test.map(({ user, item, rating }) => ({ user: user + 10_000, item, rating }))));
+    for (const trainer of [new ALS({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2 }), new SGD({ rank: 2, maxIter: 2, schedule: 'hogwild' })]) {
+      const { training } = await trainer.fit(session.from(ratingBatches(rows)), { validation });
+      expect(training?.coldPairs).toBe(test.length);
+      expect(training?.iterations.map(({ testRmse }) => testRmse)).toEqual([undefined, undefined]);
+    }
+  });
+
   it('says which device it is, and takes the CPU for what a GPU cannot do', async () => {
     await using session = await openWith(secondDevice());
+    await expect(fit(session, { rank: 2, maxIter: 1, nonnegative: true })).rejects.toThrow('nonnegative cannot act on a GPU');
+    Object.assign(session.device, { requested: 'auto' });
     const notes: string[] = [];
     await fit(session, { rank: 2, maxIter: 1, nonnegative: true }, (event) => void (event.type === 'note' && notes.push(event.text)));
     expect(notes[0]).toMatch(/^CPU: 2 threads, WebAssembly \S+ \(nonnegative factors are solved on the CPU only\)$/);
@@ -122,8 +136,8 @@ describe('a device that is lost while training', () => {
   let clock = 0;
   beforeEach(() => {
     clock = 0;
-    // Every look at the clock finds it a minute later: it is always time to copy.
-    vi.spyOn(performance, 'now').mockImplementation(() => (clock += 60_000));
+    // A task takes a minute, all else no time: it is always time to copy.
+    vi.spyOn(performance, 'now').mockImplementation(() => clock);
   });
   afterEach(() => vi.restoreAllMocks());
 
@@ -132,6 +146,7 @@ describe('a device that is lost while training', () => {
     let updates = 0;
     return secondDevice({
       before: (task: Task) => {
+        clock += 60_000;
         if (task.kernel === 'update') updates++;
         if (updates >= n) throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
       },
@@ -164,6 +179,7 @@ describe('a device that is lost while training', () => {
       let epochs = 0;
       return secondDevice({
         before: ({ kernel }: Task) => {
+          clock += 60_000;
           if (kernel === 'sgd-block') epochs++;
           if (epochs >= n) throw new DeviceLostError('the GPU was lost', { phase: 'gpu' });
         },

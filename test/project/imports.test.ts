@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** The devices know the tasks of factorization by their types only. */
-const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks.ts' }];
+const typeOnly = [{ from: ['cpu', 'gpu'], to: 'operators/tasks/tasks.ts' }];
 
 /** Checks compare a GPU's kernels with their twins on the CPU. */
 const isCheck = (file: string) => file.startsWith('gpu/kernels/') && (file.endsWith('.check.ts') || file.startsWith('gpu/kernels/checking/'));
@@ -38,8 +38,8 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/commands/generate.ts', to: ['synthetic/presets.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'engine/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },
-  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/logical-plan.ts', 'operators/profile-ratings.ts', 'operators/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
-  { from: 'cli/sessions/training-sets.ts', to: ['operators/select-ratings.ts'], because: 'columns are checked before a device is used' },
+  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/logical-plan.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
     to: ['engine/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts'],
@@ -48,7 +48,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/endings.ts'], because: 'a process that is stopped leaves nothing behind' },
   {
     from: 'cli/doctor/',
-    to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'cpu/kernels.ts', 'gpu/tasks/check-kernels.ts', 'engine/executor.ts', 'engine/phase.ts', 'operators/als/params.ts'],
+    to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'gpu/tasks/check-kernels.ts', 'cpu/kernels.ts', 'engine/executor.ts', 'engine/phase.ts', 'operators/als/params.ts'],
     because: 'the doctor looks at devices and kernels themselves',
   },
   { from: 'cli/commands/doctor.ts', to: ['gpu/probe/probe-webgpu.ts', 'gpu/probe/explain-probe.ts'], because: 'the doctor asks for a GPU without opening it' },

@@ -1,6 +1,6 @@
 import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/executor.ts';
-import type { KernelChoice, UpdateProblem } from '../../operators/tasks.ts';
+import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts';
 import type { Task } from '../../engine/task.ts';
 
 /** A device that looks like a GPU to the operators, but computes on CPU threads of its own and so gives the CPU's results. */

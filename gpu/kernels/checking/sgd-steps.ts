@@ -4,7 +4,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import type { SgdStepParams } from '../sgd/sgd-step.ts';
 import type { KernelCheck } from './check.ts';
-import type { SgdStep } from '../../../operators/tasks.ts';
+import type { SgdStep } from '../../../operators/tasks/tasks.ts';
 import { roundToHalf } from './float16.ts';
 import { deviation, worse } from './numbers.ts';
 import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';

@@ -67,7 +67,7 @@ function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFact
   return error;
 }
 
-/** Columns by falling norm, and of each eight the first one's norm with a margin for rounding, as in operators/items-by-norm.ts. */
+/** Columns by falling norm, and of each eight the first one's norm with a margin for rounding, as in operators/serving/items-by-norm.ts. */
 export function byNorm(matrix: HostMatrix): { readonly matrix: HostMatrix; readonly bounds: Float32Array } {
   const rows = Array.from({ length: matrix.rows }, (_, row) => matrix.values.subarray(row * matrix.stride, row * matrix.stride + matrix.columns));
   const sorted = rows.map((row) => ({ row, norm: Math.hypot(...row) })).sort((left, right) => right.norm - left.norm);

@@ -5,10 +5,11 @@ import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
 import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { LocalExecutor } from '../../../engine/local-executor.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
-import { SelectRatings } from '../../../operators/select-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/select-ratings.ts';
 import { arrowRows, context, duckdb, duckRows, outcome, plain, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -23,7 +24,7 @@ async function written(name: string, rating: string, rows = 300): Promise<string
 
 /** The ratings in the engine, from batches of an odd size. */
 async function ratingsOf(file: string, badRows: 'error' | 'skip' = 'error'): Promise<number[]> {
-  const ctx = { ...context(), executor: { devices: [], close: async () => {} }, metrics: new RunMetrics() };
+  const ctx = { ...context(), executor: new LocalExecutor([]), metrics: new RunMetrics() };
   const input = await new ParquetSource(file, { batchSize: 77 }).execute(ctx);
   const all: number[] = [];
   for await (const batch of new SelectRatings(columns, badRows).execute(input, ctx)) all.push(...(batch.getChild('rating')?.toArray() as Float32Array));

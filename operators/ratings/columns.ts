@@ -1,0 +1,84 @@
+import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import type { KeyType } from '../../engine/keys/key-column.ts';
+
+/** The field of a column; throws DataError naming the columns there are. */
+export function fieldOf(schema: Schema, column: string): Field {
+  const field = schema.fields.find((candidate) => candidate.name === column);
+  if (field) return field;
+  throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
+    phase: 'read',
+    advice: 'Name the columns with --user-col, --item-col, --rating-col and --timestamp-col (userCol, itemCol, ratingCol, timestampCol)',
+  });
+}
+
+export function columnNames(schema: Schema): string {
+  return schema.fields.map((field) => `${field.name} (${field.type})`).join(', ') || 'none';
+}
+
+/** The key type of an id column; throws DataError when its type cannot be an id. */
+export function keyTypeOfColumn(schema: Schema, column: string): KeyType {
+  return keyTypeOf(fieldOf(schema, column).type, column);
+}
+
+export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
+  if (type === 'int32') return new Int32();
+  return type === 'int64' ? new Int64() : new Utf8();
+}
+
+/** Throws DataError unless the column holds numbers; times are not ratings. */
+export function requireRatings(schema: Schema, column: string): void {
+  const { type } = fieldOf(schema, column);
+  if (DataType.isTimestamp(type)) throw noNumbers(type, column);
+  requireNumbers(schema, column);
+}
+
+/** Throws DataError unless the column holds numbers or times, which are numbers too. */
+export function requireNumbers(schema: Schema, column: string): void {
+  const { type } = fieldOf(schema, column);
+  if (DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type) || DataType.isTimestamp(type)) return;
+  throw noNumbers(type, column);
+}
+
+function noNumbers(type: DataType, column: string): DataError {
+  return new DataError(`the column must hold numbers, but its type is ${type}`, { phase: 'read', column });
+}
+
+/** The numbers of a column in the wanted width; a view when they have it already. Nulls give undefined values. */
+export function numbersOf<T extends Float32Array | Float64Array>(data: Data, wanted: { new (length: number): T; readonly name: string }): T {
+  const values = data.values as unknown;
+  if (values instanceof wanted) return values.subarray(0, data.length) as T;
+  const result = new wanted(data.length);
+  if (DataType.isDecimal(data.type)) fromDecimals(data.values as Uint32Array, data.type, result);
+  else if (values instanceof BigInt64Array || values instanceof BigUint64Array) {
+    for (let i = 0; i < data.length; i++) result[i] = Number(values[i]);
+  } else if (DataType.isFloat(data.type) && values instanceof Uint16Array) {
+    const halves = values.subarray(0, data.length);
+    for (let i = 0; i < data.length; i++) result[i] = fromHalf(halves[i]);
+  } else result.set((values as Float64Array).subarray(0, data.length));
+  return result;
+}
+
+/**
+ * Decimals are integers of 128 or 256 bits, in words of 32 from the lowest, the highest signed: -1.5 with scale 1 is
+ * f1 ff ff ff | ff ff ff ff | …. Exact up to 2^53, rounded a few times at most above.
+ */
+function fromDecimals(words: Uint32Array, { bitWidth, scale }: Decimal, result: Float32Array | Float64Array): void {
+  const width = bitWidth / 32;
+  const unit = 10 ** scale;
+  for (let i = 0; i < result.length; i++) {
+    let value = words[(i + 1) * width - 1] | 0;
+    for (let word = (i + 1) * width - 2; word >= i * width; word--) value = value * 2 ** 32 + words[word];
+    result[i] = value / unit;
+  }
+}
+
+/** The value of the 16 bits of an IEEE 754 half. */
+function fromHalf(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+  return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
+}

@@ -1,0 +1,72 @@
+import { Field, Float32, List, makeData, makeVector, RecordBatch, Schema, Struct, type TypeMap, Uint32 } from 'apache-arrow';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+
+/** One block R(ij) of ratings in compressed rows, and where the devices find it (layout rating-block of tasks.ts). */
+export interface RatingBlock {
+  readonly ref: PartitionRef;
+  readonly rows: number;
+  readonly ratings: number;
+  /** Row pointers, Int32[rows + 1]. */
+  readonly offsets: Int32Array;
+  /** Uint32[ratings]: positions on the other side, ascending inside a row. */
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+/** The typed arrays of a block that is to be filled; offsets follow from the rows' lengths. */
+export function emptyBlock(lengths: Int32Array, valueType: 'float32' | 'uint32' = 'float32'): Partition {
+  const rows = lengths.length;
+  const offsets = sharedArray(Int32Array, rows + 1);
+  for (let row = 0; row < rows; row++) offsets[row + 1] = offsets[row] + lengths[row];
+  const ratings = offsets[rows];
+  const values = valueType === 'float32' ? sharedArray(Float32Array, ratings) : sharedArray(Uint32Array, ratings);
+  return { layout: 'rating-block', rows, columns: { offsets, indices: sharedArray(Uint32Array, ratings), values } };
+}
+
+export function blockOf(ref: PartitionRef, partition: Partition): RatingBlock {
+  const { offsets, indices, values } = partition.columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  return { ref, rows: partition.rows, ratings: indices.length, offsets, indices, values };
+}
+
+/** The block as devices are given it. */
+export function hostForm({ rows, offsets, indices, values }: RatingBlock): Partition {
+  return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
+}
+
+/** The rows [from, to) of a block as one of their own, over the same indices and values. */
+export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: number, to: number, ref: PartitionRef): RatingBlock {
+  const [first, last] = [offsets[from], offsets[to]];
+  const own = sharedArray(Int32Array, to - from + 1);
+  for (let row = 0; row < own.length; row++) own[row] = offsets[from + row] - first;
+  return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
+}
+
+/** Length of the longest row. */
+export function longestRow(block: RatingBlock): number {
+  let longest = 0;
+  for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
+  return longest;
+}
+
+/**
+ * The block as Arrow: one column `ratings` of List<Struct<item: uint32, rating: float32>>, over the same three buffers.
+ *
+ *   offsets 0 2 3, indices 4 9 0, values 3.5 1 5   =   [{4, 3.5}, {9, 1}], [{0, 5}]
+ */
+export function blockToArrow(block: RatingBlock): RecordBatch {
+  const fields = [new Field('item', new Uint32(), false), new Field('rating', new Float32(), false)];
+  const entry = new Struct<TypeMap>(fields);
+  const entries = makeData({
+    type: entry,
+    length: block.ratings,
+    nullCount: 0,
+    children: [
+      makeData({ type: new Uint32(), length: block.ratings, data: block.indices }),
+      makeData({ type: new Float32(), length: block.ratings, data: block.values }),
+    ],
+  });
+  const type = new List(new Field('entry', entry, false));
+  const list = makeData({ type, length: block.rows, nullCount: 0, valueOffsets: block.offsets, child: entries });
+  const schema = new Schema([new Field('ratings', type, false)]);
+  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: block.rows, nullCount: 0, children: [makeVector(list).data[0]] }));
+}

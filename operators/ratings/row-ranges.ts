@@ -1,0 +1,35 @@
+import type { RowRange } from '../../engine/plan/stages.ts';
+
+/**
+ * Cuts the rows of a block into at most `parts` ranges of about equal cost, where a row costs its ratings plus
+ * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1). `exactly`: no fewer
+ * ranges than parts, which are no more than rows.
+ */
+export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16, { exactly = false } = {}): RowRange[] {
+  const rows = offsets.length - 1;
+  if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
+  const total = offsets[rows] + rows * rowCost;
+  const ranges: RowRange[] = [];
+  let from = 0;
+  for (let part = 1; part <= parts && from < rows; part++) {
+    const target = (total * part) / parts;
+    let to = from + 1;
+    const most = exactly ? rows - (parts - part) : rows;
+    while (to < most && offsets[to + 1] + (to + 1) * rowCost <= target) to++;
+    if (part === parts) to = rows;
+    ranges.push({ from, to });
+    from = to;
+  }
+  return ranges;
+}
+
+/** Number of tasks that a pass over a block is cut into: enough for many threads, few enough that their overhead is nothing. */
+export function taskCount(ratings: number): number {
+  return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
+}
+
+/** 0 .. count cut into at most `parts` ranges of about the same length. */
+export function evenRanges(count: number, parts: number): RowRange[] {
+  const used = Math.min(parts, count);
+  return Array.from({ length: used }, (_, part) => ({ from: Math.floor((count * part) / used), to: Math.floor((count * (part + 1)) / used) }));
+}

@@ -1,0 +1,154 @@
+import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { takeKeys } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext, Operator } from '../../engine/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream.ts';
+import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
+
+export interface RatingColumns {
+  readonly user: string;
+  readonly item: string;
+  /** Absent for pairs without a rating. */
+  readonly rating?: string;
+  readonly timestamp?: string;
+}
+
+export type BadRowPolicy = 'error' | 'skip';
+
+/**
+ * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
+ * when asked for, `timestamp` float64. A row is bad when a value is null, or its rating NaN or infinite (also after
+ * rounding to float32). `error` reads on to count them all, then throws DataError with the count and the first position;
+ * `skip` leaves them out and says how many. Values are viewed, not copied, where the types allow.
+ */
+export class SelectRatings implements Operator {
+  readonly name = 'select-ratings';
+  readonly columns: RatingColumns;
+  readonly badRows: BadRowPolicy;
+
+  constructor(columns: RatingColumns, badRows: BadRowPolicy = 'error') {
+    this.columns = columns;
+    this.badRows = badRows;
+    const names = this.requiredColumns();
+    if (new Set(names).size !== names.length) {
+      throw new UsageError(`the user, item, rating and timestamp columns must differ, got ${names.join(', ')}`);
+    }
+  }
+
+  describe(): JsonObject {
+    return { ...this.columns, badRows: this.badRows };
+  }
+
+  outputSchema(input: Schema): Schema {
+    const { user, item, rating, timestamp } = this.columns;
+    const fields: Field[] = [
+      new Field('user', arrowTypeOf(keyTypeOfColumn(input, user)), false),
+      new Field('item', arrowTypeOf(keyTypeOfColumn(input, item)), false),
+    ];
+    if (rating !== undefined) {
+      requireRatings(input, rating);
+      fields.push(new Field('rating', new Float32(), false));
+    }
+    if (timestamp !== undefined) {
+      requireNumbers(input, timestamp);
+      fields.push(new Field('timestamp', new Float64(), false));
+    }
+    return new Schema(fields);
+  }
+
+  requiredColumns(): readonly string[] {
+    return Object.values(this.columns).filter((name) => name !== undefined);
+  }
+
+  execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    const names = this.requiredColumns();
+    for (const name of names) fieldOf(input.schema, name);
+    return batchStream(schema, this.#select(input, schema, names, ctx));
+  }
+
+  async *#select(input: BatchStream, schema: Schema, names: readonly string[], ctx: ExecutionContext) {
+    let badCount = 0;
+    let firstBad = '';
+    let row = 0;
+    for await (const batch of input) {
+      const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
+      const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i]));
+      const bad = badRows(batch.numRows, raw, columns);
+      if (bad.length > 0) {
+        if (badCount === 0) firstBad = `${describePlace(batch, row, bad[0])}: ${describeValues(names, raw, columns, bad[0])}`;
+        badCount += bad.length;
+      }
+      row += batch.numRows;
+      const kept = bad.length === 0 ? columns : withoutRows(columns, bad, batch.numRows);
+      const rows = batch.numRows - bad.length;
+      if (rows > 0) yield toBatch(schema, kept, rows, bad.length === 0 ? batch : undefined);
+    }
+    if (badCount === 0) return;
+    const text = `${badCount.toLocaleString('en')} bad ${badCount === 1 ? 'row' : 'rows'}, the first in ${firstBad}`;
+    if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
+    else throw new DataError(text, { phase: 'read', advice: 'Clean the data, or leave such rows out with --on-bad-rows skip (onBadRows: "skip")' });
+  }
+}
+
+/** The column in the engine's type; the values at nulls are undefined. */
+function toColumn(field: Field, data: Data, name: string): Data {
+  if (field.name === 'rating') return makeData({ type: new Float32(), length: data.length, data: numbersOf(data, Float32Array) });
+  if (field.name === 'timestamp') return makeData({ type: new Float64(), length: data.length, data: numbersOf(data, Float64Array) });
+  return keysToVector(keysFromData(data, keyTypeOf(data.type, name))).data[0];
+}
+
+/** Positions of bad rows, ascending. */
+function badRows(rows: number, raw: readonly Data[], columns: readonly Data[]): number[] {
+  const nullable = raw.filter(hasNulls);
+  const numbers = columns.filter((data) => data.values instanceof Float32Array).map((data) => data.values as Float32Array);
+  const bad: number[] = [];
+  for (const values of numbers) {
+    // x - x is 0 for finite numbers only.
+    for (let i = 0; i < rows; i++) if (values[i] - values[i] !== 0) bad.push(i);
+  }
+  if (nullable.length === 0) return bad;
+  const seen = new Set(bad);
+  for (let i = 0; i < rows; i++) if (nullable.some((data) => isNullAt(data, i))) seen.add(i);
+  return [...seen].sort((left, right) => left - right);
+}
+
+function withoutRows(columns: readonly Data[], bad: readonly number[], rows: number): Data[] {
+  const keep = new Uint32Array(rows - bad.length);
+  for (let i = 0, b = 0; i < rows; i++) {
+    if (bad[b] === i) b++;
+    else keep[i - b] = i;
+  }
+  return columns.map((data) => {
+    const { values } = data;
+    if (values instanceof Float32Array) return makeData({ type: new Float32(), length: keep.length, data: Float32Array.from(keep, (i) => values[i]) });
+    if (values instanceof Float64Array) return makeData({ type: new Float64(), length: keep.length, data: Float64Array.from(keep, (i) => values[i]) });
+    return keysToVector(takeKeys(keysFromData(data, keyTypeOf(data.type, 'id')), keep)).data[0];
+  });
+}
+
+function toBatch(schema: Schema, columns: readonly Data[], length: number, whole: RecordBatch | undefined): RecordBatch {
+  const batch = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length, nullCount: 0, children: [...columns] }));
+  const origin = whole && originOf(whole);
+  return origin ? setOrigin(batch, origin) : batch;
+}
+
+function describePlace(batch: RecordBatch, streamRow: number, position: number): string {
+  const origin = originOf(batch);
+  if (origin === undefined) return `row ${streamRow + position}`;
+  const group = origin.rowGroup === undefined ? '' : `, row group ${origin.rowGroup}`;
+  return `${origin.file ?? 'the stream'}${group}, row ${origin.firstRow + position}`;
+}
+
+function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {
+  for (let i = 0; i < names.length; i++) {
+    if (hasNulls(raw[i]) && isNullAt(raw[i], position)) return `${names[i]} is null`;
+    const { values } = columns[i];
+    if (!(values instanceof Float32Array) || Number.isFinite(values[position])) continue;
+    const given = numbersOf(raw[i], Float64Array)[position];
+    return `${names[i]} is ${given}${Number.isFinite(given) ? ', beyond float32' : ''}`;
+  }
+  return 'a value is missing';
+}

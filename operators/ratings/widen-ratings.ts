@@ -1,0 +1,53 @@
+import { DataError } from '../../engine/errors.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { type MergedKeys, mergeKeys } from '../../engine/keys/merge-keys.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import type { IndexedRatings } from './index-ids.ts';
+import { renumberChunks } from './relabel.ts';
+
+/** Ratings numbered among their own ids and a model's, and where the model's are. */
+export interface WidenedRatings {
+  readonly indexed: IndexedRatings;
+  /** Position of each of the model's users and items. */
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+}
+
+/** Numbers ratings anew among their own ids and those of a model, so that training can go on from it. Throws DataError where ids of the two differ in kind. */
+export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, ctx: ExecutionContext): Promise<WidenedRatings> {
+  const users = joinKeys(model.users, indexed.users, 'user');
+  const items = joinKeys(model.items, indexed.items, 'item');
+  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, false, ctx);
+  const userCounts = spread(indexed.userCounts, users);
+  const itemCounts = spread(indexed.itemCounts, items);
+  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks }, users: users.first, items: items.first };
+}
+
+/** The ids of both in one column; those of either ascend. */
+export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
+  return mergeKeys(...sameType(first, second, side));
+}
+
+function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [KeyColumn, KeyColumn] {
+  if (first.type === second.type) return [first, second];
+  if (first.type === 'utf8' || second.type === 'utf8') {
+    throw new DataError(`the model's ${side} ids are ${first.type}, but those of the new ratings are ${second.type}`, { phase: 'read', advice: 'Convert one of them, or train a new model' });
+  }
+  return [asInt64(first), asInt64(second)];
+}
+
+function asInt64(keys: KeyColumn): KeyColumn {
+  if (keys.type !== 'int32') return keys;
+  const halves = new Int32Array(2 * keys.values.length);
+  for (let i = 0; i < keys.values.length; i++) {
+    halves[2 * i] = keys.values[i];
+    halves[2 * i + 1] = keys.values[i] >> 31;
+  }
+  return { type: 'int64', halves };
+}
+
+function spread(counts: Int32Array, { keys, second }: MergedKeys): Int32Array {
+  const all = new Int32Array(keyCount(keys));
+  for (let i = 0; i < counts.length; i++) all[second[i]] = counts[i];
+  return all;
+}

@@ -1,0 +1,128 @@
+import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { computeDevice } from '../../engine/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { mapOrdered } from '../../engine/map-ordered.ts';
+import type { ExecutionContext, Operator } from '../../engine/operator.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { keyTypeOfColumn } from '../ratings/columns.ts';
+import { type FactorModel, lookupOf, type PlacedFactors, placeFactors } from './factor-model.ts';
+import { takeRows } from '../ratings/take-rows.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+
+const STAGE = 'predict-pairs';
+
+export type ColdStart = 'nan' | 'drop';
+
+export interface PredictColumns {
+  readonly user: string;
+  readonly item: string;
+  readonly prediction: string;
+}
+
+/**
+ * Adds x_uᵀθ_v as a float32 column to rows that have a user and an item; the other columns pass as they are. Rows whose
+ * user or item the model doesn't know get NaN, or are left out, as Spark's coldStartStrategy says.
+ */
+export class Predict implements Operator {
+  readonly name = 'predict';
+  readonly #model: FactorModel;
+  readonly #columns: PredictColumns;
+  readonly #coldStart: ColdStart;
+
+  constructor(model: FactorModel, columns: PredictColumns, coldStart: ColdStart = 'nan') {
+    this.#model = model;
+    this.#columns = columns;
+    this.#coldStart = coldStart;
+  }
+
+  describe(): JsonObject {
+    return { rank: this.#model.rank, ...this.#columns, coldStart: this.#coldStart };
+  }
+
+  outputSchema(input: Schema): Schema {
+    const { user, item, prediction } = this.#columns;
+    for (const column of [user, item]) keyTypeOfColumn(input, column);
+    if (input.fields.some((field) => field.name === prediction)) {
+      throw new UsageError(`the input has a column "${prediction}" already`, { advice: 'Rename it, or choose another name for predictions' });
+    }
+    return new Schema([...input.fields, new Field(prediction, new Float32(), false)]);
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    if (wanted === undefined) return undefined;
+    const { user, item, prediction } = this.#columns;
+    return [...new Set([...wanted.filter((name) => name !== prediction), user, item])];
+  }
+
+  execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#predict(input, schema, ctx));
+  }
+
+  async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
+    const holdings = new Holdings(ctx);
+    try {
+      const { place, parallelism } = computeDevice(ctx.executor).info;
+      const factors = await placeFactors(this.#model, place, holdings.ctx);
+      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, (batch) => this.#score(batch, factors, holdings.ctx))) {
+        const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
+        const data = makeData({ type: new Struct<TypeMap>(schema.fields), length: batch.numRows, nullCount: 0, children: [...batch.data.children, column] });
+        const whole = new RecordBatch(schema, data);
+        if (warm.length === batch.numRows || this.#coldStart === 'nan') yield whole;
+        else if (warm.length > 0) yield takeRows(whole, warm);
+      }
+    } finally {
+      await holdings.close();
+    }
+  }
+
+  async #score(batch: RecordBatch, factors: PlacedFactors, ctx: ExecutionContext) {
+    return { batch, ...(await scorePairs(batch, this.#columns, this.#model, factors, ctx)) };
+  }
+}
+
+/** x_uᵀθ_v of each row of a batch, NaN where user or item is unknown, and the positions of the others, ascending. */
+export async function scorePairs(
+  batch: RecordBatch,
+  columns: { readonly user: string; readonly item: string },
+  model: FactorModel,
+  factors: PlacedFactors,
+  ctx: ExecutionContext,
+): Promise<{ predictions: Float32Array; warm: Uint32Array }> {
+  const { place } = computeDevice(ctx.executor).info;
+  const users = lookupOf(model.users).positions(batch, columns.user);
+  const items = lookupOf(model.items).positions(batch, columns.item);
+  const known = new Uint32Array(batch.numRows);
+  let count = 0;
+  for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) known[count++] = i;
+  const warm = known.subarray(0, count);
+  const predictions = new Float32Array(batch.numRows).fill(Number.NaN);
+  if (count === 0) return { predictions, warm };
+  const [rows, cols] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
+  for (let k = 0; k < count; k++) {
+    rows[k] = users[warm[k]];
+    cols[k] = items[warm[k]];
+  }
+  const name = dataSetName('predict');
+  const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
+  const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
+  const task: TaskOf<'predict'> = {
+    kernel: 'predict',
+    inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
+    outputs: { predictions: output },
+    params: { rank: model.rank },
+  };
+  const steps = new StepList(contracts);
+  steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
+  steps.free(STAGE, place, [pairs, output]);
+  const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } }, place]] })).handed;
+  const values = partition.columns.values as Float32Array;
+  for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
+  return { predictions, warm };
+}

@@ -1,0 +1,176 @@
+import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { computeDevice } from '../../engine/devices.ts';
+import type { DeviceInfo } from '../../engine/executor.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { keysToVector } from '../../engine/keys/arrow-keys.ts';
+import { keyCount, type KeyColumn, takeKeys } from '../../engine/keys/key-column.ts';
+import { mapOrdered } from '../../engine/map-ordered.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import type { ExecutionContext, Source } from '../../engine/operator.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { startPhase } from '../../engine/phase.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import type { Place } from '../../engine/run/place.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { arrowTypeOf } from '../ratings/columns.ts';
+import { type FactorModel, placeFactors } from './factor-model.ts';
+import { itemsByNorm } from './items-by-norm.ts';
+import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
+import { runTasks } from '../tasks/run-tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+
+const STAGE = 'top-n';
+
+/** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself is busy only with many, but their lists have bounds. */
+function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
+  return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
+}
+
+const NO_ITEM = 0xffff_ffff;
+
+export interface RecommendOptions {
+  readonly n: number;
+  /** Pairs that must not be recommended: a block over the users and items of the model it is given, made when the stream starts. */
+  readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
+  /** Names of the result's columns. */
+  readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
+  /** The unit that progress counts; default 'users'. */
+  readonly unit?: string;
+}
+
+/**
+ * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by longer θ, then lower item id: rows
+ * {user, rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer candidates has fewer rows.
+ */
+export class Recommend implements Source {
+  readonly name = 'recommend';
+  readonly replayable = true;
+  readonly #model: FactorModel;
+  readonly #options: RecommendOptions;
+
+  constructor(model: FactorModel, options: RecommendOptions) {
+    this.#model = model;
+    this.#options = options;
+  }
+
+  describe(): JsonObject {
+    return { n: this.#options.n, rank: this.#model.rank, exclude: this.#options.exclude !== undefined };
+  }
+
+  async schema(): Promise<Schema> {
+    const { user, item, prediction } = this.#options.columns;
+    return new Schema([
+      new Field(user, arrowTypeOf(this.#model.users.type), false),
+      new Field('rank', new Int32(), false),
+      new Field(item, arrowTypeOf(this.#model.items.type), false),
+      new Field(prediction, new Float32(), false),
+    ]);
+  }
+
+  async execute(ctx: ExecutionContext): Promise<BatchStream> {
+    const schema = await this.schema();
+    return batchStream(schema, this.#recommend(schema, ctx));
+  }
+
+  async *#recommend(schema: Schema, ctx: ExecutionContext) {
+    const holdings = new Holdings(ctx);
+    try {
+      const { info } = computeDevice(ctx.executor);
+      const { exclude: exclusions, n, unit = 'users' } = this.#options;
+      if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
+      const { model, bounds } = itemsByNorm(this.#model);
+      const exclude = await exclusions?.(holdings.ctx, model);
+      const top = await topOf(model, n, bounds, exclude, info, holdings.ctx);
+      const users = keyCount(model.users);
+      const phase = startPhase(ctx.events, 'recommend', unit, users);
+      for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(info, n)), inFlight(info), top)) {
+        phase.progress(to);
+        const batch = topBatch(schema, model, from, n, items, scores);
+        if (batch.numRows > 0) yield batch;
+      }
+      phase.end(users);
+    } finally {
+      await holdings.close();
+    }
+  }
+}
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+async function* ranges(users: number, step: number): AsyncGenerator<Range> {
+  for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
+}
+
+/** Lists that are sent at once: of a device that works in order, one computes, one's users go up and one's lists come down. */
+function inFlight({ inOrder, parallelism }: DeviceInfo): number {
+  return inOrder ? 3 : 2 * parallelism;
+}
+
+/** A GPU compiles while the host does what comes first: nothing waits for this. The device compiles when it must if it cannot hear it. */
+function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
+  const task: TaskOf<'compile-top-n'> = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
+  // Not among the measures of the run, which are of searches alone.
+  runTasks({ ...ctx, metrics: new RunMetrics() }, STAGE, place, [task]).catch(() => undefined);
+}
+
+/**
+ * The search for a range of users. A device with memory of its own is given each range's users when it is their turn, so that some go
+ * up while it searches for others; threads of the host are given all at once.
+ */
+async function topOf(model: FactorModel, n: number, bounds: Partition, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
+  const { rank, userFactors } = model;
+  const name = dataSetName('top');
+  const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+  const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
+  // Exclusions were sorted where the host's threads find them; elsewhere they go without their values.
+  const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
+  await giveTo(ctx, place, [[ref('bounds'), bounds], ...pattern]);
+  const common = { columnFactors: items, bounds: ref('bounds'), ...(exclude ? { exclude: exclude.ref } : {}) };
+  return async ({ from, to }: Range) => {
+    const [top, own] = [ref('lists', from), ref('users', from)];
+    const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
+    const rows = ownMemory ? { from: 0, to: to - from, rowStart: from } : { from, to };
+    const task: TaskOf<'top-n'> = { kernel: 'top-n', inputs: { ...common, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...rows, rank, n } };
+    const steps = new StepList(contracts);
+    steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
+    steps.free(STAGE, place, ownMemory ? [top, own] : [top]);
+    const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
+    const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
+    return { from, to, items: found, scores };
+  };
+}
+
+/** A batch of lists of n items and scores, of the users from `firstUser` on. */
+export function topBatch(schema: Schema, model: FactorModel, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
+  const users = new Uint32Array(items.length);
+  const found = new Uint32Array(items.length);
+  const ranks = new Int32Array(items.length);
+  const predictions = new Float32Array(items.length);
+  let rows = 0;
+  for (let user = 0, start = 0; start < items.length; user++, start += n) {
+    // A user with fewer candidates has them in front.
+    for (let rank = 0; rank < n && items[start + rank] !== NO_ITEM; rank++) {
+      users[rows] = firstUser + user;
+      ranks[rows] = rank + 1;
+      found[rows] = items[start + rank];
+      predictions[rows++] = scores[start + rank];
+    }
+  }
+  const children = [
+    idData(model.users, users.subarray(0, rows)),
+    makeData({ type: new Int32(), length: rows, data: ranks.subarray(0, rows) }),
+    idData(model.items, found.subarray(0, rows)),
+    makeData({ type: new Float32(), length: rows, data: predictions.subarray(0, rows) }),
+  ];
+  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: rows, nullCount: 0, children }));
+}
+
+function idData(ids: KeyColumn, positions: Uint32Array) {
+  return keysToVector(takeKeys(ids, positions)).data[0];
+}

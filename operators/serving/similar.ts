@@ -1,0 +1,54 @@
+import { hostDevice } from '../../engine/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../engine/operator.ts';
+import { dataSetName, sharedArray } from '../../engine/partition.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { type FactorModel, lookupOf } from './factor-model.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
+
+/** Likeness of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
+export type Similarity = 'cosine' | 'dot';
+
+export interface SimilarQuery {
+  /** Ids of one side, ascending, and their factors: keyCount(ids) x rank. */
+  readonly ids: KeyColumn;
+  readonly factors: Float32Array;
+  readonly rank: number;
+  /** The features that are compared: without the two that biases fold into. */
+  readonly features: number;
+  /** Positions whose neighbours are asked for. */
+  readonly positions: Uint32Array;
+  readonly similarity: Similarity;
+}
+
+/**
+ * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are all rows of
+ * their side. A row of zeros is like nothing: its cosines are 0.
+ */
+export function similarityModel({ ids, factors, rank, features, positions, similarity }: SimilarQuery): FactorModel {
+  const all = sharedArray(Float32Array, keyCount(ids) * features);
+  for (let row = 0; row < keyCount(ids); row++) {
+    const vector = factors.subarray(row * rank, row * rank + features);
+    const norm = similarity === 'cosine' ? Math.hypot(...vector) : 1;
+    for (let i = 0; i < features; i++) all[row * features + i] = norm > 0 ? vector[i] / norm : 0;
+  }
+  const asked = sharedArray(Float32Array, positions.length * features);
+  positions.forEach((position, i) => asked.set(all.subarray(position * features, (position + 1) * features), i * features));
+  return { rank: features, users: takeKeys(ids, positions), userFactors: asked, items: ids, itemFactors: all };
+}
+
+/** Leaves each row out of its own neighbours: a block whose row i holds the position of user i among the items. */
+export async function withoutThemselves(ctx: ExecutionContext, { users, items }: FactorModel): Promise<RatingBlock> {
+  const positions = lookupOf(items).positionsOf(users);
+  const partition = emptyBlock(new Int32Array(positions.length).fill(1));
+  (partition.columns.indices as Uint32Array).set(positions);
+  const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
+  return blockOf(ref, partition);
+}
+
+export function checkSimilarity(value: string): Similarity {
+  if (value === 'cosine' || value === 'dot') return value;
+  throw new UsageError(`similarity must be cosine or dot, got ${value}`);
+}

@@ -1,0 +1,96 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { keyHashes } from '../../engine/keys/key-hash.ts';
+import type { Operator } from '../../engine/operator.ts';
+import { mix32 } from '../../engine/random.ts';
+import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { pairColumns, type PairOptions } from '../ratings/pair-columns.ts';
+import { takeRows } from '../ratings/take-rows.ts';
+
+export interface SplitOptions extends PairOptions {
+  readonly seed: number;
+}
+
+/**
+ * Keeps the rows whose hash of (user, item, seed), as a fraction of 1, lies in [from, to). The parts of one split are
+ * disjoint, cover everything and don't depend on the order of rows; repetitions of a pair stay together. `outside` keeps
+ * the other rows instead.
+ */
+export class RandomSplit implements Operator {
+  readonly name = 'random-split';
+  readonly #from: number;
+  readonly #to: number;
+  readonly #options: SplitOptions;
+  readonly #keep: 'inside' | 'outside';
+
+  constructor(from: number, to: number, options: SplitOptions, keep: 'inside' | 'outside' = 'inside') {
+    this.#from = from;
+    this.#to = to;
+    this.#options = options;
+    this.#keep = keep;
+  }
+
+  describe(): JsonObject {
+    return { from: this.#from, to: this.#to, ...(this.#keep === 'outside' ? { keep: this.#keep } : {}), ...this.#options };
+  }
+
+  outputSchema(input: Schema): Schema {
+    pairColumns(input, this.#options);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    const { userCol, itemCol } = this.#options;
+    if (wanted === undefined || userCol === undefined || itemCol === undefined) return undefined;
+    return [...new Set([...wanted, userCol, itemCol])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const [user, item] = pairColumns(input.schema, this.#options);
+    return batchStream(input.schema, this.#filter(input, user, item));
+  }
+
+  async *#filter(input: BatchStream, user: string, item: string) {
+    const low = Math.round(this.#from * 2 ** 32);
+    const high = Math.round(this.#to * 2 ** 32);
+    const inside = this.#keep === 'inside';
+    for await (const batch of input) {
+      const hashes = this.#pairHashes(batch, user, item);
+      const positions = new Uint32Array(batch.numRows);
+      let kept = 0;
+      for (let i = 0; i < hashes.length; i++) if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
+      if (kept === batch.numRows) yield batch;
+      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
+    }
+  }
+
+  #pairHashes(batch: RecordBatch, user: string, item: string): Uint32Array {
+    const [users, items] = [user, item].map((name) => {
+      const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
+      return keyHashes(keysFromData(data, keyTypeOf(data.type, name)));
+    });
+    const hashes = new Uint32Array(batch.numRows);
+    for (let i = 0; i < hashes.length; i++) {
+      const userHash = mix32(mix32(this.#options.seed, users.low[i]), users.high[i]);
+      hashes[i] = mix32(mix32(userHash, items.low[i]), items.high[i]);
+    }
+    return hashes;
+  }
+}
+
+/** The bounds [from, to) of each part of a split by weights, as fractions of 1. */
+export function splitBounds(weights: readonly number[]): readonly (readonly [number, number])[] {
+  if (!Array.isArray(weights)) throw new UsageError(`split weights must be an array of numbers such as [0.9, 0.1], got ${String(weights)}`);
+  const sum = weights.reduce((total, weight) => total + weight, 0);
+  if (weights.length === 0 || !weights.every((weight) => weight > 0 && Number.isFinite(weight))) {
+    throw new UsageError(`split weights must be positive numbers, got [${weights.join(', ')}]`);
+  }
+  let reached = 0;
+  return weights.map((weight, i) => {
+    const from = reached / sum;
+    reached += weight;
+    return [from, i === weights.length - 1 ? 1 : reached / sum] as const;
+  });
+}

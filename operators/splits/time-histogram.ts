@@ -1,0 +1,54 @@
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext, Sink } from '../../engine/operator.ts';
+import type { BatchStream } from '../../engine/stream.ts';
+import { digitCount, digitOf, LEVELS, orderedWords, prefixOf } from './time-digits.ts';
+import { requireTimes, timesOf } from './times.ts';
+
+export interface TimeCounts {
+  readonly rows: number;
+  /** For each prefix that was asked for, how many of its times have each digit. */
+  readonly counts: readonly Float64Array[];
+  /** True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
+  readonly lastDigitUsed: boolean;
+}
+
+/** One pass of the selection: of the times that begin with one of the prefixes, counts the digit that follows. */
+export class TimeHistogram implements Sink<TimeCounts> {
+  readonly name = 'time-histogram';
+  readonly #column: string;
+  readonly #level: number;
+  readonly #prefixes: readonly number[];
+
+  constructor(column: string, level: number, prefixes: readonly number[]) {
+    this.#column = column;
+    this.#level = level;
+    this.#prefixes = prefixes;
+  }
+
+  describe(): JsonObject {
+    return { column: this.#column, level: this.#level };
+  }
+
+  requiredColumns(): readonly string[] {
+    return [this.#column];
+  }
+
+  async consume(input: BatchStream, ctx: ExecutionContext): Promise<TimeCounts> {
+    requireTimes(input.schema, this.#column);
+    const [level, prefixes] = [this.#level, this.#prefixes];
+    const counts = prefixes.map(() => new Float64Array(digitCount(level)));
+    let rows = 0;
+    let lastDigits = 0;
+    for await (const batch of input) {
+      const words = orderedWords(timesOf(batch, this.#column));
+      for (let i = 0; i < words.length; i += 2) {
+        lastDigits |= digitOf(words, i, LEVELS - 1);
+        const slot = prefixes.indexOf(prefixOf(words, i, level));
+        if (slot >= 0) counts[slot][digitOf(words, i, level)]++;
+      }
+      rows += batch.numRows;
+      ctx.events({ type: 'phase-progress', phase: 'time-split', done: rows, unit: 'rows' });
+    }
+    return { rows, counts, lastDigitUsed: lastDigits !== 0 };
+  }
+}

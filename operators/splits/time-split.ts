@@ -1,0 +1,58 @@
+import type { Schema } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Operator } from '../../engine/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream.ts';
+import { takeRows } from '../ratings/take-rows.ts';
+import { requireTimes, timesOf } from './times.ts';
+
+/** Times in [from, to), in the unit of the column; an end that is left out is open. */
+export interface TimeRange {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Keeps the rows whose time lies in a range. All rows of one time are on the same side of a cut. */
+export class TimeSplit implements Operator {
+  readonly name = 'time-split';
+  readonly #column: string;
+  readonly #range: TimeRange;
+
+  constructor(column: string, range: TimeRange) {
+    const { from, to } = range;
+    for (const end of [from, to]) if (end !== undefined && Number.isNaN(end)) throw new UsageError('the ends of a range of times must be numbers, got NaN');
+    if (from !== undefined && to !== undefined && from >= to) throw new UsageError(`a range of times must end after it begins, got ${from} to ${to}`);
+    this.#column = column;
+    this.#range = range;
+  }
+
+  describe(): JsonObject {
+    const { from = null, to = null } = this.#range;
+    return { column: this.#column, from, to };
+  }
+
+  outputSchema(input: Schema): Schema {
+    requireTimes(input, this.#column);
+    return input;
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return wanted && [...new Set([...wanted, this.#column])];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    return batchStream(this.outputSchema(input.schema), this.#filter(input));
+  }
+
+  async *#filter(input: BatchStream) {
+    const { from = Number.NEGATIVE_INFINITY, to } = this.#range;
+    for await (const batch of input) {
+      const times = timesOf(batch, this.#column);
+      const positions = new Uint32Array(batch.numRows);
+      let kept = 0;
+      for (let i = 0; i < times.length; i++) if (times[i] >= from && (to === undefined || times[i] < to)) positions[kept++] = i;
+      if (kept === batch.numRows) yield batch;
+      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
+    }
+  }
+}

@@ -1,0 +1,256 @@
+/**
+ * The tasks of factorization: the whole contract between the operators and the devices (CPU threads, GPUs).
+ * Devices register a handler for each kernel name and import only the types of this file.
+ *
+ * Partition layouts
+ *
+ *   rating-block   one block R(ij) in compressed rows. `offsets` Int32[rows + 1] (offsets[0] = 0), `indices`
+ *                  Uint32[Nz] (ascending inside a row; positions in the other side's factors), `values` Float32[Nz].
+ *                  As Arrow: List<Struct<item: uint32, rating: float32>>, the same three buffers.
+ *   rows 0..2 :    offsets 0 2 3 3   indices 4 9 | 0 |    values 3.5 1 | 5 |      (row 2 has no ratings)
+ *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of
+ *                  `DeviceInfo.strideStep`, padding columns 0. Fetched: `values` Float32[rows * f].
+ *   bias           `values` Float32[rows].
+ *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.
+ *   predictions    `values` Float32[k].
+ *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
+ *                  ends in 0xffffffff / NaN.
+ */
+import type { JsonObject } from '../../engine/json.ts';
+import type { Partition, PartitionRef } from '../../engine/partition.ts';
+import type { How } from '../../engine/run/step.ts';
+import type { TaskOutcome } from '../../engine/task.ts';
+import type { DataTasks } from './data-tasks.ts';
+import type { SgdTasks } from './sgd-tasks.ts';
+
+export type { DuplicatePolicy } from './data-tasks.ts';
+export type { SgdStep } from './sgd-tasks.ts';
+
+/** A kernel's inputs and outputs by the task's names for them, its parameters, and the values that it gives. */
+export interface KernelTask {
+  readonly inputs: Readonly<Record<string, PartitionRef>>;
+  readonly outputs: Readonly<Record<string, PartitionRef>>;
+  readonly params: JsonObject;
+  readonly values: JsonObject;
+}
+
+/** No inputs, no outputs, no parameters, or no values. */
+export type None = Readonly<Record<never, never>>;
+
+/** Partitions named name.0, name.1, ... */
+export type Numbered<Name extends string> = { readonly [name in `${Name}.${number}`]: PartitionRef };
+
+/** The rows [from, to) of a block or of a matrix. */
+export type Rows = { readonly from: number; readonly to: number };
+
+export type SolverChoice = {
+  /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
+  readonly cgBelow: number;
+  /** f_s of cuMF_ALS's Algorithm 1. */
+  readonly cgSteps: number;
+};
+
+/** The properties of a half-iteration that the choice of a variant of `update` depends on. */
+export type UpdateProblem = {
+  /** f, with biases one more. */
+  readonly rank: number;
+  readonly solver: 'cg' | 'cholesky';
+  readonly cgSteps: number;
+  readonly precision: 'auto' | 'f32' | 'f16';
+  readonly biases: boolean;
+  /** Rows that are solved, and rows of θ. */
+  readonly rows: number;
+  readonly columns: number;
+  readonly ratings: number;
+  /** Of the run, at most. */
+  readonly iterations: number;
+  /** Ratings of the longest row. */
+  readonly longest: number;
+  /** Largest |rating|. */
+  readonly largestRating: number;
+  /** A variant's name, asked for. */
+  readonly kernel?: string;
+};
+
+/** The variant of a kernel that a device takes for a problem, and why. Part of the plan: a run that is repeated takes it again. */
+export type KernelChoice = {
+  readonly variant: string;
+  readonly precision: 'f32' | 'f16';
+  /** Power of two by which ratings are multiplied before they meet float16. */
+  readonly ratingScale: number;
+  readonly reason: string;
+  /** What the variant takes of the device's memory beside its inputs and outputs: work lists, partial sums, copies of half the width. */
+  readonly deviceBytes: number;
+};
+
+/** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */
+export type KernelTuning = {
+  readonly variant: string;
+  /** "measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings" */
+  readonly reason: string;
+  /** In the order in which they were timed; `milliseconds` is null, with the problem, for one that failed. */
+  readonly times: readonly { readonly variant: string; readonly milliseconds: number | null; readonly runs: number; readonly problem?: string }[];
+  /** Of the sample. */
+  readonly rows: number;
+  readonly ratings: number;
+  /** Whose clock: the GPU's where it has one. */
+  readonly clock: 'gpu' | 'host';
+  /** Why it will not be remembered beyond this process, where that is so. */
+  readonly note?: string;
+};
+
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of SGD in sgd-tasks.ts. */
+export interface KernelTasks extends DataTasks, SgdTasks {
+  /** Brings its input, of any layout, to the memory of a device that has its own; a CPU, which reaches it where it is, has no such task. */
+  upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
+
+  /**
+   * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
+   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + λ n_u I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II)
+   * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
+   * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
+   * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1.
+   *
+   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v: the last of the `rank` features of a fixed row is 1, so that the last number
+   * solved for a row is its bias. Further inputs `fixedBias` (γ) and `previousBias`, further output `bias` (layout bias, there
+   * already); what is solved for is r_uv - `mean` - γ_v, and the 1 is put back in the row.
+   *
+   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly whatever the solver choice says, and
+   * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
+   * A GPU does not have it.
+   */
+  update: {
+    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef; previousBias?: PartitionRef };
+    outputs: { factors: PartitionRef; bias?: PartitionRef };
+    params: SolverChoice &
+      Rows & {
+        readonly rank: number;
+        readonly lambda: number;
+        readonly mean?: number;
+        readonly nonnegative?: boolean;
+        /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
+        readonly variant?: string;
+        readonly precision?: 'f32' | 'f16';
+        readonly ratingScale?: number;
+      };
+    values: { badRow: number };
+  };
+
+  /** Chooses among the variants of `update`, on devices that have several. Throws UsageError for one that cannot run. */
+  'choose-update': { inputs: None; outputs: None; params: UpdateProblem; values: KernelChoice };
+
+  /**
+   * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for problems like this one.
+   * `where-it-pays`: `tuning` is null where it is not worth the time, or was done before; `thorough`: every variant that may be
+   * the fastest is measured, for as long as that takes.
+   */
+  'tune-update': { inputs: { block: PartitionRef }; outputs: None; params: UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' }; values: { tuning: KernelTuning | null } };
+
+  /**
+   * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
+   * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with biases `rowBias`,
+   * `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v) without the product of the two features that are 1.
+   */
+  'squared-error': {
+    inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef; rowBias?: PartitionRef; columnBias?: PartitionRef };
+    outputs: None;
+    params: Rows & { readonly rank: number; readonly mean?: number };
+    values: { squared: number; absolute: number; count: number };
+  };
+
+  /** Σ n_u ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. Values: `sum`. */
+  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number }; values: { sum: number } };
+
+  /** x_uᵀθ_v for each pair. Inputs: `pairs`, `rowFactors`, `columnFactors`. Output: `predictions`. */
+  predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
+
+  /**
+   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
+   * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
+   * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
+   * `exclude`. Output: `top` (rows to - from).
+   */
+  'top-n': {
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef };
+    outputs: { top: PartitionRef };
+    params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
+    values: None;
+  };
+
+  /** Tells a GPU that top-n tasks will come, with exclusions or without and with bounds: compiling goes on while their inputs are on the way. */
+  'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
+
+  /**
+   * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
+   * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
+   * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
+   * absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
+   * (default 0), and `oneAt` one before it that becomes 1.
+   */
+  initialize: {
+    inputs: { keys: PartitionRef };
+    outputs: { factors: PartitionRef };
+    params: Rows & {
+      readonly rank: number;
+      readonly seed: number;
+      readonly one?: boolean;
+      readonly nonnegative?: boolean;
+      readonly norm?: number;
+      readonly shift?: number;
+      readonly first?: number;
+      readonly oneAt?: number;
+    };
+    values: None;
+  };
+}
+
+export type KernelName = keyof KernelTasks;
+export type ParamsOf<K extends KernelName> = KernelTasks[K]['params'];
+export type ValuesOf<K extends KernelName> = KernelTasks[K]['values'];
+
+/** A task of that kernel. */
+export interface TaskOf<K extends KernelName> {
+  readonly kernel: K;
+  readonly inputs: KernelTasks[K]['inputs'];
+  readonly outputs: KernelTasks[K]['outputs'];
+  readonly params: ParamsOf<K>;
+}
+
+/** The outcome that a handler gives of such a task; its partitions are those outputs that were not there already. */
+export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
+  readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
+} & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
+
+type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
+
+/** The use of every input and output of every kernel. */
+export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How } } = {
+  upload: { data: 'read' },
+  update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', previousBias: 'read', factors: 'write', bias: 'write' },
+  'choose-update': {},
+  'tune-update': { block: 'read' },
+  'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
+  'weighted-norm': { block: 'read', factors: 'read' },
+  predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
+  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', top: 'write' },
+  'compile-top-n': {},
+  initialize: { keys: 'read', factors: 'write' },
+  'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
+  'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
+  'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rows: 'alone' },
+  'count-columns': { bands: 'read', block: 'read', counts: 'write' },
+  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone', rows: 'alone' },
+  'sort-bands': { bands: 'read', block: 'alone', rows: 'alone' },
+  'find-duplicates': { block: 'read', lengths: 'write' },
+  'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
+  'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },
+  'sgd-tiles': { block: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },
+  'sgd-waves': { block: 'read', order: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },
+  'batch-order': { order: 'write' },
+  'wave-order': { order: 'write' },
+  'cut-block': { block: 'read', 'part.*': 'write' },
+  'deal-ratings': { block: 'read', list: 'alone' },
+  'shuffle-ratings': { list: 'alone' },
+  'copy-rows': { source: 'read', target: 'write' },
+};

@@ -1,0 +1,109 @@
+/** Runs that end badly: by a task that fails, by a cancel, by a device that is lost. Nothing runs on behind them, and nothing stays. */
+import { describe, expect, it } from 'vitest';
+import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { recordAls, recordSgd, type RunProblem } from '../support/recorded-runs.ts';
+import type { RecordingOptions } from '../support/recording-device.ts';
+import { cpuInfo, gpuInfo, mostly } from '../support/small-problems.ts';
+import { RandomTurns } from '../support/turns.ts';
+
+const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
+const cases: Record<string, { readonly compute: RunProblem['compute']; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
+  'als on the CPU': { compute: [cpuInfo], make: (one) => recordAls(one, { rank: 2, maxIter: 2, biases: true }, { held: true }) },
+  'als on a GPU': { compute: [gpuInfo(0)], make: (one) => recordAls(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'als on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordAls(one, { rank: 2, maxIter: 3 }, { held: true }) },
+  'sgd on the CPU': { compute: [cpuInfo], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'sgd on a GPU': { compute: [gpuInfo(0)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
+  'sgd on two GPUs': { compute: [gpuInfo(0), gpuInfo(1)], make: (one) => recordSgd(one, { rank: 2, maxIter: 2 }, { held: true }) },
+};
+
+type Outcome = { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } } | { readonly error: unknown };
+
+/** A run with these options of its devices, and what came of it; checks that nothing runs on and nothing stays. */
+async function endOf(name: string, options: (place: string) => RecordingOptions, signal?: AbortSignal) {
+  const { compute, make } = cases[name];
+  const made = await make({ ...problem, compute, options, signal });
+  const { recording } = made;
+  let outcome: Outcome;
+  try {
+    outcome = { result: await made.train() };
+  } catch (error) {
+    outcome = { error };
+  }
+  expect(recording.running).toBe(0);
+  expect(recording.held).toEqual([]);
+  return { outcome, recording, plan: made.plan };
+}
+
+/** Verbs of a whole run at each place. */
+async function verbsOf(name: string): Promise<Readonly<Record<string, number>>> {
+  const { recording, outcome } = await endOf(name, () => ({ turns: new RandomTurns(1) }));
+  expect('result' in outcome).toBe(true);
+  return Object.fromEntries(recording.devices.map(({ info, verbs }) => [info.place, verbs]));
+}
+
+describe.each(Object.keys(cases))('%s', (name) => {
+  it('ends with the error of the verb that failed, whichever that is, and leaves nothing', async () => {
+    for (const [place, verbs] of Object.entries(await verbsOf(name))) {
+      for (let n = 0; n < verbs; n++) {
+        const failures: Error[] = [];
+        const turns = new RandomTurns(n);
+        const before: RecordingOptions['before'] = (at, verb, task) => {
+          if (at < n || failures.length > 0 || verb === 'put') return;
+          const failure = new Error(`${task?.kernel ?? verb} fails at verb ${at} of ${place}`);
+          failures.push(failure);
+          throw failure;
+        };
+        const { outcome } = await endOf(name, (at) => ({ turns, ...(at === place ? { before } : {}) }));
+        if (failures.length > 0) expect(outcome).toEqual({ error: failures[0] });
+      }
+    }
+  });
+
+  it('ends with CancelledError, whenever it is cancelled, and leaves nothing', async () => {
+    for (const [place, verbs] of Object.entries(await verbsOf(name))) {
+      for (let n = 0; n < verbs; n++) {
+        const turns = new RandomTurns(n);
+        const cancel = new AbortController();
+        let cancelled = false;
+        const before: RecordingOptions['before'] = (at) => {
+          if (at !== n) return;
+          cancelled = true;
+          cancel.abort();
+        };
+        const { outcome } = await endOf(name, (at) => ({ turns, ...(at === place ? { before } : {}) }), cancel.signal);
+        // A run that is cancelled with its last step may have ended.
+        if (cancelled && 'error' in outcome) expect(outcome.error).toBeInstanceOf(CancelledError);
+        if (cancelled && 'result' in outcome) expect(n).toBeGreaterThanOrEqual(verbs - 4);
+      }
+    }
+  });
+
+  const { compute } = cases[name];
+  it.skipIf(compute[0].kind === 'cpu')('goes on without a lost device, or ends with what had reached the host', async () => {
+    const verbs = await verbsOf(name);
+    for (const { place } of compute) {
+      for (let n = 0; n < verbs[place]; n++) {
+        const turns = new RandomTurns(n);
+        const { outcome, recording, plan } = await endOf(name, (at) => ({ turns, ...(at === place ? { lostAt: n } : {}) }));
+        const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
+        if (compute.length === 1) {
+          if ('error' in outcome) expect(outcome.error).toBeInstanceOf(DeviceLostError);
+          else if (outcome.result.lost) expect(outcome.result.iterations.length).toBeLessThan(plan.rounds);
+          else expect(reached).toBeLessThanOrEqual(verbs[place]);
+          continue;
+        }
+        if ('error' in outcome) throw outcome.error;
+        expect(outcome.result.lost).toBeUndefined();
+        expect(outcome.result.iterations).toHaveLength(plan.rounds);
+        expect(recording.log.slice(recording.log.findLastIndex(({ text }) => text.startsWith('initialize'))).length).toBeGreaterThan(0);
+      }
+    }
+  });
+});
+
+it('one slice that fails ends the others, and its error is thrown', async () => {
+  const made = await recordAls({ ...problem, rows: mostly(200, 100), columns: 100, compute: [cpuInfo], options: () => ({ turns: new RandomTurns(3), before: (_, __, task) => { if (task?.kernel === 'update' && task.params.from !== 0) throw new Error('this slice fails'); } }) }, { rank: 2, maxIter: 2 }, { held: true });
+  await expect(made.train()).rejects.toThrow('this slice fails');
+  expect([made.recording.running, made.recording.held]).toEqual([0, []]);
+  expect(made.recording.log.filter(({ text }) => text.startsWith('update')).length).toBeGreaterThan(1);
+});

@@ -1,0 +1,111 @@
+/** A task that is run twice gives the same bits and leaves its inputs as they are, or its contract says that it steps in place. */
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CpuDevice } from '../../cpu/device.ts';
+import type { Device } from '../../engine/executor.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { keyArrays } from '../../engine/keys/key-column.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { CounterRandom } from '../../engine/random.ts';
+import { GpuDevice } from '../../gpu/device.ts';
+import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
+import { valuesOfTask } from '../../operators/tasks/task-values.ts';
+import { ratingBlock } from '../cpu/scope.ts';
+import { noGpu } from '../support/open-gpu.ts';
+
+const [ROWS, COLUMNS, RANK] = [12, 20, 9];
+const lengths = [0, 1, 2, 3, 4, 5, 6, 0, 20, 9, 1, 7];
+
+function matrix(rows: number, seed: number): Partition {
+  const values = sharedArray(Float32Array, rows * RANK);
+  const random = new CounterRandom(seed);
+  for (let i = 0; i < values.length; i++) values[i] = 2 * random.uniform(i) - 1;
+  return { layout: 'factors', rows, columns: { values } };
+}
+
+const block = ratingBlock(lengths, COLUMNS, 2);
+const whole = { from: 0, to: ROWS };
+const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
+const ids = { type: 'int32', values: Int32Array.from({ length: 30 }, (_, i) => (7 * i) % 11) } as const;
+const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Uint32Array.from(ids.values), items: Uint32Array.from(ids.values) } };
+const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { bandOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
+const hashes: Partition = { layout: 'key-hashes', rows: ROWS, columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) } };
+const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS), columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS) } };
+
+interface Case {
+  readonly params: JsonObject;
+  readonly inputs: Readonly<Record<string, Partition>>;
+  /** Matrices by their rows, which are allocated; other outputs the task makes. */
+  readonly outputs?: Readonly<Record<string, number | undefined>>;
+}
+
+const cases: Readonly<Record<string, Case>> = {
+  update: { params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0, nonnegative: false }, inputs: { block, fixed: theta, previous: x }, outputs: { factors: ROWS } },
+  'squared-error': { params: { ...whole, rank: RANK }, inputs: { block, rowFactors: x, columnFactors: theta } },
+  'weighted-norm': { params: { ...whole, rank: RANK }, inputs: { block, factors: x } },
+  predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
+  'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
+  initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
+  'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
+  'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
+  'count-columns': { params: { ...whole, bands: 2 }, inputs: { bands, block }, outputs: { counts: undefined } },
+  'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined } },
+  'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
+  'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
+  'batch-order': { params: { seed: 1, stream: 2, epoch: 3, batches: 9 }, inputs: {}, outputs: { order: undefined } },
+  'wave-order': { params: { seed: 1, epoch: 3, workers: 2, columnBands: 4 }, inputs: {}, outputs: { order: undefined } },
+};
+
+/** The kernels that a registry names. */
+function registered(file: string): string[] {
+  const text = readFileSync(resolve(import.meta.dirname, '../..', file), 'utf8');
+  const [, handlers] = /const handlers[^{]*\{ readonly[^}]*\} = \{\n([\s\S]*?)\n\};/.exec(text) ?? [];
+  return (handlers ?? '').split('\n').map((line) => /^ {2}'?([a-z-]+)/.exec(line)?.[1] ?? line);
+}
+
+const bytesOf = ({ columns }: Partition) => Object.fromEntries(Object.entries(columns).map(([name, { buffer, byteOffset, byteLength }]) => [name, Buffer.from(new Uint8Array(buffer, byteOffset, byteLength)).toString('hex')]));
+
+/** The values of a task and the bits of its outputs. */
+async function outcome(device: Device, kernel: string, { params, inputs, outputs = {} }: Case, run: number, more: JsonObject) {
+  const ref = (name: string): PartitionRef => ({ name: `${kernel}-${name}`, partition: 0, version: run });
+  for (const [name, partition] of Object.entries(inputs)) device.put(ref(name), partition);
+  for (const [name, rows] of Object.entries(outputs)) if (rows !== undefined) device.allocate(ref(name), { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+  const refs = (names: object) => Object.fromEntries(Object.keys(names).map((name) => [name, ref(name)]));
+  const { values } = await device.run({ kernel, params: { ...params, ...more }, inputs: refs(inputs), outputs: refs(outputs) });
+  const made = await Promise.all(Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));
+  const left = await Promise.all(Object.keys(inputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));
+  for (const name of [...Object.keys(inputs), ...Object.keys(outputs)]) device.release(ref(name));
+  return { values, made, left };
+}
+
+describe.each([
+  { kind: 'CPU', registry: 'cpu/registry.ts', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
+  { kind: 'GPU', registry: 'gpu/registry.ts', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+])('the tasks of a $kind', ({ kind, registry, open, skip }) => {
+  let device: Device;
+  beforeAll(async () => {
+    if (skip === undefined) device = await open();
+  });
+  afterAll(() => device?.close());
+  const kernels = registered(registry);
+
+  it.skipIf(skip).each(kernels.filter((kernel) => cases[kernel]))('give the same bits twice: %s', async (kernel) => {
+    const one = cases[kernel];
+    const problem: UpdateProblem = { rank: RANK, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 58, iterations: 10, longest: 20, largestRating: 5 };
+    const choice = kernel === 'update' && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem }) : undefined;
+    const more: JsonObject = choice ? { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale } : {};
+    const before = Object.values(one.inputs).map(bytesOf);
+    const first = await outcome(device, kernel, one, 1, more);
+    expect(await outcome(device, kernel, one, 2, more)).toEqual(first);
+    expect(first.left).toEqual(before);
+  });
+
+  it('step in place only where their contracts say so', () => {
+    if (kind === 'GPU') return;
+    const others = kernels.filter((kernel) => cases[kernel] === undefined && kernel !== 'rest');
+    expect(others.length).toBeGreaterThan(0);
+    for (const kernel of others) expect(Object.values(contracts[kernel as keyof typeof contracts]).some((how) => how === 'alone' || how === 'shared'), kernel).toBe(true);
+    for (const kernel of Object.keys(cases)) expect(Object.values(contracts[kernel as keyof typeof contracts]).every((how) => how === 'read' || how === 'write'), kernel).toBe(true);
+  });
+});

@@ -1,0 +1,79 @@
+/** Invariants of the steps of any plan: of their edges, of what they visit, of what they leave behind, and of their memory. */
+import * as fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { peakOf } from '../../engine/plan/walk.ts';
+import { HOST } from '../../engine/run/place.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
+import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/bound-problems.ts';
+import { checkCoverage, checkEdges, LiveSet } from '../support/check-steps.ts';
+import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/orders.ts';
+import { testRandom } from '../support/ratings.ts';
+
+type Fates = Parameters<typeof listsOfRun>[1];
+
+const alsCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), early: fc.boolean(), fate: fates, seed: fc.nat() });
+const sgdCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), early: fc.boolean(), adaptive: fc.boolean(), resident: fc.boolean(), hogwild: fc.boolean(), schedule: fc.constantFrom('auto' as const, 'blocks' as const, 'hogwild' as const, 'wavefront' as const, 'tile' as const), fate: fates, seed: fc.nat() });
+
+type AlsCase = typeof alsCases extends fc.Arbitrary<infer Case> ? Case : never;
+type SgdCase = typeof sgdCases extends fc.Arbitrary<infer Case> ? Case : never;
+
+const als = ({ shape, rank, biases, early }: AlsCase) => boundAls(shape, { rank, biases, ...(early ? { earlyStop: 2 } : {}) });
+
+function sgd({ shape, rank, biases, early, adaptive, schedule, resident, hogwild }: SgdCase): Promise<BoundProblem> {
+  const [device] = shape.devices;
+  const several = shape.devices.length > 1;
+  const suits = several ? 'blocks' : device.kind === 'cpu' && schedule === 'tile' ? 'auto' : schedule;
+  return boundSgd(shape, { rank, biases, schedule: suits, ...(adaptive ? { rate: 'adagrad' } : {}), ...(early ? { earlyStop: 2 } : {}) }, (chosen) => (chosen.deviceBlocks ? { ...chosen, deviceBlocks: { ...chosen.deviceBlocks, resident, ...(hogwild ? { steps: 'hogwild' } : {}) } } : chosen));
+}
+
+function checkRun(problem: BoundProblem, fate: Fates): void {
+  const { bound, given } = problem;
+  const live = new LiveSet(bound, given);
+  for (const { name, steps } of listsOfRun(problem, fate)) {
+    live.add(steps);
+    expect({ name, problems: [...checkEdges(steps, bound), ...checkCoverage(steps, bound), ...live.problems] }).toEqual({ name, problems: [] });
+  }
+  // The data that were given stay, at their homes and at their other places.
+  const left = [...live.alive].filter((key) => !given.some(({ name, partition, version }) => key.endsWith(` ${name}/${partition}@${version}`)));
+  expect(left).toEqual([]);
+}
+
+function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
+  const { bound, keep } = problem;
+  const lists = listsOfRun(problem, fate).map(({ steps }) => steps);
+  const random = testRandom(seed + 1);
+  const walked = peakOf(bound, contracts, keep);
+  const own = peakIn(bound, lists, (steps) => steps);
+  // Which blocks are staged side by side differs from round to round, and the walk draws three of them.
+  const staged = bound.datasets.some(({ by, given, parts }) => by === 'block' && given && parts.some(({ at }) => at.length === 1));
+  const limit = staged ? own : walked;
+  const eager = peakIn(bound, lists, (steps) => eagerOrder(steps, bound, random));
+  const late = peakIn(bound, lists, (steps) => orderOf(steps, lateFrees));
+  const drawn = peakIn(bound, lists, (steps) => orderOf(steps, (ready) => ready[Math.floor(random() * ready.length)]));
+  for (const [order, peak] of Object.entries({ own, eager, late, drawn })) {
+    for (const [place, bytes] of Object.entries(peak)) {
+      if (place !== HOST) expect({ order, place, beyond: Math.max(0, bytes - limit[place]) }).toEqual({ order, place, beyond: 0 });
+    }
+  }
+}
+
+describe('the steps of als', () => {
+  it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', () => {
+    fc.assert(fc.property(alsCases, (one) => checkRun(als(one), one.fate)), { numRuns: 100 });
+  });
+
+  it('take no more memory on a device than was walked, in whichever order their edges allow', () => {
+    fc.assert(fc.property(alsCases, (one) => checkPeak(als(one), one.fate, one.seed)), { numRuns: 100 });
+  });
+});
+
+describe('the steps of sgd', () => {
+  it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', async () => {
+    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkRun(await sgd(one), one.fate)), { numRuns: 100 });
+  });
+
+  it('take no more memory on a device than was walked, in whichever order their edges allow', async () => {
+    await fc.assert(fc.asyncProperty(sgdCases, async (one) => checkPeak(await sgd(one), one.fate, one.seed)), { numRuns: 100 });
+  });
+});
+

@@ -1,0 +1,63 @@
+import type { RecordBatch } from 'apache-arrow';
+import { describe, expect, it } from 'vitest';
+import { Session } from '../../../index.ts';
+import { batchOf, shuffled, testRandom } from '../../support/ratings.ts';
+
+interface Timed {
+  readonly user: number | string;
+  readonly item: number;
+  readonly timestamp: number;
+}
+
+function batchesOf(rows: readonly Timed[], size = 61): RecordBatch[] {
+  const batches: RecordBatch[] = [];
+  const column = (part: readonly Timed[], name: keyof Timed, type: 'utf8' | 'int32' | 'float64') => ({ type, values: part.map((row) => row[name]) });
+  for (let from = 0; from < rows.length; from += size) {
+    const part = rows.slice(from, from + size);
+    batches.push(batchOf({ user: column(part, 'user', typeof part[0].user === 'string' ? 'utf8' : 'int32'), item: column(part, 'item', 'int32'), timestamp: column(part, 'timestamp', 'float64') }));
+  }
+  return batches;
+}
+
+async function split(rows: readonly Timed[]): Promise<{ train: string[]; test: string[] }> {
+  await using session = await Session.create({ workers: 1 });
+  const { train, test } = await session.from(batchesOf(rows)).leaveLastOut();
+  const rowsOf = async (part: AsyncIterable<RecordBatch>) => {
+    const all: string[] = [];
+    for await (const batch of part) for (const row of batch.toArray()) all.push(JSON.stringify(row.toJSON()));
+    return all.sort();
+  };
+  return { train: await rowsOf(train), test: await rowsOf(test) };
+}
+
+const random = testRandom(4);
+/** Some users have a single rating, and times repeat. */
+const rows: Timed[] = Array.from({ length: 2000 }, (_, item) => ({ user: Math.floor(random() ** 2 * 400), item, timestamp: Math.floor(random() * 300) - 100 }));
+
+describe('leave-last-out', () => {
+  it('tests on one rating of every user with two or more, none of them older than those trained on', async () => {
+    const { train, test } = await split(rows);
+    expect([...train, ...test].sort()).toEqual(rows.map((row) => JSON.stringify(row)).sort());
+    const byUser = Map.groupBy(rows, (row) => row.user);
+    const tested = test.map((row) => JSON.parse(row) as Timed);
+    expect(tested.map((row) => row.user).sort()).toEqual([...byUser].filter(([, own]) => own.length > 1).map(([user]) => user).sort());
+    for (const { user, timestamp } of tested) expect(timestamp).toBe(Math.max(...(byUser.get(user) ?? []).map((row) => row.timestamp)));
+  });
+
+  it("doesn't depend on the order of rows, and takes any ids", async () => {
+    const parts = await split(rows);
+    expect(await split(shuffled(rows, 6))).toEqual(parts);
+    const named = rows.map((row) => ({ ...row, user: `u${row.user}` }));
+    expect((await split(named)).test.length).toBe(parts.test.length);
+  });
+
+  it('names what it lacks', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const batches = batchesOf(rows);
+    await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow('there is no column "when"');
+    await expect(session.from(batches).leaveLastOut({ userCol: 'who', itemCol: 'item' })).rejects.toThrow('there is no column "who"');
+    await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow('leaving the last ratings out reads the rows more than once');
+    const untimed = batchOf({ timestamp: { type: 'float64', values: [1] }, user: { type: 'int32', values: [1] } });
+    await expect(session.from([untimed]).leaveLastOut()).rejects.toThrow('a split needs two id columns; there are: timestamp (Float64), user (Int32)');
+  });
+});
