@@ -16,19 +16,25 @@ export function iterableSource(batches: Batches, schema?: Schema, options: { rea
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
+/** An iterator whose first batch was pulled to know the schema. */
+interface Begun {
+  readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>;
+  readonly first: IteratorResult<RecordBatch>;
+}
+
 /** The source that `iterableSource` gives. */
 export class IterableSource implements Source {
   readonly name = 'iterable-source';
   readonly replayable: boolean;
-  private readonly batches: Batches;
-  private given: Schema | undefined;
-  private used = false;
+  readonly #batches: Batches;
+  #given: Schema | undefined;
+  #used = false;
   /** The iterator and its first batch, where the batch was taken for its schema. */
-  private begun: { readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>; readonly first: IteratorResult<RecordBatch> } | undefined;
+  #begun: Begun | undefined;
 
   constructor(batches: Batches, schema: Schema | undefined, replayable: boolean) {
-    this.batches = batches;
-    this.given = schema;
+    this.#batches = batches;
+    this.#given = schema;
     this.replayable = replayable;
   }
 
@@ -37,44 +43,44 @@ export class IterableSource implements Source {
   }
 
   async schema(): Promise<Schema> {
-    if (this.given !== undefined) return this.given;
-    const begun = await this.begin();
+    if (this.#given !== undefined) return this.#given;
+    const begun = await this.#begin();
     if (begun.first.done) {
       throw new DataError('the source gave no batch, so its columns are unknown', { phase: 'read', advice: 'Pass the schema beside the batches' });
     }
-    this.given = requireBatch(begun.first.value, 0).schema;
+    this.#given = requireBatch(begun.first.value, 0).schema;
     if (this.replayable) {
       await begun.iterator.return?.();
     } else {
-      this.begun = begun;
+      this.#begun = begun;
     }
-    return this.given;
+    return this.#given;
   }
 
   async execute(ctx: Pick<ExecutionContext, 'signal'>): Promise<BatchStream> {
-    if (this.used && !this.replayable) {
+    if (this.#used && !this.replayable) {
       throw new UsageError('this source can be read only once, and it was read already', {
         phase: 'read',
         advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
       });
     }
     const schema = await this.schema();
-    this.used = true;
-    const begun = this.begun;
-    this.begun = undefined;
-    return batchStream(schema, this.run(schema, ctx.signal, begun));
+    this.#used = true;
+    const begun = this.#begun;
+    this.#begun = undefined;
+    return batchStream(schema, this.#run(schema, ctx.signal, begun));
   }
 
-  private async begin() {
-    if (Object(this.batches) !== this.batches || !(Symbol.asyncIterator in this.batches || Symbol.iterator in this.batches)) {
-      throw new UsageError(`the source is no iterable of record batches: ${String(this.batches)}`, { phase: 'read', advice: 'Pass an array, a generator or a stream of batches' });
+  async #begin() {
+    if (Object(this.#batches) !== this.#batches || !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)) {
+      throw new UsageError(`the source is no iterable of record batches: ${String(this.#batches)}`, { phase: 'read', advice: 'Pass an array, a generator or a stream of batches' });
     }
-    const iterator = Symbol.asyncIterator in this.batches ? this.batches[Symbol.asyncIterator]() : this.batches[Symbol.iterator]();
+    const iterator = Symbol.asyncIterator in this.#batches ? this.#batches[Symbol.asyncIterator]() : this.#batches[Symbol.iterator]();
     return { iterator, first: await iterator.next() };
   }
 
-  private async *run(schema: Schema, signal: AbortSignal, begun: IterableSource['begun']): AsyncGenerator<RecordBatch> {
-    const { iterator, first } = begun ?? (await this.begin());
+  async *#run(schema: Schema, signal: AbortSignal, begun: Begun | undefined): AsyncGenerator<RecordBatch> {
+    const { iterator, first } = begun ?? (await this.#begin());
     let finished = false;
     let firstRow = 0;
     try {

@@ -7,7 +7,7 @@ import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
+import { openFileOutput, OUTPUT_DESCRIPTION, writeOutput } from '../output/write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
@@ -16,7 +16,7 @@ export const predict = defineCommand({
     { name: 'pairs', describe: "rows with the model's user and item columns; others are passed on", required: true, many: true },
   ],
   options: {
-    output: requiredText({ describe: outputDescription, group: 'Required:' }),
+    output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
     format: formatOption,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
     ...machineOptions,

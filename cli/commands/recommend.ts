@@ -10,13 +10,13 @@ import { machineOptions, parquetBackendOption } from '../options/machine-options
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
-import { type CheckedSink, openFileOutput, outputDescription, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openFileOutput, OUTPUT_DESCRIPTION, writeOutput } from '../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
-  output: text({ describe: `${outputDescription}; a table is printed without it`, group: 'Output:' }),
+  output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
   users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
   n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),

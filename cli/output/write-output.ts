@@ -14,7 +14,7 @@ export type { CheckedSink };
 export const STANDARD_STREAM = '-';
 
 /** For --help of the commands whose output's ending says its format. */
-export const outputDescription = 'file, its format by its ending: .parquet, .csv, .tsv, .arrow; or a folder of Parquet part files, without an ending';
+export const OUTPUT_DESCRIPTION = 'file, its format by its ending: .parquet, .csv, .tsv, .arrow; or a folder of Parquet part files, without an ending';
 
 interface OutputValues extends Pick<OpenSinkOptions, 'format' | 'codec' | 'parquetBackend'> {
   readonly force: boolean;

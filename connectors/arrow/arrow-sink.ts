@@ -20,19 +20,19 @@ export interface ArrowSinkOptions {
 /** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears once it is complete. */
 export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
-  private readonly path: string;
-  private readonly format: 'file' | 'stream';
-  private readonly overwrite: boolean | undefined;
+  readonly #path: string;
+  readonly #format: 'file' | 'stream';
+  readonly #overwrite: boolean | undefined;
 
   constructor(path: string, options: ArrowSinkOptions = {}) {
     requireFileName(path);
-    this.path = path;
-    this.format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
-    this.overwrite = options.overwrite;
+    this.#path = path;
+    this.#format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
+    this.#overwrite = options.overwrite;
   }
 
   describe(): JsonObject {
-    return { path: this.path, format: this.format, ...(this.overwrite && { overwrite: true }) };
+    return { path: this.#path, format: this.#format, ...(this.#overwrite && { overwrite: true }) };
   }
 
   requiredColumns(): undefined {
@@ -40,42 +40,42 @@ export class ArrowSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await ByteOutput.check(this.path, this.overwrite);
+    await ByteOutput.check(this.#path, this.#overwrite);
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite });
-    const writer = this.format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
+    const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite });
+    const writer = this.#format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
     const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
-    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+    return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }
 
 /** apache-arrow's writer over a queue from which the bytes of each batch are taken. */
 class IpcEncoder implements BatchEncoder {
-  private readonly writer: RecordBatchWriter;
-  private readonly schema: Schema;
-  private readonly queue = new KeptBytes();
+  readonly #writer: RecordBatchWriter;
+  readonly #schema: Schema;
+  readonly #queue = new KeptBytes();
 
   constructor(writer: RecordBatchWriter, schema: Schema) {
-    this.writer = writer;
-    this.schema = schema;
+    this.#writer = writer;
+    this.#schema = schema;
   }
 
   begin(): Uint8Array {
-    this.writer.reset(this.queue, this.schema);
-    return this.queue.take();
+    this.#writer.reset(this.#queue, this.#schema);
+    return this.#queue.take();
   }
 
   batch(batch: RecordBatch): Uint8Array {
     // The batch gets the schema object that was written: another one would make the writer begin again.
-    this.writer.write(new RecordBatch(this.schema, batch.data));
-    return this.queue.take();
+    this.#writer.write(new RecordBatch(this.#schema, batch.data));
+    return this.#queue.take();
   }
 
   end(): Uint8Array {
-    this.writer.finish();
-    return this.queue.take();
+    this.#writer.finish();
+    return this.#queue.take();
   }
 }
 

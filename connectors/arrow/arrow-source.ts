@@ -31,14 +31,14 @@ export class ArrowSource extends FileSetSource<ArrowLayout> {
 
 class OpenArrow implements OpenFile<ArrowLayout> {
   readonly layout: ArrowLayout;
-  private readonly file: string;
-  private readonly messages: AsyncGenerator<IpcMessage>;
-  private readonly decoder: IpcDecoder;
+  readonly #file: string;
+  readonly #messages: AsyncGenerator<IpcMessage>;
+  readonly #decoder: IpcDecoder;
 
   private constructor(file: string, messages: AsyncGenerator<IpcMessage>, decoder: IpcDecoder) {
-    this.file = file;
-    this.messages = messages;
-    this.decoder = decoder;
+    this.#file = file;
+    this.#messages = messages;
+    this.#decoder = decoder;
     this.layout = { schema: decoder.schema };
   }
 
@@ -57,16 +57,16 @@ class OpenArrow implements OpenFile<ArrowLayout> {
 
   async *read(_layout: ArrowLayout, schema: Schema): AsyncGenerator<RecordBatch> {
     let firstRow = 0;
-    for await (const message of this.messages) {
-      const batch = this.decoder.decode(message);
+    for await (const message of this.#messages) {
+      const batch = this.#decoder.decode(message);
       if (batch === undefined || batch.numRows === 0) continue;
-      yield setOrigin(conformBatch(batch, schema), { file: this.file, firstRow });
+      yield setOrigin(conformBatch(batch, schema), { file: this.#file, firstRow });
       firstRow += batch.numRows;
     }
   }
 
   async close(): Promise<void> {
-    await this.messages.return(undefined);
+    await this.#messages.return(undefined);
   }
 }
 

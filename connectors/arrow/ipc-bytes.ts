@@ -6,16 +6,16 @@ import type { RecordBatch } from 'apache-arrow';
  * ArrayBuffer by their addresses: of two columns over the same memory, as in { user: ids, item: ids }, it loses the second.
  */
 export class KeptBytes extends AsyncByteQueue {
-  private kept: Uint8Array[] = [];
+  #kept: Uint8Array[] = [];
 
   override write(bytes: Uint8Array): void {
-    this.kept.push(bytes);
+    this.#kept.push(bytes);
   }
 
   /** The bytes since the last call. */
   take(): Uint8Array {
-    const all = Buffer.concat(this.kept);
-    this.kept = [];
+    const all = Buffer.concat(this.#kept);
+    this.#kept = [];
     return all;
   }
 }

@@ -13,20 +13,20 @@ const LARGEST_BUFFER = 2 ** 29;
 /** Turns messages into batches. Dictionaries are replaced by their values; every batch is checked. */
 export class IpcDecoder {
   readonly schema: Schema;
-  private readonly reader: RecordBatchReader;
-  private readonly queue: Uint8Array[] = [];
-  private readonly file: string;
-  private batches = 0;
+  readonly #reader: RecordBatchReader;
+  readonly #queue: Uint8Array[] = [];
+  readonly #file: string;
+  #batches = 0;
 
   /** Throws DataError for a schema that cannot be read. */
   constructor(schema: IpcMessage, file: string) {
-    this.file = file;
+    this.#file = file;
     registerZstd();
-    this.queue.push(schema.head, schema.body);
+    this.#queue.push(schema.head, schema.body);
     try {
-      this.reader = RecordBatchReader.from(this.pull());
-      this.reader.open();
-      this.schema = plainSchema(this.reader.schema);
+      this.#reader = RecordBatchReader.from(this.#pull());
+      this.#reader.open();
+      this.schema = plainSchema(this.#reader.schema);
     } catch (error) {
       throw new DataError(`the schema cannot be read: ${messageOf(error)}`, { phase: 'read', file, cause: error });
     }
@@ -34,13 +34,13 @@ export class IpcDecoder {
 
   /** The next batch; undefined for a dictionary, which later batches use. */
   decode({ kind, head, body }: IpcMessage): RecordBatch | undefined {
-    this.queue.push(head, body);
+    this.#queue.push(head, body);
     if (kind === 'dictionary') return undefined;
-    const number = this.batches++;
-    const details = { phase: 'read', file: this.file };
+    const number = this.#batches++;
+    const details = { phase: 'read', file: this.#file };
     let batch: RecordBatch | undefined;
     try {
-      batch = (this.reader.next() as IteratorResult<RecordBatch>).value as RecordBatch | undefined;
+      batch = (this.#reader.next() as IteratorResult<RecordBatch>).value as RecordBatch | undefined;
       if (batch === undefined) throw new Error('it ends early');
     } catch (error) {
       if (messageOf(error).includes('codec not found')) {
@@ -62,9 +62,9 @@ export class IpcDecoder {
    * The queued chunks one by one. The reader looks one chunk ahead, where an empty one stands for "not yet"; when it needs
    * more than the bytes of its batch, the data are damaged and the stream ends.
    */
-  private *pull(): Generator<Uint8Array> {
+  *#pull(): Generator<Uint8Array> {
     for (let idle = 0; idle < 8; ) {
-      const next = this.queue.shift();
+      const next = this.#queue.shift();
       idle = next === undefined ? idle + 1 : 0;
       yield next ?? new Uint8Array(0);
     }

@@ -96,11 +96,11 @@ function fileWithoutEnd(file: string, batches: number): DataError {
 
 /** Takes bytes off a stream of chunks. */
 class ByteCursor {
-  private readonly chunks: AsyncGenerator<Uint8Array>;
-  private rest: Uint8Array = new Uint8Array(0);
+  readonly #chunks: AsyncGenerator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array(0);
 
   constructor(chunks: AsyncGenerator<Uint8Array>) {
-    this.chunks = chunks;
+    this.#chunks = chunks;
   }
 
   /** The next `length` bytes in memory of their own, or fewer when the stream ends. */
@@ -108,15 +108,15 @@ class ByteCursor {
     const parts: Uint8Array[] = [];
     let missing = length;
     while (missing > 0) {
-      if (this.rest.length === 0) {
-        const next = await this.chunks.next();
+      if (this.#rest.length === 0) {
+        const next = await this.#chunks.next();
         if (next.done) break;
-        this.rest = next.value;
+        this.#rest = next.value;
         continue;
       }
-      const part = this.rest.subarray(0, missing);
+      const part = this.#rest.subarray(0, missing);
       parts.push(part);
-      this.rest = this.rest.subarray(part.length);
+      this.#rest = this.#rest.subarray(part.length);
       missing -= part.length;
     }
     return joinBytes(parts);
@@ -124,7 +124,7 @@ class ByteCursor {
 
   async peek(length: number): Promise<Uint8Array> {
     const bytes = await this.take(length);
-    this.rest = joinBytes([bytes, this.rest]);
+    this.#rest = joinBytes([bytes, this.#rest]);
     return bytes;
   }
 }

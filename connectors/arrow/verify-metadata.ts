@@ -64,69 +64,69 @@ export function verifyMetadata(bytes: Uint8Array): void {
 }
 
 class Verifier {
-  private readonly view: DataView;
+  readonly #view: DataView;
   /** Tables that may still follow. Tables may be shared, and damage can make a circle of them: the bytes bound their number. */
-  private left: number;
+  #left: number;
 
   constructor(bytes: Uint8Array) {
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    this.left = bytes.length / 4;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#left = bytes.length / 4;
   }
 
   root(shape: Table): void {
-    this.table(this.offset(0), shape, 0);
+    this.#table(this.#offset(0), shape, 0);
   }
 
-  private table(at: number, shape: Table, depth: number): void {
-    if (this.left-- < 0 || depth > 64) throw new Error('its tables contain each other');
-    this.inside(at, 4);
-    const slots = at - this.view.getInt32(at, true);
-    this.inside(slots, 4);
-    const length = this.view.getUint16(slots, true);
-    this.inside(slots, Math.max(4, length));
+  #table(at: number, shape: Table, depth: number): void {
+    if (this.#left-- < 0 || depth > 64) throw new Error('its tables contain each other');
+    this.#inside(at, 4);
+    const slots = at - this.#view.getInt32(at, true);
+    this.#inside(slots, 4);
+    const length = this.#view.getUint16(slots, true);
+    this.#inside(slots, Math.max(4, length));
     shape.forEach((kind, index) => {
-      const slot = (position: number) => (4 + 2 * position + 2 <= length ? this.view.getUint16(slots + 4 + 2 * position, true) : 0);
+      const slot = (position: number) => (4 + 2 * position + 2 <= length ? this.#view.getUint16(slots + 4 + 2 * position, true) : 0);
       const place = slot(index);
       if (place === 0) return;
-      const type = 'union' in kind && slot(index - 1) !== 0 ? this.byte(at + slot(index - 1)) : 0;
-      this.value(at + place, kind, type, depth);
+      const type = 'union' in kind && slot(index - 1) !== 0 ? this.#byte(at + slot(index - 1)) : 0;
+      this.#value(at + place, kind, type, depth);
     });
   }
 
-  private value(at: number, kind: Kind, type: number, depth: number): void {
-    if ('bytes' in kind) this.inside(at, kind.bytes);
-    else if ('text' in kind) this.vector(at, 1);
-    else if ('values' in kind) this.vector(at, kind.values);
-    else if ('table' in kind) this.table(this.offset(at), kind.table(), depth + 1);
+  #value(at: number, kind: Kind, type: number, depth: number): void {
+    if ('bytes' in kind) this.#inside(at, kind.bytes);
+    else if ('text' in kind) this.#vector(at, 1);
+    else if ('values' in kind) this.#vector(at, kind.values);
+    else if ('table' in kind) this.#table(this.#offset(at), kind.table(), depth + 1);
     else if ('tables' in kind) {
-      const { first, length } = this.vector(at, 4);
-      for (let i = 0; i < length; i++) this.table(this.offset(first + 4 * i), kind.tables(), depth + 1);
+      const { first, length } = this.#vector(at, 4);
+      for (let i = 0; i < length; i++) this.#table(this.#offset(first + 4 * i), kind.tables(), depth + 1);
     } else {
       const shape = kind.union(type);
       if (shape === undefined) throw new Error(`it is of an unknown kind (${type})`);
-      this.table(this.offset(at), shape, depth + 1);
+      this.#table(this.#offset(at), shape, depth + 1);
     }
   }
 
-  private vector(at: number, bytes: number): { first: number; length: number } {
-    const start = this.offset(at);
-    this.inside(start, 4);
-    const length = this.view.getUint32(start, true);
-    this.inside(start + 4, length * bytes);
+  #vector(at: number, bytes: number): { first: number; length: number } {
+    const start = this.#offset(at);
+    this.#inside(start, 4);
+    const length = this.#view.getUint32(start, true);
+    this.#inside(start + 4, length * bytes);
     return { first: start + 4, length };
   }
 
-  private offset(at: number): number {
-    this.inside(at, 4);
-    return at + this.view.getUint32(at, true);
+  #offset(at: number): number {
+    this.#inside(at, 4);
+    return at + this.#view.getUint32(at, true);
   }
 
-  private byte(at: number): number {
-    this.inside(at, 1);
-    return this.view.getUint8(at);
+  #byte(at: number): number {
+    this.#inside(at, 1);
+    return this.#view.getUint8(at);
   }
 
-  private inside(at: number, bytes: number): void {
-    if (at < 0 || at + bytes > this.view.byteLength) throw new Error(`it points to ${at}..${at + bytes} of ${this.view.byteLength} bytes`);
+  #inside(at: number, bytes: number): void {
+    if (at < 0 || at + bytes > this.#view.byteLength) throw new Error(`it points to ${at}..${at + bytes} of ${this.#view.byteLength} bytes`);
   }
 }

@@ -44,17 +44,17 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   abstract readonly name: string;
   readonly replayable: boolean;
   protected readonly paths: readonly string[];
-  private readonly format: FileFormat<Layout>;
-  private opened: Promise<Opened<Layout>> | undefined;
+  readonly #format: FileFormat<Layout>;
+  #opened: Promise<Opened<Layout>> | undefined;
   /** Stdin, open from the first look at its columns until its rows are read. */
-  private standard: OpenFile<Layout> | undefined;
-  private used = false;
+  #standard: OpenFile<Layout> | undefined;
+  #used = false;
 
   constructor(paths: string | readonly string[], format: FileFormat<Layout>) {
     this.paths = typeof paths === 'string' ? [paths] : paths;
     this.replayable = !this.paths.includes(STANDARD_STREAM);
     if (!this.replayable && this.paths.length > 1) throw new UsageError('"-" (stdin) cannot be read together with files', { phase: 'read' });
-    this.format = format;
+    this.#format = format;
   }
 
   describe(): JsonObject {
@@ -62,22 +62,22 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   async schema(): Promise<Schema> {
-    return (await this.open()).schema;
+    return (await this.#open()).schema;
   }
 
   async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
-    if (this.used) throw new UsageError('stdin can be read only once, and it was read already', { phase: 'read', advice: 'Write it to a file first' });
-    const opened = await this.open();
+    if (this.#used) throw new UsageError('stdin can be read only once, and it was read already', { phase: 'read', advice: 'Write it to a file first' });
+    const opened = await this.#open();
     const schema = pruneSchema(opened.schema, columns);
-    this.used = !this.replayable;
-    return batchStream(schema, this.run(opened, schema, signal));
+    this.#used = !this.replayable;
+    return batchStream(schema, this.#run(opened, schema, signal));
   }
 
-  private async *run({ files, partitionColumns }: Opened<Layout>, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+  async *#run({ files, partitionColumns }: Opened<Layout>, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
     for (const { file, layout } of files) {
       throwIfAborted(signal, 'read');
-      const open = this.standard ?? (await this.format.open(file.file, layout));
-      this.standard = undefined;
+      const open = this.#standard ?? (await this.#format.open(file.file, layout));
+      this.#standard = undefined;
       const wanted = schema.fields.map(({ name }) => name);
       const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
       const constants = constantsOf(partitionColumns, file.partitions);
@@ -95,31 +95,31 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     }
   }
 
-  private open(): Promise<Opened<Layout>> {
-    if (this.opened === undefined) {
-      this.opened = this.replayable ? this.openFiles() : this.openStandard();
+  #open(): Promise<Opened<Layout>> {
+    if (this.#opened === undefined) {
+      this.#opened = this.replayable ? this.#openFiles() : this.#openStandard();
       // A failure is not kept: the next attempt opens the files again.
-      this.opened.catch(() => (this.opened = undefined));
+      this.#opened.catch(() => (this.#opened = undefined));
     }
-    return this.opened;
+    return this.#opened;
   }
 
-  private async openStandard(): Promise<Opened<Layout>> {
-    this.standard = await this.format.open(STANDARD_STREAM);
-    const { layout } = this.standard;
+  async #openStandard(): Promise<Opened<Layout>> {
+    this.#standard = await this.#format.open(STANDARD_STREAM);
+    const { layout } = this.#standard;
     requireDistinctNames(layout.schema, 'stdin');
     return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [], schema: layout.schema };
   }
 
-  private async openFiles(): Promise<Opened<Layout>> {
-    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: this.format.extensions });
+  async #openFiles(): Promise<Opened<Layout>> {
+    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: this.#format.extensions });
     const found: Layout[] = [];
     for (const { file } of files) {
-      const open = await this.format.open(file);
+      const open = await this.#format.open(file);
       found.push(open.layout);
       await open.close();
     }
-    const layouts = this.format.reconcile?.(found) ?? found;
+    const layouts = this.#format.reconcile?.(found) ?? found;
     const stored = commonSchema(files.map(({ file }, index) => ({ file, schema: layouts[index].schema })));
     return { files: files.map((file, index) => ({ file, layout: layouts[index] })), ...withPartitions(stored, partitionColumns, files[0].file) };
   }

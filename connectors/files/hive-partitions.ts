@@ -11,7 +11,7 @@ export interface PartitionColumn {
   readonly type: 'int32' | 'int64' | 'utf8';
 }
 
-const nullPartition = '__HIVE_DEFAULT_PARTITION__';
+const NULL_PARTITION = '__HIVE_DEFAULT_PARTITION__';
 
 /** "year=2020/country=de/part-0.parquet" -> { year: "2020", country: "de" } */
 export function partitionsOf(path: string): PartitionValues {
@@ -20,7 +20,7 @@ export function partitionsOf(path: string): PartitionValues {
     const at = folder.indexOf('=');
     if (at <= 0) continue;
     const value = folder.slice(at + 1);
-    values[decode(folder.slice(0, at))] = value === nullPartition ? null : decode(value);
+    values[decode(folder.slice(0, at))] = value === NULL_PARTITION ? null : decode(value);
   }
   return values;
 }

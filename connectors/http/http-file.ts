@@ -18,13 +18,13 @@ interface Wish {
  * time are fetched together. A file that changes in between is an error.
  */
 export class HttpFile {
-  private readonly url: string;
-  private readonly tail: FetchedRange;
-  private wishes: Wish[] = [];
+  readonly #url: string;
+  readonly #tail: FetchedRange;
+  #wishes: Wish[] = [];
 
   private constructor(url: string, tail: FetchedRange) {
-    this.url = url;
-    this.tail = tail;
+    this.#url = url;
+    this.#tail = tail;
   }
 
   /** Throws DataError when the server has no such file or does not serve ranges. */
@@ -33,40 +33,40 @@ export class HttpFile {
   }
 
   async stat(): Promise<{ size: number }> {
-    return { size: this.tail.size };
+    return { size: this.#tail.size };
   }
 
   async read(bytes: Uint8Array, offset: number, length: number, position: number): Promise<{ bytesRead: number }> {
-    const to = Math.min(position + length, this.tail.size);
+    const to = Math.min(position + length, this.#tail.size);
     if (to <= position) return { bytesRead: 0 };
-    bytes.set(await this.range(position, to), offset);
+    bytes.set(await this.#range(position, to), offset);
     return { bytesRead: to - position };
   }
 
   async close(): Promise<void> {}
 
-  private range(from: number, to: number): Promise<Uint8Array> | Uint8Array {
-    const { start, bytes } = this.tail;
+  #range(from: number, to: number): Promise<Uint8Array> | Uint8Array {
+    const { start, bytes } = this.#tail;
     if (from >= start) return bytes.subarray(from - start, to - start);
     return new Promise((resolve, reject) => {
       // Ranges wanted in the same turn of the event loop can share a request.
-      if (this.wishes.length === 0) setImmediate(() => this.fetchWishes());
-      this.wishes.push({ from, to, resolve, reject });
+      if (this.#wishes.length === 0) setImmediate(() => this.#fetchWishes());
+      this.#wishes.push({ from, to, resolve, reject });
     });
   }
 
-  private fetchWishes(): void {
-    const wishes = this.wishes;
-    this.wishes = [];
-    for (const group of groupRanges(wishes)) void this.fetchGroup(group);
+  #fetchWishes(): void {
+    const wishes = this.#wishes;
+    this.#wishes = [];
+    for (const group of groupRanges(wishes)) void this.#fetchGroup(group);
   }
 
-  private async fetchGroup(group: readonly Wish[]): Promise<void> {
+  async #fetchGroup(group: readonly Wish[]): Promise<void> {
     try {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
-      const fetched = await fetchRange(this.url, range);
-      if (fetched.size !== this.tail.size || fetched.etag !== this.tail.etag) throw httpProblem(this.url, range, 'the file changed while it was read', 'Read it again');
-      if (fetched.bytes.length !== range.to - range.from) throw httpProblem(this.url, range, `the server sends ${fetched.bytes.length} bytes`);
+      const fetched = await fetchRange(this.#url, range);
+      if (fetched.size !== this.#tail.size || fetched.etag !== this.#tail.etag) throw httpProblem(this.#url, range, 'the file changed while it was read', 'Read it again');
+      if (fetched.bytes.length !== range.to - range.from) throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);
       for (const { from, to, resolve } of group) resolve(fetched.bytes.subarray(from - range.from, to - range.from));
     } catch (error) {
       for (const { reject } of group) reject(error);

@@ -19,9 +19,9 @@ export interface FactorTable {
 }
 
 /** Floats of a batch, a row group and a part: the sizes depend on the number of rows and the rank alone. */
-const batchFloats = 1 << 20;
-const rowGroupFloats = 1 << 23;
-const partFloats = 1 << 27;
+const BATCH_FLOATS = 1 << 20;
+const ROW_GROUP_FLOATS = 1 << 23;
+const PART_FLOATS = 1 << 27;
 
 const rowsFor = (floats: number, rank: number) => Math.max(1, Math.floor(floats / rank));
 
@@ -32,14 +32,14 @@ export async function writeFactors(folder: string, { ids, factors }: FactorTable
   const schema = new Schema([new Field('id', idType, false), new Field('features', new List(element), false)]);
   const backend = await parquetBackend();
   const rows = idCount(ids);
-  const options = { codec, rowGroupSize: rowsFor(rowGroupFloats, rank), dictionary: false };
+  const options = { codec, rowGroupSize: rowsFor(ROW_GROUP_FLOATS, rank), dictionary: false };
   await mkdir(folder);
   for (let part = 0, start = 0; part === 0 || start < rows; part++) {
-    const end = Math.min(rows, start + rowsFor(partFloats, rank));
+    const end = Math.min(rows, start + rowsFor(PART_FLOATS, rank));
     const writer = await backend.create(join(folder, partName(part)), schema, options);
     try {
-      for (; start < end; start += rowsFor(batchFloats, rank)) {
-        const to = Math.min(end, start + rowsFor(batchFloats, rank));
+      for (; start < end; start += rowsFor(BATCH_FLOATS, rank)) {
+        const to = Math.min(end, start + rowsFor(BATCH_FLOATS, rank));
         await writer.write(factorBatch(schema, idData(ids, start, to), factors.subarray(start * rank, to * rank), rank));
       }
       await writer.close();
@@ -66,7 +66,7 @@ function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: numbe
  */
 export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
   await refuseForeignFiles(folder);
-  const source = new ParquetSource(folder, { batchSize: rowsFor(batchFloats, rank) });
+  const source = new ParquetSource(folder, { batchSize: rowsFor(BATCH_FLOATS, rank) });
   const schema = await source.schema();
   const idField = schema.fields.find((field) => field.name === 'id');
   const type = idField && idTypeOf(idField.type);

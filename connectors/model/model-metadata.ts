@@ -6,7 +6,7 @@ import type { Json, JsonObject } from '../../engine/json.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import type { IdColumn } from './id-column.ts';
 
-export const modelClass = 'org.apache.spark.ml.recommendation.ALSModel';
+export const MODEL_CLASS = 'org.apache.spark.ml.recommendation.ALSModel';
 
 /** The names of the model's columns in training and in predictions. */
 export interface ModelColumns {
@@ -36,8 +36,8 @@ export interface ModelStorage {
 }
 
 /** Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory. */
-const largestRank = 1 << 16;
-const sparkVersion = '3.5.0';
+const LARGEST_RANK = 1 << 16;
+const SPARK_VERSION = '3.5.0';
 const defaults = { userCol: 'user', itemCol: 'item', predictionCol: 'prediction', coldStartStrategy: 'nan', blockSize: 4096 } as const;
 
 /** The one line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
@@ -48,7 +48,7 @@ export function encodeMetadata(model: ModelMetadata, storage: ModelStorage, time
   const reason = `Spark's ALSModel knows int32 ids only; these are ${storage.userIdType} (users) and ${storage.itemIdType} (items)`;
   const factorflow = { ...model.factorflow, storage: { ...storage, ratingCol: columns.rating, sparkReadable, ...(!sparkReadable && { reason }) } };
   const name = uid ?? `ALSModel_${createHash('sha256').update(JSON.stringify([paramMap, model.rank, factorflow])).digest('hex').slice(0, 12)}`;
-  return JSON.stringify({ class: modelClass, timestamp, sparkVersion, uid: name, paramMap, defaultParamMap: defaults, rank: model.rank, factorflow });
+  return JSON.stringify({ class: MODEL_CLASS, timestamp, sparkVersion: SPARK_VERSION, uid: name, paramMap, defaultParamMap: defaults, rank: model.rank, factorflow });
 }
 
 /** Reads the line from the first file of <folder>/part-* that has one. */
@@ -74,10 +74,10 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
     throw problem('the metadata are not JSON');
   }
   if (!isObject(all)) throw problem('the metadata are not a JSON object');
-  if (all.class !== modelClass) throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${modelClass}`);
+  if (all.class !== MODEL_CLASS) throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
   const { rank } = all;
-  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 1 || rank > largestRank) {
-    throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${largestRank}`);
+  if (typeof rank !== 'number' || !Number.isInteger(rank) || rank < 1 || rank > LARGEST_RANK) {
+    throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
   }
   const params: JsonObject = { ...defaults, ...(isObject(all.defaultParamMap) && all.defaultParamMap), ...(isObject(all.paramMap) && all.paramMap) };
   const text = (name: keyof typeof defaults) => {

@@ -36,7 +36,7 @@ export interface SaveModelOptions {
 }
 
 /** Most times that the model may be replaced while it is read. */
-const mostAttempts = 100;
+const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 
@@ -83,7 +83,7 @@ export async function loadModel(directory: string): Promise<StoredModel> {
       if ('model' in outcome) return outcome.model;
       throw outcome.error;
     }
-    if (attempt === mostAttempts) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
+    if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the model', { phase: 'load', file: directory, advice: 'Load it when they have ended' });
   }
 }
 

@@ -20,7 +20,7 @@ export interface AtomicOutputOptions {
 }
 
 /** Most times that another process may change the target between a check and the rename. */
-const mostAttempts = 100;
+const MOST_ATTEMPTS = 100;
 
 /** Output that appears whole or not at all. `commit` ends it; after a failure of `commit` or before it, `discard` or `fail`. */
 export interface AtomicOutput {
@@ -108,45 +108,45 @@ async function realPath(target: string): Promise<string> {
 
 class PendingOutput implements AtomicOutput {
   readonly temporary: string;
-  private readonly target: string;
+  readonly #target: string;
   /** The target as the caller wrote it. */
-  private readonly name: string;
-  private readonly made: string | undefined;
-  private readonly options: AtomicOutputOptions;
+  readonly #name: string;
+  readonly #made: string | undefined;
+  readonly #options: AtomicOutputOptions;
 
   constructor(target: string, name: string, temporary: string, made: string | undefined, options: AtomicOutputOptions) {
-    this.target = target;
-    this.name = name;
+    this.#target = target;
+    this.#name = name;
     this.temporary = temporary;
-    this.made = made;
-    this.options = options;
+    this.#made = made;
+    this.#options = options;
   }
 
   async commit(): Promise<void> {
     try {
-      if (this.options.durable) await syncAll(this.temporary);
-      for (let attempt = 1; !(await this.place()); attempt++) {
-        if (attempt === mostAttempts) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.name, advice: 'Let one process at a time write there' });
+      if (this.#options.durable) await syncAll(this.temporary);
+      for (let attempt = 1; !(await this.#place()); attempt++) {
+        if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.#name, advice: 'Let one process at a time write there' });
       }
       forgetTemporary(this.temporary);
-      if (this.options.durable) await sync(dirname(this.target));
+      if (this.#options.durable) await sync(dirname(this.#target));
     } catch (error) {
-      throw fileProblem(error, 'write', this.name);
+      throw fileProblem(error, 'write', this.#name);
     }
   }
 
   async discard(): Promise<void> {
     await rm(this.temporary, { recursive: true, force: true });
     forgetTemporary(this.temporary);
-    await removeMade(dirname(this.target), this.made);
+    await removeMade(dirname(this.#target), this.#made);
   }
 
   async fail(error: unknown): Promise<unknown> {
     // The next output to this place clears leftovers, so the first failure is reported and not this one.
     await this.discard().catch(() => undefined);
-    const problem = fileProblem(error, 'write', this.name);
+    const problem = fileProblem(error, 'write', this.#name);
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
-    const inPlace = (text: string) => text.replaceAll(this.temporary, this.name);
+    const inPlace = (text: string) => text.replaceAll(this.temporary, this.#name);
     const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
     return deserializeError({ name: problem.name, message: inPlace(problem.message), summary: inPlace(problem.summary), details });
   }
@@ -155,19 +155,19 @@ class PendingOutput implements AtomicOutput {
    * Moves the old output aside and the new one into its place, and removes the old one. A process that dies in between leaves the
    * old one aside, and recoverOutput brings it back. False when another process changed the target meanwhile: it is checked again.
    */
-  private async place(): Promise<boolean> {
-    await check(this.target, this.name, this.options);
-    const replaces = this.options.kind === 'folder' && (await kindOf(this.target)) === 'folder';
-    const old = replaces ? siblingName(this.target, 'old') : undefined;
+  async #place(): Promise<boolean> {
+    await check(this.#target, this.#name, this.#options);
+    const replaces = this.#options.kind === 'folder' && (await kindOf(this.#target)) === 'folder';
+    const old = replaces ? siblingName(this.#target, 'old') : undefined;
     if (old !== undefined) {
-      registerTemporary({ temporary: old, restoreTo: this.target });
-      if (!(await renamed(this.target, old, ['ENOENT']))) {
+      registerTemporary({ temporary: old, restoreTo: this.#target });
+      if (!(await renamed(this.#target, old, ['ENOENT']))) {
         forgetTemporary(old);
         return false;
       }
     }
-    const placed = await renamed(this.temporary, this.target, ['ENOTEMPTY', 'EEXIST']).catch(async (error: unknown) => {
-      if (old !== undefined && (await renamed(old, this.target, ['ENOTEMPTY', 'EEXIST']))) forgetTemporary(old);
+    const placed = await renamed(this.temporary, this.#target, ['ENOTEMPTY', 'EEXIST']).catch(async (error: unknown) => {
+      if (old !== undefined && (await renamed(old, this.#target, ['ENOTEMPTY', 'EEXIST']))) forgetTemporary(old);
       throw error;
     });
     if (old !== undefined) {

@@ -21,23 +21,23 @@ export class ByteOutput {
   bytes = 0;
   /** The reader of stdout has gone away: no more needs to be written. */
   unread = false;
-  private readonly path: string;
-  private readonly output: AtomicOutput | undefined;
-  private readonly sink: Writable;
-  private readonly target: Writable;
-  private failure: unknown;
+  readonly #path: string;
+  readonly #output: AtomicOutput | undefined;
+  readonly #sink: Writable;
+  readonly #target: Writable;
+  #failure: unknown;
 
   private constructor(path: string, output: AtomicOutput | undefined, gzip: boolean) {
-    this.path = path;
-    this.output = output;
-    this.target = output === undefined ? process.stdout : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
-    this.target.on('error', this.onError);
-    this.sink = this.target;
+    this.#path = path;
+    this.#output = output;
+    this.#target = output === undefined ? process.stdout : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
+    this.#target.on('error', this.#onError);
+    this.#sink = this.#target;
     if (gzip) {
       const packer = createGzip({ level: 6 });
-      packer.on('error', this.onError);
-      packer.pipe(this.target, { end: output !== undefined });
-      this.sink = packer;
+      packer.on('error', this.#onError);
+      packer.pipe(this.#target, { end: output !== undefined });
+      this.#sink = packer;
     }
   }
 
@@ -54,57 +54,57 @@ export class ByteOutput {
 
   /** Resolves when more may be written. */
   async write(bytes: Uint8Array): Promise<void> {
-    this.check();
-    if (this.unread || this.sink.write(bytes)) return;
+    this.#check();
+    if (this.unread || this.#sink.write(bytes)) return;
     const wait = new AbortController();
     // An error or the end of the target ends the wait as well.
-    await Promise.race([once(this.sink, 'drain', wait), once(this.target, 'close', wait)]).catch(() => {});
+    await Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]).catch(() => {});
     wait.abort();
-    this.check();
+    this.#check();
   }
 
   async commit(): Promise<void> {
-    if (this.output === undefined) {
-      await this.endStandard();
+    if (this.#output === undefined) {
+      await this.#endStandard();
       return;
     }
-    this.sink.end();
-    await finished(this.target).catch((error: unknown) => (this.failure ??= error));
-    this.check();
-    this.bytes = 'bytesWritten' in this.target ? Number(this.target.bytesWritten) : 0;
-    await this.output.commit();
+    this.#sink.end();
+    await finished(this.#target).catch((error: unknown) => (this.#failure ??= error));
+    this.#check();
+    this.bytes = 'bytesWritten' in this.#target ? Number(this.#target.bytesWritten) : 0;
+    await this.#output.commit();
   }
 
   async discard(): Promise<void> {
-    this.target.off('error', this.onError).on('error', () => {});
-    if (this.output === undefined) return;
-    this.sink.destroy();
-    if (!this.target.closed) {
-      this.target.destroy();
-      await once(this.target, 'close');
+    this.#target.off('error', this.#onError).on('error', () => {});
+    if (this.#output === undefined) return;
+    this.#sink.destroy();
+    if (!this.#target.closed) {
+      this.#target.destroy();
+      await once(this.#target, 'close');
     }
-    await this.output.discard();
+    await this.#output.discard();
   }
 
   /** Waits until stdout has passed on all bytes; it stays open. */
-  private async endStandard(): Promise<void> {
-    if (this.sink !== this.target) {
-      this.sink.end();
-      await finished(this.sink);
+  async #endStandard(): Promise<void> {
+    if (this.#sink !== this.#target) {
+      this.#sink.end();
+      await finished(this.#sink);
     }
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
-    this.target.off('error', this.onError);
-    this.check();
+    this.#target.off('error', this.#onError);
+    this.#check();
     this.bytes = process.stdout.bytesWritten;
   }
 
-  private readonly onError = (error: Error): void => {
-    if (this.output === undefined && ['EPIPE', 'ECONNRESET'].includes(errorCode(error) ?? '')) this.unread = true;
-    else this.failure ??= error;
+  readonly #onError = (error: Error): void => {
+    if (this.#output === undefined && ['EPIPE', 'ECONNRESET'].includes(errorCode(error) ?? '')) this.unread = true;
+    else this.#failure ??= error;
   };
 
-  private check(): void {
-    if (this.failure !== undefined) throw fileProblem(this.failure, 'write', outputName(this.path));
+  #check(): void {
+    if (this.#failure !== undefined) throw fileProblem(this.#failure, 'write', outputName(this.#path));
   }
 }
 

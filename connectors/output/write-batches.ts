@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import type { ByteOutput } from './byte-output.ts';
 
-const progressMilliseconds = 100;
+const PROGRESS_MILLISECONDS = 100;
 
 /** An output of batches. */
 export interface BatchOutput {
@@ -26,7 +26,7 @@ export async function writeBatches(input: BatchStream, output: BatchOutput, { si
     await output.write(batch);
     rows += batch.numRows;
     if (output.unread) break;
-    if (performance.now() - told < progressMilliseconds) continue;
+    if (performance.now() - told < PROGRESS_MILLISECONDS) continue;
     told = performance.now();
     events({ type: 'phase-progress', phase: 'write', done: rows, unit: 'rows' });
   }

@@ -34,8 +34,8 @@ export interface ParquetSinkOptions {
  */
 export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
-  private readonly path: string;
-  private readonly options: ParquetSinkOptions;
+  readonly #path: string;
+  readonly #options: ParquetSinkOptions;
 
   constructor(path: string, options: ParquetSinkOptions = {}) {
     const { codec, rowGroupSize, rowsPerPart } = options;
@@ -43,13 +43,13 @@ export class ParquetSink implements CheckedSink {
     for (const [name, value] of Object.entries({ rowGroupSize, rowsPerPart })) {
       if (value !== undefined && !(Number.isSafeInteger(value) && value > 0)) throw new UsageError(`${name} must be a positive integer, not ${value}`);
     }
-    this.path = path;
-    this.options = options;
+    this.#path = path;
+    this.#options = options;
   }
 
   describe(): JsonObject {
-    const { codec = 'zstd', backend, overwrite } = this.options;
-    return { path: this.path, codec, ...(backend && { backend }), ...(overwrite && { overwrite }) };
+    const { codec = 'zstd', backend, overwrite } = this.#options;
+    return { path: this.#path, codec, ...(backend && { backend }), ...(overwrite && { overwrite }) };
   }
 
   requiredColumns(): undefined {
@@ -57,13 +57,13 @@ export class ParquetSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await checkOutput(this.path, this.outputOptions());
+    await checkOutput(this.#path, this.#outputOptions());
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const output = await atomicOutput(this.path, this.outputOptions());
+    const output = await atomicOutput(this.#path, this.#outputOptions());
     try {
-      const summary = await this.writeParts(output.temporary, input, ctx);
+      const summary = await this.#writeParts(output.temporary, input, ctx);
       await output.commit();
       return summary;
     } catch (error) {
@@ -71,20 +71,20 @@ export class ParquetSink implements CheckedSink {
     }
   }
 
-  private outputOptions(): AtomicOutputOptions {
-    return { kind: this.isFile ? 'file' : 'folder', overwrite: this.options.overwrite, recognizes: isDatasetEntry };
+  #outputOptions(): AtomicOutputOptions {
+    return { kind: this.#isFile ? 'file' : 'folder', overwrite: this.#options.overwrite, recognizes: isDatasetEntry };
   }
 
-  private get isFile(): boolean {
-    return this.path.endsWith('.parquet');
+  get #isFile(): boolean {
+    return this.#path.endsWith('.parquet');
   }
 
-  private async writeParts(temporary: string, input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const rowsPerPart = this.isFile ? Infinity : (this.options.rowsPerPart ?? 1 << 24);
-    const parts = new PartWriter((part) => (this.isFile ? temporary : join(temporary, partName(part))), input, this.options, rowsPerPart);
+  async #writeParts(temporary: string, input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+    const rowsPerPart = this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
+    const parts = new PartWriter((part) => (this.#isFile ? temporary : join(temporary, partName(part))), input, this.#options, rowsPerPart);
     try {
       const rows = await writeBatches(input, parts, ctx);
-      return { path: this.path, rows, bytes: parts.bytes, files: parts.files };
+      return { path: this.#path, rows, bytes: parts.bytes, files: parts.files };
     } catch (error) {
       await parts.abort();
       throw error;
@@ -96,54 +96,54 @@ export class ParquetSink implements CheckedSink {
 class PartWriter implements BatchOutput {
   bytes = 0;
   files = 0;
-  private rowsInPart = 0;
-  private writer: ParquetFileWriter | undefined;
-  private readonly fileName: (part: number) => string;
-  private readonly input: BatchStream;
-  private readonly options: ParquetSinkOptions;
-  private readonly rowsPerPart: number;
+  #rowsInPart = 0;
+  #writer: ParquetFileWriter | undefined;
+  readonly #fileName: (part: number) => string;
+  readonly #input: BatchStream;
+  readonly #options: ParquetSinkOptions;
+  readonly #rowsPerPart: number;
 
   constructor(fileName: (part: number) => string, input: BatchStream, options: ParquetSinkOptions, rowsPerPart: number) {
-    this.fileName = fileName;
-    this.input = input;
-    this.options = options;
-    this.rowsPerPart = rowsPerPart;
+    this.#fileName = fileName;
+    this.#input = input;
+    this.#options = options;
+    this.#rowsPerPart = rowsPerPart;
   }
 
   async write(batch: RecordBatch): Promise<void> {
     for (let start = 0; start < batch.numRows; ) {
-      const end = Math.min(batch.numRows, start + this.rowsPerPart - this.rowsInPart);
-      const writer = await this.open();
+      const end = Math.min(batch.numRows, start + this.#rowsPerPart - this.#rowsInPart);
+      const writer = await this.#open();
       await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
-      this.rowsInPart += end - start;
+      this.#rowsInPart += end - start;
       start = end;
-      if (this.rowsInPart === this.rowsPerPart) await this.finishPart();
+      if (this.#rowsInPart === this.#rowsPerPart) await this.#finishPart();
     }
   }
 
   async end(): Promise<void> {
-    if (this.files === 0) await this.open();
-    await this.finishPart();
+    if (this.files === 0) await this.#open();
+    await this.#finishPart();
   }
 
   async abort(): Promise<void> {
-    const writer = this.writer;
-    this.writer = undefined;
+    const writer = this.#writer;
+    this.#writer = undefined;
     await writer?.abort();
   }
 
-  private async open(): Promise<ParquetFileWriter> {
-    if (this.writer !== undefined) return this.writer;
-    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.options;
-    const file = this.fileName(this.files++);
-    this.writer = await (await parquetBackend(backend)).create(file, this.input.schema, { codec, rowGroupSize, dictionary });
-    return this.writer;
+  async #open(): Promise<ParquetFileWriter> {
+    if (this.#writer !== undefined) return this.#writer;
+    const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.#options;
+    const file = this.#fileName(this.files++);
+    this.#writer = await (await parquetBackend(backend)).create(file, this.#input.schema, { codec, rowGroupSize, dictionary });
+    return this.#writer;
   }
 
-  private async finishPart(): Promise<void> {
-    if (this.writer === undefined) return;
-    this.bytes += (await this.writer.close()).bytes;
-    this.writer = undefined;
-    this.rowsInPart = 0;
+  async #finishPart(): Promise<void> {
+    if (this.#writer === undefined) return;
+    this.bytes += (await this.#writer.close()).bytes;
+    this.#writer = undefined;
+    this.#rowsInPart = 0;
   }
 }

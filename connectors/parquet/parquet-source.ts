@@ -35,7 +35,7 @@ interface Opened {
   readonly schema: Schema;
 }
 
-const footersAtOnce = 4;
+const FOOTERS_AT_ONCE = 4;
 
 /**
  * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are read one after the
@@ -44,38 +44,38 @@ const footersAtOnce = 4;
 export class ParquetSource implements Source {
   readonly name = 'parquet-source';
   readonly replayable = true;
-  private readonly paths: readonly string[];
-  private readonly options: ParquetSourceOptions;
-  private opened: Promise<Opened> | undefined;
+  readonly #paths: readonly string[];
+  readonly #options: ParquetSourceOptions;
+  #opened: Promise<Opened> | undefined;
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
-    this.paths = typeof paths === 'string' ? [paths] : paths;
-    this.options = options;
+    this.#paths = typeof paths === 'string' ? [paths] : paths;
+    this.#options = options;
   }
 
   describe(): JsonObject {
-    const { backend, filter } = this.options;
-    return { paths: this.paths, ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
+    const { backend, filter } = this.#options;
+    return { paths: this.#paths, ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
   }
 
   async schema(): Promise<Schema> {
-    return (await this.open()).schema;
+    return (await this.#open()).schema;
   }
 
   async statistics(): Promise<SourceStatistics> {
-    const { files } = await this.open();
+    const { files } = await this.#open();
     const total = (of: (info: ParquetFileInfo) => number) => files.reduce((sum, { info }) => sum + of(info), 0);
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
   }
 
   /** The files as their footers describe them, in reading order. */
   async files(): Promise<readonly ParquetFileInfo[]> {
-    return (await this.open()).files.map(({ info }) => info);
+    return (await this.#open()).files.map(({ info }) => info);
   }
 
   async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
     const schema = pruneSchema(await this.schema(), columns);
-    return batchStream(schema, this.run(await this.requests(columns), schema, ctx.signal));
+    return batchStream(schema, this.#run(await this.requests(columns), schema, ctx.signal));
   }
 
   /**
@@ -83,8 +83,8 @@ export class ParquetSource implements Source {
    * and call `readRowGroups`. Files whose row groups are all pruned are left out.
    */
   async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
-    const { files, partitionColumns, schema } = await this.open();
-    const { filter, backend, batchSize } = this.options;
+    const { files, partitionColumns, schema } = await this.#open();
+    const { filter, backend, batchSize } = this.#options;
     if (filter !== undefined) pruneSchema(schema, [filter.column]);
     const names = pruneSchema(schema, columns).fields.map((field) => field.name);
     return files
@@ -99,7 +99,7 @@ export class ParquetSource implements Source {
       .filter(({ rowGroups }) => rowGroups.length > 0);
   }
 
-  private async *run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+  async *#run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
     for (const request of requests) {
       throwIfAborted(signal, 'read');
       for await (const batch of readRowGroups(request, schema)) {
@@ -110,18 +110,18 @@ export class ParquetSource implements Source {
     throwIfAborted(signal, 'read');
   }
 
-  private open(): Promise<Opened> {
-    if (this.opened === undefined) {
-      this.opened = this.openFooters();
+  #open(): Promise<Opened> {
+    if (this.#opened === undefined) {
+      this.#opened = this.#openFooters();
       // A failure is not kept: the next attempt opens the files again.
-      this.opened.catch(() => (this.opened = undefined));
+      this.#opened.catch(() => (this.#opened = undefined));
     }
-    return this.opened;
+    return this.#opened;
   }
 
-  private async openFooters(): Promise<Opened> {
-    const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: parquetExtensions });
-    const backend = await parquetBackend(this.options.backend);
+  async #openFooters(): Promise<Opened> {
+    const { files, partitionColumns } = await resolveDataset(this.#paths, { extensions: parquetExtensions });
+    const backend = await parquetBackend(this.#options.backend);
     const infos: ParquetFileInfo[] = Array(files.length);
     const indices = files.keys();
     const openSome = async () => {
@@ -131,7 +131,7 @@ export class ParquetSource implements Source {
         await reader.close();
       }
     };
-    await Promise.all(Array.from({ length: Math.min(footersAtOnce, files.length) }, openSome));
+    await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
     return { files: files.map((file, index) => ({ file, info: infos[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
   }
 }

@@ -8,7 +8,7 @@ import type { ParquetBackendName } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 
 /** Rows of a batch: enough to make work per batch negligible, few enough for the caches. */
-export const defaultBatchSize = 1 << 17;
+export const DEFAULT_BATCH_SIZE = 1 << 17;
 
 /** A part of a data set as plain JSON, which any thread can read. */
 export interface RowGroupRequest {
@@ -38,7 +38,7 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema):
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
     // Where none of the file's own columns is wanted, its first one is read to count the rows.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
-    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? defaultBatchSize };
+    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }

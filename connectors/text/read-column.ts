@@ -24,21 +24,21 @@ export class FieldProblem extends Error {
 /** Arrow's bitmap of nulls, which is made at the first one. */
 class Nulls {
   count = 0;
-  private bitmap: Uint8Array | undefined;
-  private readonly rows: number;
+  #bitmap: Uint8Array | undefined;
+  readonly #rows: number;
 
   constructor(rows: number) {
-    this.rows = rows;
+    this.#rows = rows;
   }
 
   add(row: number): void {
-    this.bitmap ??= new Uint8Array(((this.rows + 63) >> 6) << 3).fill(0xff);
-    this.bitmap[row >> 3] &= ~(1 << (row & 7));
+    this.#bitmap ??= new Uint8Array(((this.#rows + 63) >> 6) << 3).fill(0xff);
+    this.#bitmap[row >> 3] &= ~(1 << (row & 7));
     this.count++;
   }
 
   get parts(): { nullCount: number; nullBitmap?: Uint8Array } {
-    return { nullCount: this.count, ...(this.bitmap && { nullBitmap: this.bitmap }) };
+    return { nullCount: this.count, ...(this.#bitmap && { nullBitmap: this.#bitmap }) };
   }
 }
 

@@ -19,48 +19,48 @@ export class RowWindow {
   /** The end of the bytes. */
   to = 0;
   atEnd = false;
-  private readonly file: string;
-  private readonly chunks: AsyncGenerator<Uint8Array>;
-  private rest: Uint8Array = new Uint8Array(0);
+  readonly #file: string;
+  readonly #chunks: AsyncGenerator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array(0);
   /** Lines before `from`. */
-  private linesBefore = 0;
+  #linesBefore = 0;
   /** The end of the bytes that are known to be UTF-8. */
-  private checked = 0;
+  #checked = 0;
 
   constructor(file: string, chunks: AsyncGenerator<Uint8Array>) {
-    this.file = file;
-    this.chunks = chunks;
+    this.#file = file;
+    this.#chunks = chunks;
   }
 
   /** Passes the rows before `position`, of `lines` lines, as used. */
   advance(position: number, lines: number): void {
     this.from = position;
-    this.linesBefore += lines;
+    this.#linesBefore += lines;
   }
 
   /** Moves the unused bytes to the front and reads until the buffer is full or the file ends. */
   async fill(): Promise<void> {
     this.bytes.copyWithin(0, this.from, this.to);
-    this.checked -= this.from;
+    this.#checked -= this.from;
     this.to -= this.from;
     this.from = 0;
     while (this.to < CAPACITY && !this.atEnd) {
-      if (this.rest.length === 0) {
-        const next = await this.chunks.next();
+      if (this.#rest.length === 0) {
+        const next = await this.#chunks.next();
         if (next.done) this.atEnd = true;
-        else this.rest = next.value;
+        else this.#rest = next.value;
       }
-      this.reserve(Math.min(this.to + this.rest.length, CAPACITY));
-      const taken = Math.min(this.rest.length, CAPACITY - this.to);
-      this.bytes.set(this.rest.subarray(0, taken), this.to);
-      this.rest = this.rest.subarray(taken);
+      this.#reserve(Math.min(this.to + this.#rest.length, CAPACITY));
+      const taken = Math.min(this.#rest.length, CAPACITY - this.to);
+      this.bytes.set(this.#rest.subarray(0, taken), this.to);
+      this.#rest = this.#rest.subarray(taken);
       this.to += taken;
     }
-    this.checkEncoding();
+    this.#checkEncoding();
   }
 
   /** Makes room for `length` bytes, step by step, so that small files need a small buffer. */
-  private reserve(length: number): void {
+  #reserve(length: number): void {
     if (length < this.bytes.length) return;
     const larger = new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
     larger.set(this.bytes.subarray(0, this.to));
@@ -73,30 +73,30 @@ export class RowWindow {
   }
 
   /** Throws DataError with the line when the bytes are not UTF-8. A character that is cut at the end waits for its rest. */
-  private checkEncoding(): void {
+  #checkEncoding(): void {
     const { bytes } = this;
     let end = this.to;
-    if (!this.atEnd) while (end > this.checked && end > this.to - 4 && bytes[end - 1] >= 0x80) end--;
-    if (end <= this.checked) return;
-    if (isUtf8(bytes.subarray(this.checked, end))) {
-      this.checked = end;
+    if (!this.atEnd) while (end > this.#checked && end > this.to - 4 && bytes[end - 1] >= 0x80) end--;
+    if (end <= this.#checked) return;
+    if (isUtf8(bytes.subarray(this.#checked, end))) {
+      this.#checked = end;
       return;
     }
-    for (let start = this.checked; start < end; ) {
+    for (let start = this.#checked; start < end; ) {
       const lf = bytes.indexOf(LF, start);
       const next = lf < 0 || lf >= end ? end : lf + 1;
       if (!isUtf8(bytes.subarray(start, next))) {
-        const isUtf16 = this.linesBefore === 0 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
+        const isUtf16 = this.#linesBefore === 0 && ((bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff));
         throw this.problem(`the text is ${isUtf16 ? 'UTF-16' : 'not UTF-8'}`, start, `Convert the file, for example with iconv ${isUtf16 ? '-f UTF-16 ' : ''}-t UTF-8`);
       }
       start = next;
     }
-    throw this.problem('the text is not UTF-8', this.checked);
+    throw this.problem('the text is not UTF-8', this.#checked);
   }
 
   /** The line, from 1, of a byte that is not used yet. */
   lineOf(position: number): number {
-    return this.linesBefore + countLines(this.bytes, this.from, position) + 1;
+    return this.#linesBefore + countLines(this.bytes, this.from, position) + 1;
   }
 
   /** The line of the file at a position, shortened for a message. */
@@ -110,11 +110,11 @@ export class RowWindow {
   /** An error with the line's number and text. */
   problem(summary: string, position: number, advice?: string, column?: string): DataError {
     const message = `line ${this.lineOf(position)}: ${summary}: ${this.lineText(position)}`;
-    return new DataError(message, { phase: 'read', file: inputName(this.file), column, advice });
+    return new DataError(message, { phase: 'read', file: inputName(this.#file), column, advice });
   }
 
   async close(): Promise<void> {
-    await this.chunks.return(undefined);
+    await this.#chunks.return(undefined);
   }
 }
 

@@ -13,12 +13,12 @@ import type { TextLayout, TextOptions } from './text-layout.ts';
 /** A text file whose first part is in memory. Its owner closes it. */
 export class TextFile {
   readonly layout: TextLayout;
-  private readonly file: string;
-  private readonly window: RowWindow;
+  readonly #file: string;
+  readonly #window: RowWindow;
 
   private constructor(file: string, window: RowWindow, layout: TextLayout) {
-    this.file = file;
-    this.window = window;
+    this.#file = file;
+    this.#window = window;
     this.layout = layout;
   }
 
@@ -40,7 +40,7 @@ export class TextFile {
    * the file's own. Throws DataError that names the line, the column and the text.
    */
   async *read(layout: TextLayout, schema: Schema, batchSize: number, signal: AbortSignal): AsyncGenerator<RecordBatch> {
-    const { window, file } = this;
+    const [window, file] = [this.#window, this.#file];
     const { dialect, names } = layout;
     const wanted = schema.fields.map(({ name }) => names.indexOf(name));
     if (layout.header) {
@@ -51,7 +51,7 @@ export class TextFile {
     for (let firstRow = 0; ; firstRow += block.rows) {
       throwIfAborted(signal, 'read');
       const next = scanWindow(window, block, window.from, dialect);
-      const batch = block.rows > 0 ? this.toBatch(block, layout, schema, wanted) : undefined;
+      const batch = block.rows > 0 ? this.#toBatch(block, layout, schema, wanted) : undefined;
       window.advance(next, block.lines);
       if (batch !== undefined) yield setOrigin(batch, { file: inputName(file), firstRow });
       else if (window.atEnd) return;
@@ -59,25 +59,25 @@ export class TextFile {
     }
   }
 
-  private toBatch(block: FieldBlock, { types, given }: TextLayout, schema: Schema, wanted: readonly number[]): RecordBatch {
+  #toBatch(block: FieldBlock, { types, given }: TextLayout, schema: Schema, wanted: readonly number[]): RecordBatch {
     try {
       const children = wanted.map((column) => readColumn(block, column, types[column], given[column]));
       return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: block.rows, nullCount: 0, children }));
     } catch (error) {
-      if (error instanceof FieldProblem) throw this.fieldProblem(block, error, schema, wanted, given);
+      if (error instanceof FieldProblem) throw this.#fieldProblem(block, error, schema, wanted, given);
       throw error;
     }
   }
 
-  private fieldProblem(block: FieldBlock, { message, row, column }: FieldProblem, schema: Schema, wanted: readonly number[], given: TextLayout['given']): DataError {
+  #fieldProblem(block: FieldBlock, { message, row, column }: FieldProblem, schema: Schema, wanted: readonly number[], given: TextLayout['given']): DataError {
     const name = schema.fields[wanted.indexOf(column)].name;
     const position = block.starts[row * block.columns + column];
     const inferred = given[column] ? '' : ', or set the column\'s type in the option types (utf8 takes any text): it was inferred from the first 4 MiB';
-    const summary = `line ${this.window.lineOf(position)}: ${shorten(fieldText(block, row, column))} ${message}`;
-    return new DataError(summary, { phase: 'read', file: inputName(this.file), column: name, advice: `Correct the line${inferred}` });
+    const summary = `line ${this.#window.lineOf(position)}: ${shorten(fieldText(block, row, column))} ${message}`;
+    return new DataError(summary, { phase: 'read', file: inputName(this.#file), column: name, advice: `Correct the line${inferred}` });
   }
 
   async close(): Promise<void> {
-    await this.window.close();
+    await this.#window.close();
   }
 }

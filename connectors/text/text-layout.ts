@@ -38,11 +38,11 @@ export interface TextLayout {
 
 const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames = /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
-const mostFields = 1 << 20;
+const MOST_FIELDS = 1 << 20;
 
 /** Rows of a block: the wanted number, fewer for very wide and very small files. */
 export function blockRows(window: RowWindow, columns: number, wanted: number): number {
-  return Math.max(1, Math.min(wanted, Math.floor(mostFields / columns), window.mostRows(columns)));
+  return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
 }
 
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */

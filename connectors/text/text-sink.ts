@@ -25,9 +25,9 @@ export interface TextSinkOptions {
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
-  private readonly path: string;
-  private readonly options: Required<Omit<TextSinkOptions, 'overwrite'>>;
-  private readonly overwrite: boolean | undefined;
+  readonly #path: string;
+  readonly #options: Required<Omit<TextSinkOptions, 'overwrite'>>;
+  readonly #overwrite: boolean | undefined;
 
   /** Throws UsageError for a delimiter that cannot be used. */
   constructor(path: string, options: TextSinkOptions = {}) {
@@ -35,13 +35,13 @@ export class TextSink implements CheckedSink {
     const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv(\.gz)?$/i.test(path) ? '\t' : ',');
     checkDelimiter(delimiter);
     requireFileName(path);
-    this.path = path;
-    this.options = { delimiter, header: options.header ?? !isDat, gzip: options.gzip ?? /\.gz$/i.test(path) };
-    this.overwrite = options.overwrite;
+    this.#path = path;
+    this.#options = { delimiter, header: options.header ?? !isDat, gzip: options.gzip ?? /\.gz$/i.test(path) };
+    this.#overwrite = options.overwrite;
   }
 
   describe(): JsonObject {
-    return { path: this.path, ...this.options, ...(this.overwrite && { overwrite: true }) };
+    return { path: this.#path, ...this.#options, ...(this.#overwrite && { overwrite: true }) };
   }
 
   requiredColumns(): undefined {
@@ -49,14 +49,14 @@ export class TextSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await ByteOutput.check(this.path, this.overwrite);
+    await ByteOutput.check(this.#path, this.#overwrite);
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const { delimiter, header, gzip } = this.options;
-    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.path));
-    const output = await ByteOutput.open(this.path, { overwrite: this.overwrite, gzip });
+    const { delimiter, header, gzip } = this.#options;
+    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.#path));
+    const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, gzip });
     const rows = await writeEncoded(input, output, encoder, ctx);
-    return { path: this.path, rows, bytes: output.bytes, files: 1 };
+    return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }

@@ -28,7 +28,7 @@ export interface TextSourceOptions extends TextOptions {
  */
 export class TextSource extends FileSetSource<TextLayout> {
   readonly name = 'text-source';
-  private readonly options: TextSourceOptions;
+  readonly #options: TextSourceOptions;
 
   /** Throws UsageError for options that cannot be used. */
   constructor(paths: string | readonly string[], options: TextSourceOptions = {}) {
@@ -37,11 +37,11 @@ export class TextSource extends FileSetSource<TextLayout> {
     for (const type of Object.values(types)) arrowType(type);
     if (batchSize !== undefined && !(Number.isSafeInteger(batchSize) && batchSize > 0)) throw new UsageError(`batchSize must be a positive integer, not ${batchSize}`);
     super(paths, textFormat(options));
-    this.options = options;
+    this.#options = options;
   }
 
   override describe(): JsonObject {
-    const { delimiter, header, quotes, columns, types } = this.options;
+    const { delimiter, header, quotes, columns, types } = this.#options;
     return { paths: this.paths, delimiter, header, quotes, columns, types };
   }
 }

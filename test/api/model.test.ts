@@ -115,6 +115,7 @@ describe('the rank of a model with biases', () => {
     const file = join(path, 'metadata/part-00000');
     const saved = JSON.parse(readFileSync(file, 'utf8')) as { rank: number; factorflow: { rank?: number; params?: object } };
     expect([saved.rank, saved.factorflow.rank]).toEqual([5, 3]);
+    expect(saved).toMatchObject({ class: 'org.apache.spark.ml.recommendation.ALSModel', sparkVersion: expect.stringMatching(/^3\./) });
     const loaded = async (change: object) => {
       writeFileSync(file, JSON.stringify({ ...saved, factorflow: { ...saved.factorflow, ...change } }));
       const { rank, features } = await Model.load(session, path);

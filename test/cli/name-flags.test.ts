@@ -37,6 +37,7 @@ describe('options of the library in a message', () => {
     expect(reportError(error, trainOptions)).toEqual({
       message: 'read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
       text: 'factorflow: read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
+      code: 'DATA',
       exitCode: 3,
     });
     expect(reportError(new UsageError('regParam must be a number'))).toMatchObject({ message: 'regParam must be a number', exitCode: 2 });

@@ -110,7 +110,7 @@ describe('bars on a terminal', () => {
 
 describe('an error', () => {
   it('of ours has no stack and keeps its exit code', () => {
-    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({ message: 'too much. Use less', text: 'factorflow: too much. Use less', exitCode: 4 });
+    expect(reportError(new CapacityError('too much', { advice: 'Use less' }))).toEqual({ message: 'too much. Use less', text: 'factorflow: too much. Use less', code: 'CAPACITY', exitCode: 4 });
   });
 
   it.each([

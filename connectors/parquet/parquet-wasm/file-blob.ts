@@ -15,51 +15,51 @@ export interface FetchCounter {
  * closes it. Faster than `fs.openAsBlob`, and an I/O error keeps its meaning.
  */
 export class FileBlob extends Blob {
-  private readonly handle: RandomAccess;
-  private readonly file: string;
-  private readonly start: number;
-  private readonly end: number;
+  readonly #handle: RandomAccess;
+  readonly #file: string;
+  readonly #start: number;
+  readonly #end: number;
   override readonly size: number;
-  private readonly counter: FetchCounter;
+  readonly #counter: FetchCounter;
 
   constructor(handle: RandomAccess, file: string, start: number, end: number, counter: FetchCounter = { fetches: 0, bytes: 0 }) {
     super([]);
-    this.handle = handle;
-    this.file = file;
-    this.start = start;
-    this.end = end;
+    this.#handle = handle;
+    this.#file = file;
+    this.#start = start;
+    this.#end = end;
     this.size = end - start;
-    this.counter = counter;
+    this.#counter = counter;
   }
 
   override slice(start = 0, end = this.size): FileBlob {
-    const from = Math.min(this.start + Math.max(0, start), this.end);
-    const to = Math.max(from, Math.min(this.start + end, this.end));
-    return new FileBlob(this.handle, this.file, from, to, this.counter);
+    const from = Math.min(this.#start + Math.max(0, start), this.#end);
+    const to = Math.max(from, Math.min(this.#start + end, this.#end));
+    return new FileBlob(this.#handle, this.#file, from, to, this.#counter);
   }
 
   override async arrayBuffer(): Promise<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);
-    this.counter.fetches++;
-    this.counter.bytes += bytes.length;
+    this.#counter.fetches++;
+    this.#counter.bytes += bytes.length;
     let done = 0;
     while (done < bytes.length) {
-      const bytesRead = await this.readInto(bytes, done);
+      const bytesRead = await this.#readInto(bytes, done);
       if (bytesRead === 0) {
-        this.counter.failure = new DataError('the file became shorter while it was read', { phase: 'read', file: this.file });
-        throw this.counter.failure;
+        this.#counter.failure = new DataError('the file became shorter while it was read', { phase: 'read', file: this.#file });
+        throw this.#counter.failure;
       }
       done += bytesRead;
     }
     return bytes.buffer;
   }
 
-  private async readInto(bytes: Uint8Array, done: number): Promise<number> {
+  async #readInto(bytes: Uint8Array, done: number): Promise<number> {
     try {
-      return (await this.handle.read(bytes, done, bytes.length - done, this.start + done)).bytesRead;
+      return (await this.#handle.read(bytes, done, bytes.length - done, this.#start + done)).bytesRead;
     } catch (error) {
-      this.counter.failure = fileProblem(error, 'read', this.file);
-      throw this.counter.failure;
+      this.#counter.failure = fileProblem(error, 'read', this.#file);
+      throw this.#counter.failure;
     }
   }
 }

@@ -46,18 +46,18 @@ class WasmFileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
   readonly counter: FetchCounter;
   /** The decoder's columns, before strings are made plain. */
-  private readonly stored: Schema;
-  private readonly handle: RandomAccess;
-  private readonly instance: WasmInstance;
-  private readonly parquet: ParquetFile;
-  private closed = false;
+  readonly #stored: Schema;
+  readonly #handle: RandomAccess;
+  readonly #instance: WasmInstance;
+  readonly #parquet: ParquetFile;
+  #closed = false;
 
   constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
     this.info = info;
-    this.stored = stored;
-    this.handle = handle;
-    this.instance = instance;
-    this.parquet = parquet;
+    this.#stored = stored;
+    this.#handle = handle;
+    this.#instance = instance;
+    this.#parquet = parquet;
     this.counter = counter;
   }
 
@@ -70,7 +70,7 @@ class WasmFileReader implements ParquetFileReader {
       const { rows, firstRow } = rowGroups[rowGroup];
       let done = 0;
       try {
-        for await (const batch of this.readRowGroup(rowGroup, options)) {
+        for await (const batch of this.#readRowGroup(rowGroup, options)) {
           yield { batch, rowGroup, firstRow: firstRow + done };
           done += batch.numRows;
         }
@@ -81,13 +81,13 @@ class WasmFileReader implements ParquetFileReader {
     }
   }
 
-  private async *readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
-    const { instance, parquet } = this;
+  async *#readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
+    const [instance, parquet] = [this.#instance, this.#parquet];
     const { batchSize, columns } = options;
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = { batchSize, rowGroups: [rowGroup], ...exact };
-    const schema = new Schema(this.stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
+    const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
     const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();
@@ -110,15 +110,15 @@ class WasmFileReader implements ParquetFileReader {
   }
 
   async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
+    if (this.#closed) return;
+    this.#closed = true;
     try {
-      this.instance.guardSync(() => this.parquet.free());
+      this.#instance.guardSync(() => this.#parquet.free());
     } catch {
-      this.instance.discard();
+      this.#instance.discard();
     }
-    this.instance[Symbol.dispose]();
-    await this.handle.close();
+    this.#instance[Symbol.dispose]();
+    await this.#handle.close();
   }
 }
 

@@ -24,76 +24,76 @@ export async function createWasmWriter(file: string, schema: Schema, options: Wr
  *     write(batch) -> input stream (one slot) -> encoder: one row group in memory -> output stream -> pump -> file
  */
 class WasmFileWriter implements ParquetFileWriter {
-  private readonly file: string;
-  private readonly handle: FileHandle;
-  private readonly schema: Schema;
-  private readonly options: WriteOptions;
-  private readonly instance = WasmInstance.take();
-  private readonly input: ReadableStream<WasmBatch>;
-  private readonly pump: Promise<void>;
-  private readonly slot = new Slot<WasmBatch>();
-  private rows = 0;
-  private bytes = 0;
-  private started = false;
+  readonly #file: string;
+  readonly #handle: FileHandle;
+  readonly #schema: Schema;
+  readonly #options: WriteOptions;
+  readonly #instance = WasmInstance.take();
+  readonly #input: ReadableStream<WasmBatch>;
+  readonly #pump: Promise<void>;
+  readonly #slot = new Slot<WasmBatch>();
+  #rows = 0;
+  #bytes = 0;
+  #started = false;
 
   constructor(file: string, handle: FileHandle, schema: Schema, options: WriteOptions) {
-    this.file = file;
-    this.handle = handle;
-    this.schema = schema;
-    this.options = options;
-    this.input = new ReadableStream<WasmBatch>(
+    this.#file = file;
+    this.#handle = handle;
+    this.#schema = schema;
+    this.#options = options;
+    this.#input = new ReadableStream<WasmBatch>(
       {
         pull: async (controller) => {
-          const batch = await this.slot.take();
+          const batch = await this.#slot.take();
           if (batch === undefined) controller.close();
           else controller.enqueue(batch);
         },
       },
       { highWaterMark: 0 },
     );
-    this.pump = this.run().catch((error: unknown) => {
-      this.slot.fail(this.problem(error));
+    this.#pump = this.#run().catch((error: unknown) => {
+      this.#slot.fail(this.#problem(error));
     });
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    if (batch.numRows === 0 && this.started) return;
-    this.started = true;
-    for (const part of this.toWasm(batch)) await this.slot.put(part);
-    this.rows += batch.numRows;
+    if (batch.numRows === 0 && this.#started) return;
+    this.#started = true;
+    for (const part of this.#toWasm(batch)) await this.#slot.put(part);
+    this.#rows += batch.numRows;
   }
 
   async close(): Promise<WrittenFile> {
-    if (!this.started) await this.write(emptyBatch(this.schema));
-    await this.slot.put(undefined);
-    await this.pump;
-    this.slot.rethrow();
-    this.instance[Symbol.dispose]();
-    await this.handle.close();
-    return { rows: this.rows, bytes: this.bytes };
+    if (!this.#started) await this.write(emptyBatch(this.#schema));
+    await this.#slot.put(undefined);
+    await this.#pump;
+    this.#slot.rethrow();
+    this.#instance[Symbol.dispose]();
+    await this.#handle.close();
+    return { rows: this.#rows, bytes: this.#bytes };
   }
 
   async abort(): Promise<void> {
-    this.slot.fail(new Error('writing was aborted'));
-    this.instance.discard();
-    await this.handle.close();
+    this.#slot.fail(new Error('writing was aborted'));
+    this.#instance.discard();
+    await this.#handle.close();
   }
 
-  private async run(): Promise<void> {
-    const { instance } = this;
-    const properties = writerProperties(instance.wasm, this.options);
-    const output: ReadableStream<Uint8Array> = await instance.guard(() => instance.wasm.transformParquetStream(this.input, properties));
+  async #run(): Promise<void> {
+    const instance = this.#instance;
+    const properties = writerProperties(instance.wasm, this.#options);
+    const output: ReadableStream<Uint8Array> = await instance.guard(() => instance.wasm.transformParquetStream(this.#input, properties));
     const reader = output.getReader();
     for (;;) {
       const { done, value } = await instance.guard(() => reader.read());
       if (done) return;
-      await appendBytes(this.handle, value);
-      this.bytes += value.length;
+      await appendBytes(this.#handle, value);
+      this.#bytes += value.length;
     }
   }
 
-  private toWasm(batch: RecordBatch): WasmBatch[] {
-    const { instance } = this;
+  #toWasm(batch: RecordBatch): WasmBatch[] {
+    const instance = this.#instance;
     try {
       const bytes = ipcBytes(batch);
       const table = instance.guardSync(() => instance.wasm.Table.fromIPCStream(bytes));
@@ -101,14 +101,14 @@ class WasmFileWriter implements ParquetFileWriter {
       instance.guardSync(() => table.free());
       return parts;
     } catch (error) {
-      throw this.problem(error);
+      throw this.#problem(error);
     }
   }
 
-  private problem(error: unknown): Error {
+  #problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
-    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
-    return new DataError(`the Parquet encoder refused the data: ${messageOf(error)}`, { phase: 'write', file: this.file, cause: error });
+    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.#file);
+    return new DataError(`the Parquet encoder refused the data: ${messageOf(error)}`, { phase: 'write', file: this.#file, cause: error });
   }
 }
 
@@ -122,42 +122,42 @@ function writerProperties(wasm: ParquetWasm, options: WriteOptions): WriterPrope
 
 /** Passes values from one side to the other, one at a time: `put` resolves when its value has been taken. */
 class Slot<T> {
-  private value: { readonly item: T | undefined; readonly taken: () => void } | undefined;
-  private waiting: ((item: T | undefined) => void) | undefined;
-  private failure: Error | undefined;
-  private rejectPut: ((error: Error) => void) | undefined;
+  #value: { readonly item: T | undefined; readonly taken: () => void } | undefined;
+  #waiting: ((item: T | undefined) => void) | undefined;
+  #failure: Error | undefined;
+  #rejectPut: ((error: Error) => void) | undefined;
 
   async put(item: T | undefined): Promise<void> {
     this.rethrow();
-    if (this.waiting !== undefined) {
-      this.waiting(item);
-      this.waiting = undefined;
+    if (this.#waiting !== undefined) {
+      this.#waiting(item);
+      this.#waiting = undefined;
       return;
     }
     await new Promise<void>((taken, reject) => {
-      this.rejectPut = reject;
-      this.value = { item, taken };
+      this.#rejectPut = reject;
+      this.#value = { item, taken };
     });
   }
 
   async take(): Promise<T | undefined> {
-    if (this.value !== undefined) {
-      const { item, taken } = this.value;
-      this.value = undefined;
+    if (this.#value !== undefined) {
+      const { item, taken } = this.#value;
+      this.#value = undefined;
       taken();
       return item;
     }
     return new Promise((resolve) => {
-      this.waiting = resolve;
+      this.#waiting = resolve;
     });
   }
 
   fail(error: Error): void {
-    this.failure ??= error;
-    this.rejectPut?.(this.failure);
+    this.#failure ??= error;
+    this.#rejectPut?.(this.#failure);
   }
 
   rethrow(): void {
-    if (this.failure !== undefined) throw this.failure;
+    if (this.#failure !== undefined) throw this.#failure;
   }
 }

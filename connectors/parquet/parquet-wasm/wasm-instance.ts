@@ -8,9 +8,9 @@ export type ParquetWasm = typeof import('parquet-wasm/node');
 const require = createRequire(import.meta.url);
 /** Unused instances, ready for the next file. */
 const idle: WasmInstance[] = [];
-const idleInstances = 4;
+const IDLE_INSTANCES = 4;
 /** Largest memory of an instance that is kept: WebAssembly memory never shrinks. */
-const idleBytes = 96 * 2 ** 20;
+const IDLE_BYTES = 96 * 2 ** 20;
 
 /**
  * One instance of the Parquet decoder with a memory of its own.
@@ -22,15 +22,15 @@ const idleBytes = 96 * 2 ** 20;
  */
 export class WasmInstance implements Disposable {
   readonly wasm: ParquetWasm;
-  private trap: unknown;
-  private trapped = false;
-  private rejectWaiting: ((reason: unknown) => void) | undefined;
+  #trap: unknown;
+  #trapped = false;
+  #rejectWaiting: ((reason: unknown) => void) | undefined;
 
   private constructor() {
     this.wasm = load((error) => {
-      this.trap = error;
-      this.trapped = true;
-      this.rejectWaiting?.(error);
+      this.#trap = error;
+      this.#trapped = true;
+      this.#rejectWaiting?.(error);
     });
   }
 
@@ -41,46 +41,46 @@ export class WasmInstance implements Disposable {
 
   /** Awaits a promise of the decoder, or throws its trap. One call at a time. */
   async guard<T>(start: () => Promise<T>): Promise<T> {
-    if (this.trapped) throw this.trap;
+    if (this.#trapped) throw this.#trap;
     const trap = new Promise<never>((_, reject) => {
-      this.rejectWaiting = reject;
+      this.#rejectWaiting = reject;
     });
     try {
       return await Promise.race([start(), trap]);
     } catch (error) {
-      this.noteTrap(error);
+      this.#noteTrap(error);
       throw error;
     } finally {
-      this.rejectWaiting = undefined;
+      this.#rejectWaiting = undefined;
     }
   }
 
   /** Guards a synchronous call. */
   guardSync<T>(call: () => T): T {
-    if (this.trapped) throw this.trap;
+    if (this.#trapped) throw this.#trap;
     try {
       return call();
     } catch (error) {
-      this.noteTrap(error);
+      this.#noteTrap(error);
       throw error;
     }
   }
 
   /** Gives the instance up, since a call may still be running inside. */
   discard(): void {
-    this.trapped = true;
-    this.trap ??= new Error('this decoder was discarded');
+    this.#trapped = true;
+    this.#trap ??= new Error('this decoder was discarded');
   }
 
   [Symbol.dispose](): void {
-    if (this.trapped || idle.length >= idleInstances || this.wasm.wasmMemory().buffer.byteLength > idleBytes) return;
+    if (this.#trapped || idle.length >= IDLE_INSTANCES || this.wasm.wasmMemory().buffer.byteLength > IDLE_BYTES) return;
     idle.push(this);
   }
 
-  private noteTrap(error: unknown): void {
+  #noteTrap(error: unknown): void {
     if (!isTrap(error)) return;
-    this.trap = error;
-    this.trapped = true;
+    this.#trap = error;
+    this.#trapped = true;
   }
 }
 

@@ -34,16 +34,16 @@ const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
 /** Encodings of pages. "rle" and "bit_packed" are those of levels; the library throws when it cannot read them. */
 const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
 /** Most values of a dictionary. Above, the library adds up the bytes of a repeated dictionary index instead of shifting them. */
-const largestDictionary = 256;
+const LARGEST_DICTIONARY = 256;
 const [plain, plainDictionary] = [0, 2];
 
 class LiteFileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
-  private readonly footer: Footer;
-  private envelope: ParquetEnvelopeReader | undefined;
+  readonly #footer: Footer;
+  #envelope: ParquetEnvelopeReader | undefined;
 
   constructor(footer: Footer, info: ParquetFileInfo) {
-    this.footer = footer;
+    this.#footer = footer;
     this.info = info;
   }
 
@@ -53,13 +53,13 @@ class LiteFileReader implements ParquetFileReader {
     const schema = new Schema(fields);
     const wanted = options.rowGroups ?? [...rowGroups.keys()];
     for (const rowGroup of wanted) {
-      for (const { name } of fields) await this.checkChunk(name, rowGroup);
+      for (const { name } of fields) await this.#checkChunk(name, rowGroup);
     }
-    const reader = await this.reader();
+    const reader = await this.#reader();
     for (const rowGroup of wanted) {
       const { rows, firstRow } = rowGroups[rowGroup];
       const columns: Data[] = [];
-      for (const field of fields) columns.push(columnData(field, await this.readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }));
+      for (const field of fields) columns.push(columnData(field, await this.#readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }));
       for (let start = 0; start < rows; start += options.batchSize) {
         const length = Math.min(options.batchSize, rows - start);
         const children = columns.map((column) => column.slice(start, length));
@@ -70,51 +70,51 @@ class LiteFileReader implements ParquetFileReader {
   }
 
   async close(): Promise<void> {
-    await this.envelope?.close();
-    this.envelope = undefined;
+    await this.#envelope?.close();
+    this.#envelope = undefined;
   }
 
-  private async reader(): Promise<ParquetReader> {
+  async #reader(): Promise<ParquetReader> {
     const { file } = this.info;
     try {
-      this.envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
-      const metadata = await this.envelope.readFooter();
+      this.#envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
+      const metadata = await this.#envelope.readFooter();
       // The library insists on 1, although the pages may be of either version; they are checked one by one.
       metadata.version = 1;
-      return new parquetjs.ParquetReader(metadata, this.envelope, { rawStatistics: true });
+      return new parquetjs.ParquetReader(metadata, this.#envelope, { rawStatistics: true });
     } catch (error) {
       throw problem(error, { file });
     }
   }
 
-  private async readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
+  async #readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
     const place = { file: this.info.file, rowGroup, column };
     const chunk = reader.metadata.row_groups[rowGroup].columns.find(({ meta_data }) => meta_data.path_in_schema.join('.') === column);
-    if (this.envelope === undefined || chunk === undefined) throw missing(place);
+    if (this.#envelope === undefined || chunk === undefined) throw missing(place);
     try {
-      const data = await this.envelope.readColumnChunk(reader.getSchema(), chunk);
-      checkPages(data, this.chunk(column, rowGroup), place);
+      const data = await this.#envelope.readColumnChunk(reader.getSchema(), chunk);
+      checkPages(data, this.#chunk(column, rowGroup), place);
       return data;
     } catch (error) {
       throw problem(error, place);
     }
   }
 
-  private chunk(column: string, rowGroup: number): ColumnChunkInfo {
-    const chunk = this.footer.rowGroups[rowGroup].columns.find((candidate) => candidate.column === column);
+  #chunk(column: string, rowGroup: number): ColumnChunkInfo {
+    const chunk = this.#footer.rowGroups[rowGroup].columns.find((candidate) => candidate.column === column);
     if (chunk === undefined) throw missing({ file: this.info.file, rowGroup, column });
     return chunk;
   }
 
   /** Refuses a column chunk before anything of it is decoded. */
-  private async checkChunk(column: string, rowGroup: number): Promise<void> {
+  async #checkChunk(column: string, rowGroup: number): Promise<void> {
     const { file } = this.info;
-    const chunk = this.chunk(column, rowGroup);
+    const chunk = this.#chunk(column, rowGroup);
     const odd = chunk.encodings.find((encoding) => !readableEncodings.includes(encoding));
     if (!readableCodecs.includes(chunk.codec)) throw refusal(`codec ${chunk.codec}`, { file, rowGroup, column });
     if (odd !== undefined) throw refusal(`encoding ${odd}`, { file, rowGroup, column });
-    if (chunk.encodings.includes('plain_dictionary') && (await dictionarySize(file, chunk)) > largestDictionary) {
-      throw refusal(`a dictionary of more than ${largestDictionary} values`, { file, rowGroup, column });
+    if (chunk.encodings.includes('plain_dictionary') && (await dictionarySize(file, chunk)) > LARGEST_DICTIONARY) {
+      throw refusal(`a dictionary of more than ${LARGEST_DICTIONARY} values`, { file, rowGroup, column });
     }
   }
 }

@@ -10,13 +10,13 @@ import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts
 
 const writableCodecs = { uncompressed: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const;
 /** The library keeps a row group as JavaScript values. */
-const largestRowGroup = 1 << 16;
+const LARGEST_ROW_GROUP = 1 << 16;
 
 /** Creates the file (see ParquetBackend.create). Columns are flat; rows are written one by one, at about 0.2 million a second. */
 export async function createLiteWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
   const fields = Object.fromEntries(schema.fields.map(({ name, type, nullable }) => [name, definition(name, type, nullable, options)]));
   const sink = new HandleStream(await createFile(file));
-  const settings = { rowGroupSize: Math.min(options.rowGroupSize, largestRowGroup), useDataPageV2: false, pageIndex: false };
+  const settings = { rowGroupSize: Math.min(options.rowGroupSize, LARGEST_ROW_GROUP), useDataPageV2: false, pageIndex: false };
   return new LiteFileWriter(file, sink, await parquetjs.ParquetWriter.openStream(new parquetjs.ParquetSchema(fields), sink, settings));
 }
 
@@ -40,60 +40,60 @@ function storedType(type: DataType): string | undefined {
 }
 
 class LiteFileWriter implements ParquetFileWriter {
-  private readonly file: string;
-  private readonly sink: HandleStream;
-  private readonly writer: ParquetWriter;
-  private rows = 0;
+  readonly #file: string;
+  readonly #sink: HandleStream;
+  readonly #writer: ParquetWriter;
+  #rows = 0;
 
   constructor(file: string, sink: HandleStream, writer: ParquetWriter) {
-    this.file = file;
-    this.sink = sink;
-    this.writer = writer;
+    this.#file = file;
+    this.#sink = sink;
+    this.#writer = writer;
   }
 
   async write(batch: RecordBatch): Promise<void> {
     const columns = batch.schema.fields.map((field, index) => ({ name: field.name, type: field.type, values: batch.getChildAt(index) }));
     for (let row = 0; row < batch.numRows; row++) {
       const record: Record<string, unknown> = {};
-      for (const { name, type, values } of columns) record[name] = this.value(name, type, values?.get(row));
+      for (const { name, type, values } of columns) record[name] = this.#value(name, type, values?.get(row));
       try {
-        await this.writer.appendRow(record);
-        if (this.sink.failure !== undefined) throw this.sink.failure;
+        await this.#writer.appendRow(record);
+        if (this.#sink.failure !== undefined) throw this.#sink.failure;
       } catch (error) {
-        throw this.problem(error);
+        throw this.#problem(error);
       }
-      this.rows++;
+      this.#rows++;
     }
   }
 
   async close(): Promise<WrittenFile> {
     try {
-      await this.writer.close();
-      if (this.sink.failure !== undefined) throw this.sink.failure;
+      await this.#writer.close();
+      if (this.#sink.failure !== undefined) throw this.#sink.failure;
     } catch (error) {
-      throw this.problem(error);
+      throw this.#problem(error);
     }
-    return { rows: this.rows, bytes: this.sink.bytes };
+    return { rows: this.#rows, bytes: this.#sink.bytes };
   }
 
   async abort(): Promise<void> {
-    await this.sink.close();
+    await this.#sink.close();
   }
 
   /** The value as the library wants it, which rounds 64-bit integers beyond 2^53 without an error: they are refused. */
-  private value(column: string, type: DataType, value: unknown): unknown {
+  #value(column: string, type: DataType, value: unknown): unknown {
     if (typeof value !== 'bigint') return value;
     const wide = DataType.isInt(type) && type.bitWidth === 64;
     if (wide && (value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER))) {
-      throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, { phase: 'write', file: this.file, row: this.rows, column, advice: 'Use the backend parquet-wasm' });
+      throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, { phase: 'write', file: this.#file, row: this.#rows, column, advice: 'Use the backend parquet-wasm' });
     }
     return Number(value);
   }
 
-  private problem(error: unknown): Error {
+  #problem(error: unknown): Error {
     if (error instanceof FactorFlowError) return error;
-    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.file);
-    return new DataError(`parquetjs-lite cannot write the row: ${messageOf(error)}`, { phase: 'write', file: this.file, row: this.rows, advice: 'Use the backend parquet-wasm' });
+    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.#file);
+    return new DataError(`parquetjs-lite cannot write the row: ${messageOf(error)}`, { phase: 'write', file: this.#file, row: this.#rows, advice: 'Use the backend parquet-wasm' });
   }
 }
 
@@ -104,17 +104,17 @@ class LiteFileWriter implements ParquetFileWriter {
 class HandleStream {
   bytes = 0;
   failure: unknown;
-  private readonly handle: FileHandle;
-  private last: Promise<void> = Promise.resolve();
-  private closed = false;
+  readonly #handle: FileHandle;
+  #last: Promise<void> = Promise.resolve();
+  #closed = false;
 
   constructor(handle: FileHandle) {
-    this.handle = handle;
+    this.#handle = handle;
   }
 
   write(bytes: Uint8Array, done: () => void): void {
     this.bytes += bytes.length;
-    this.last = this.last.then(() => this.append(bytes)).then(done);
+    this.#last = this.#last.then(() => this.#append(bytes)).then(done);
   }
 
   end(done: () => void): void {
@@ -122,16 +122,16 @@ class HandleStream {
   }
 
   async close(): Promise<void> {
-    if (this.closed) return;
-    this.closed = true;
-    await this.last;
-    await this.handle.close();
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#last;
+    await this.#handle.close();
   }
 
-  private async append(bytes: Uint8Array): Promise<void> {
+  async #append(bytes: Uint8Array): Promise<void> {
     if (this.failure !== undefined) return;
     try {
-      await appendBytes(this.handle, bytes);
+      await appendBytes(this.#handle, bytes);
     } catch (error) {
       this.failure = error;
     }
