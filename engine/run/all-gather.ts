@@ -2,10 +2,11 @@ import type { PartitionRef } from '../partition.ts';
 import { HOST, type Place } from '../plan/place.ts';
 import type { StepList } from './step-list.ts';
 
-/** The exchange all-gather: every place gets the rows of all parts as one matrix, by way of host memory, in part order. */
-export function allGather(list: StepList, stage: string, parts: readonly { readonly ref: PartitionRef; readonly home: Place }[], joined: PartitionRef, places: readonly Place[]): void {
+/** The exchange all-gather: every place gets the rows of all parts as one matrix, by way of host memory, in part order. `make`: the matrix's name, once the parts are down. */
+export function allGather(list: StepList, stage: string, parts: readonly { readonly ref: PartitionRef; readonly home: Place }[], make: () => PartitionRef, places: readonly Place[]): void {
   const refs = parts.map(({ ref }) => ref);
   for (const { ref, home } of parts) list.move(stage, ref, home, HOST);
+  const joined = make();
   list.join(stage, refs, joined);
   list.free(stage, HOST, refs);
   for (const place of places) list.move(stage, joined, HOST, place);

@@ -283,7 +283,7 @@ class Expansion {
   #gather(stage: string, data: string, to: string): void {
     const [from, whole] = [dataSetOf(this.#bound, data), dataSetOf(this.#bound, to)];
     const parts = from.parts.map(({ at: [home] }, partition) => ({ ref: partRef(this.#bound, from, partition, this.#currentOf(from, partition)), home }));
-    allGather(this.list, stage, parts, this.#newVersion(stage, whole, 0), whole.parts[0].at);
+    allGather(this.list, stage, parts, () => this.#newVersion(stage, whole, 0), whole.parts[0].at);
   }
 }
 
