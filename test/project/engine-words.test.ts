@@ -22,7 +22,7 @@ const callsDevices: Readonly<Record<string, string>> = {
 };
 
 /** What has methods of these names without being a device. */
-const noDevices = ['command', 'this', 'new Loop(options, ctx)', 'this.slot', 'pool', 'this.#piscina', 'this.#pool', 'steps', 'expansion.list', 'this.list'];
+const noDevices = ['command', 'this', 'new Loop(options, ctx)', 'this.#slot', 'pool', 'this.#piscina', 'this.#pool', 'steps', 'expansion.list', 'this.list'];
 
 describe('a device', () => {
   it('is told what to do by engine/run alone', () => {
