@@ -77,10 +77,11 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       work: { kind: 'exchange', how: 'all-gather', data: [side.factors, ...(side.bias ? [side.bias] : [])], to: [side.whole, ...(side.wholeBias ? [side.wholeBias] : [])] },
       exchange: `all-gather: ${formatBytes(4 * rows * f)} down, ${formatBytes(4 * q * rows * f)} up`,
     }];
+  const absolute = params.nonnegative || params.start === 'level';
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   const start: Stage[] = [
     { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings'])], to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
-    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: params.nonnegative } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
+    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: absolute } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...gather(users, m),
   ];
