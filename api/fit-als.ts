@@ -4,7 +4,7 @@ import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { runInto } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { type PhysicalPlan, stageNamed, withMeasures } from '../engine/plan/physical-plan.ts';
+import { type PhysicalPlan, stageNamed } from '../engine/plan/physical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../operators/als/kernel-choices.ts';
 import type { AlsParams } from '../operators/als/params.ts';
@@ -17,10 +17,10 @@ import { buildRatingBlocks, buildUserBlock } from '../operators/ratings/rating-b
 import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
-import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
-import { Model } from './model.ts';
+import type { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
+import { trainedModel } from './trained-model.ts';
 import { trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
@@ -77,33 +77,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
-  const { user, item, rating } = input.columns;
-  const model = new Model({
-    rank: params.rank + (params.biases ? 2 : 0),
-    users,
-    items,
-    userFactors: result.userFactors,
-    itemFactors: result.itemFactors,
-    columns: { user, item, rating, prediction: 'prediction' },
-    coldStartStrategy: input.coldStartStrategy,
-    session,
-    training: {
-      algorithm: 'als',
-      params,
-      ratings: byUser.ratings,
-      duplicates,
-      iterations: result.iterations,
-      bestIteration: result.bestIteration,
-      testPairs: test && test.block.ratings + test.coldPairs,
-      coldPairs: test?.coldPairs,
-      seconds,
-      plan: withMeasures(result.plan, ctx.metrics),
-      planned: plan,
-    },
-  });
-  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
-  return model;
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */

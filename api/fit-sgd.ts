@@ -6,7 +6,6 @@ import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { runInto } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { withMeasures } from '../engine/plan/physical-plan.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import type { RatingsProfile } from '../operators/planner/profile.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
@@ -25,9 +24,8 @@ import type { Dataset } from './dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { computingOf } from './fit-als.ts';
 import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
-import { LostTrainingError } from './lost-training.ts';
 import { requireBudget } from './memory-budget.ts';
-import { Model } from './model.ts';
+import type { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
 import type { SessionDevice } from './open-devices.ts';
 
@@ -133,33 +131,8 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  const seconds = { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 };
-  const { user, item, rating } = input.columns;
-  const model = new Model({
-    rank: params.rank + (params.biases ? 2 : 0),
-    users,
-    items,
-    userFactors: result.userFactors,
-    itemFactors: result.itemFactors,
-    columns: { user, item, rating, prediction: 'prediction' },
-    coldStartStrategy: input.coldStartStrategy,
-    session,
-    training: {
-      algorithm: 'sgd',
-      params,
-      ratings: data.block.ratings,
-      duplicates: data.duplicates,
-      iterations: result.iterations,
-      bestIteration: result.bestIteration,
-      testPairs: test && test.block.ratings + test.coldPairs,
-      coldPairs: test?.coldPairs,
-      seconds,
-      plan: withMeasures(result.plan, ctx.metrics),
-      planned: start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan,
-    },
-  });
-  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
-  return model;
+  const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, result, planned, started, loaded }, ctx);
 }
 
 /** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */

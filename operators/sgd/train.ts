@@ -1,11 +1,10 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
+import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
@@ -111,22 +110,9 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
     },
     accepted: (loss) => rate.see(loss),
     factors: (results) => {
-      const part = (set: string, width: number, ofSegments: boolean) => joined(results, `${name}/${set}`, width, ofSegments ? segments : undefined);
+      const part = (set: string, width: number, ofSegments: boolean) => joinedParts(results, `${name}/${set}`, ofSegments ? segments?.map((columns) => columns * width) : undefined);
       const factors = { rows: part('rows', features, false), columns: part('columns', features, true) };
       return params.rate === 'adagrad' ? { ...factors, rowSums: part('row-sums', 1, false), columnSums: part('column-sums', 1, true) } : factors;
     },
   };
-}
-
-/** The rows of all parts that were handed out, in part order; of segments those that are in use. */
-function joined(results: StepResults, name: string, features: number, segments: readonly number[] | undefined): Float32Array {
-  const parts = results.partitions(name).map(({ columns }, c) => (columns.values as Float32Array).subarray(0, segments && segments[c] * features));
-  if (parts.length === 1) return parts[0];
-  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
-  let filled = 0;
-  for (const part of parts) {
-    values.set(part, filled);
-    filled += part.length;
-  }
-  return values;
 }
