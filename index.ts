@@ -36,7 +36,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/text/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
-export type { Device, Executor } from './engine/run/device.ts';
+export type { Device, Executor, HostStore } from './engine/run/device.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
@@ -49,7 +49,6 @@ export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engin
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';
 export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
-export type { HostMemory } from './engine/run/host-memory.ts';
 export type { Place } from './engine/plan/place.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';

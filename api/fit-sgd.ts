@@ -28,6 +28,7 @@ import { requireBudget } from './memory-budget.ts';
 import type { Model } from './model.ts';
 import { describeInput, type FitOptions, type RatingInput } from './rating-input.ts';
 import type { SessionDevice } from './open-devices.ts';
+import { trainedModel } from './trained-model.ts';
 
 /** Workers of a plan's schedule at most: those of --workers. */
 const MOST_WORKERS = 256;

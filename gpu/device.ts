@@ -16,7 +16,7 @@ import { strideOf } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
 import { TunerCache } from './device/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';

@@ -2,9 +2,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { KernelTasks, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Gpu } from './webgpu/gpu.ts';
-import type { CheckKernelsTask } from './tasks/check-kernels.ts';
-import type { KernelTimesTask } from './tasks/kernel-times.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix } from './device/resources.ts';
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */

@@ -1,6 +1,6 @@
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { TimeVariantsTask } from './own-tasks.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
 import type { VariantTime } from './update/time-variants.ts';

@@ -1,6 +1,6 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
-import type { CheckKernelsTask } from '../../gpu/tasks/check-kernels.ts';
+import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 

@@ -1,5 +1,4 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
-import type { HostMemory } from './host-memory.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskResult } from '../task.ts';
 
@@ -25,10 +24,15 @@ export interface Device {
   close(): Promise<void>;
 }
 
+/** The place `host`: partitions in the memory of this process. It runs no tasks. */
+export interface HostStore extends Device {
+  get(ref: PartitionRef): Partition;
+}
+
 /** The devices of a run; `LocalExecutor` has those of this process. */
 export interface Executor {
   readonly devices: readonly Device[];
   /** The place `host`. */
-  readonly memory: HostMemory;
+  readonly memory: HostStore;
   close(): Promise<void>;
 }

@@ -5,9 +5,6 @@ import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
-/** Ratings that one block may hold: its row pointers are int32. */
-export const MAXIMUM_BLOCK_RATINGS = 2 ** 31 - 1;
-
 /** Row stride of a factor matrix in elements: f padded to what the device computes with at once. */
 export function factorStride(rank: number, step = 8): number {
   return Math.ceil(rank / step) * step;

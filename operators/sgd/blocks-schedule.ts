@@ -6,18 +6,6 @@ import type { SgdParams } from './params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 
-/** The schedule blocks on devices that each hold a band of rows. */
-export interface DeviceBlocks {
-  /** The kernel that steps the ratings of a block. */
-  readonly steps: 'tile' | 'hogwild';
-  /** True where all blocks of ratings stay on their devices; else two at a time are there. */
-  readonly resident: boolean;
-  /** Columns of the widest segment, about. */
-  readonly width: number;
-  /** Bytes of column segments that go to devices in an epoch, and as many that come back. */
-  readonly movedBytes: number;
-}
-
 /** Segments for each device, so that there are free ones to go on with (cuMF_SGD, section 5.5.2), and altogether at least. */
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;

@@ -2,7 +2,6 @@ import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { factorBytes } from '../planner/sizes.ts';
-import type { DeviceBlocks } from './blocks-schedule.ts';
 import type { SgdParams } from './params.ts';
 import type { TileShape } from './tiles.ts';
 
@@ -14,6 +13,18 @@ const SEGMENT_BYTES = 1 << 20;
 
 /** A grid has no fewer bands, so that up to four workers share one grid and give the same bits. */
 const LEAST_BANDS = 8;
+
+/** The schedule blocks on devices that each hold a band of rows. */
+export interface DeviceBlocks {
+  /** The kernel that steps the ratings of a block. */
+  readonly steps: 'tile' | 'hogwild';
+  /** True where all blocks of ratings stay on their devices; else two at a time are there. */
+  readonly resident: boolean;
+  /** Columns of the widest segment, about. */
+  readonly width: number;
+  /** Bytes of column segments that go to devices in an epoch, and as many that come back. */
+  readonly movedBytes: number;
+}
 
 /** Which ratings are visited when, and by how many workers. */
 export interface SgdSchedule {
