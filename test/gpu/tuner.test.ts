@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
-import type { TimeVariantsTask } from '../../gpu/tasks/time-variants.ts';
+import type { TimeVariantsTask } from '../../gpu/own-tasks.ts';
 import { KernelTuner, type TunedKernels } from '../../gpu/tuner.ts';
 import { cacheFolder, TunerCache } from '../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../gpu/update/choose.ts';
