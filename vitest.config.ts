@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { prepareSwiftShader } from './test/support/swiftshader.ts';
+import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
 
 // The tests' own processes start with this environment; tests that need a GPU say why where there is none.
 process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';

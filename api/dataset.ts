@@ -16,7 +16,7 @@ import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
-import { timeCuts } from './time-cuts.ts';
+import { timeCuts } from './validation/time-cuts.ts';
 
 /** Ratings to train on and, disjoint from them, ratings to test on. */
 export interface TrainTest {

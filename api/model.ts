@@ -24,10 +24,10 @@ import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
-import { savedTraining } from './saved-training.ts';
+import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
-import type { UpdateOptions } from './update-model.ts';
+import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { UpdateOptions } from './training/update-model.ts';
 
 /** A model's origin; of a loaded model only what its metadata tells. */
 export type TrainingReport = AlsTraining | SgdTraining;
@@ -164,7 +164,7 @@ export class Model {
    * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
-    const { updateModel } = await import('./update-model.ts');
+    const { updateModel } = await import('./training/update-model.ts');
     return updateModel(this, this.#factors, newRatings, options);
   }
 
@@ -173,7 +173,7 @@ export class Model {
    * steps nothing. Throws what `update` throws for its options, and CapacityError when the problem doesn't fit.
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
-    const { planUpdate } = await import('./update-model.ts');
+    const { planUpdate } = await import('./training/update-model.ts');
     return planUpdate(this, this.#factors, newRatings, options);
   }
 

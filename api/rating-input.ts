@@ -12,8 +12,8 @@ import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ra
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
-import { rowsWithin } from './memory-budget.ts';
+import type { ExplainedPlan } from './training/explained-plan.ts';
+import { rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 

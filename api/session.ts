@@ -19,8 +19,8 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
-import { checkDevice, type DeviceRequest } from './device-request.ts';
-import { openDevices, type SessionDevice } from './open-devices.ts';
+import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { openDevices, type SessionDevice } from './devices/open-devices.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {

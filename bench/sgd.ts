@@ -25,10 +25,10 @@ import { type Dataset, Session } from '../index.ts';
 import { IndexIds } from '../operators/ratings/index-ids.ts';
 import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
 import { SelectRatings } from '../operators/ratings/select-ratings.ts';
-import { loadSgdData, loadSgdTest } from '../operators/sgd/data.ts';
+import { loadSgdData, loadSgdTest } from '../operators/sgd/data/data.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../operators/sgd/plan.ts';
-import type { SgdSchedule } from '../operators/sgd/schedule.ts';
+import type { SgdSchedule } from '../operators/sgd/schedules/schedule.ts';
 import { trainSgd } from '../operators/sgd/train.ts';
 import { describeMachine } from './machine.ts';
 

@@ -9,13 +9,13 @@
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';
-import { chosenTables } from './bench-report.ts';
+import { chosenTables } from './tables/bench-report.ts';
 import { BenchRun, type Table } from './bench-run.ts';
-import { convergenceTable, stepsTable } from './convergence-tables.ts';
+import { convergenceTable, stepsTable } from './tables/convergence-tables.ts';
 import { HalfIterations } from './half-iterations.ts';
-import { ranksTable } from './ranks-table.ts';
-import { solversTable, techniquesTable } from './techniques-table.ts';
-import { tensorTable } from './tensor-table.ts';
+import { ranksTable } from './tables/ranks-table.ts';
+import { solversTable, techniquesTable } from './tables/techniques-table.ts';
+import { tensorTable } from './tables/tensor-table.ts';
 
 const RANKS = [100, 200, 128, 64, 90, 80, 70, 60, 50, 40, 30, 20, 10];
 

@@ -1,5 +1,5 @@
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
-import { BenchReport, milliseconds, type ReportLimits } from './bench-report.ts';
+import { BenchReport, milliseconds, type ReportLimits } from './tables/bench-report.ts';
 import type { HalfIterations, TrainingSetting } from './half-iterations.ts';
 import { type Measurement, measure } from './measure.ts';
 

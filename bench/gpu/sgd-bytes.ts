@@ -2,8 +2,8 @@
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../gpu/device/resources.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import type { SgdData } from '../../operators/sgd/data.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { SgdData } from '../../operators/sgd/data/data.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 
 /** What `bytesOfEpoch` counts, for the text above a table. */
 export const BYTES_TOLD =

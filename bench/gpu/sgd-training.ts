@@ -15,13 +15,13 @@ import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { bindSgd } from '../../operators/sgd/bind.ts';
-import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data.ts';
-import { layOut, type SgdLayoutData } from '../../operators/sgd/layout.ts';
+import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
+import { layOut, type SgdLayoutData } from '../../operators/sgd/data/layout.ts';
 import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
-import type { TileShape } from '../../operators/sgd/tiles.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import type { TileShape } from '../../operators/sgd/schedules/tiles.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 import { measureStages, trainingErrors } from '../../operators/training/loss.ts';
 

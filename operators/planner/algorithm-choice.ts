@@ -1,5 +1,5 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { schedulesFor } from '../sgd/choose-schedule.ts';
+import { schedulesFor } from '../sgd/schedules/choose-schedule.ts';
 import { factorStride } from './sizes.ts';
 import { checkSgdParams } from '../sgd/params.ts';
 

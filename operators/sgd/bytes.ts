@@ -1,5 +1,5 @@
 import { blockBytes } from '../planner/sizes.ts';
-import type { SgdSchedule } from './schedule.ts';
+import type { SgdSchedule } from './schedules/schedule.ts';
 
 /** The ratings as an epoch steps them. */
 export interface SgdLayout {

@@ -6,7 +6,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { steppedBytes } from './bytes.ts';
 import type { SgdParams } from './params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 /**
  * The data sets of a run of SGD.

@@ -1,5 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { SgdData, SgdSide } from './data.ts';
+import type { SgdData, SgdSide } from './data/data.ts';
 import type { SgdParams } from './params.ts';
 
 /** X and Θ as a model has them: rows by position, with biases the two features of foldBiases beside the rank. */

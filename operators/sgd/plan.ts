@@ -11,11 +11,11 @@ import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { layoutOf } from './bytes.ts';
-import { schedulesFor } from './choose-schedule.ts';
-import { convergenceReport, dominantItem } from './convergence.ts';
+import { schedulesFor } from './schedules/choose-schedule.ts';
+import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import { sgdDataSets } from './data-sets.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
-import type { SgdSchedule } from './schedule.ts';
+import type { SgdSchedule } from './schedules/schedule.ts';
 import { type SgdStages, sgdStages } from './stages.ts';
 
 /** What is known beside the profile. */

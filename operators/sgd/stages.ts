@@ -9,7 +9,7 @@ import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
 

@@ -2,7 +2,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, DivergedError, type FitOptions, type Model, Session, SGD, UsageError } from '../../index.ts';
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 300, 200, 8000);

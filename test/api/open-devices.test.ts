@@ -1,8 +1,8 @@
 /** Which devices a session gets, and that no driver can spoil a run on the CPU. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { checkDevice, type DeviceRequest } from '../../api/device-request.ts';
-import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions } from '../../api/open-devices.ts';
-import { trainingDevice } from '../../api/training-device.ts';
+import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
+import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions } from '../../api/devices/open-devices.ts';
+import { trainingDevice } from '../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
@@ -11,7 +11,7 @@ import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import type { Card } from '../../gpu/cards/find-cards.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
 

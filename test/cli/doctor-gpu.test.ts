@@ -8,7 +8,7 @@ import { checkKernelsOf } from '../../cli/doctor/check-kernels.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import type { Task } from '../../engine/task.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { fails, objectOf, start, temporaryFolder } from './run-cli.ts';
 

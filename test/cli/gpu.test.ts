@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LostTrainingError } from '../../api/lost-training.ts';
+import { LostTrainingError } from '../../api/training/lost-training.ts';
 import { saveLostModel } from '../../cli/commands/train.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 import { factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from './run-cli.ts';

@@ -1,10 +1,10 @@
 /** Runs that end badly: by a task that fails, by a cancel, by a device that is lost. Nothing runs on behind them, and nothing stays. */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
-import { recordAls, recordSgd, type RunProblem } from '../support/recorded-runs.ts';
-import type { RecordingOptions } from '../support/recording-device.ts';
-import { cpuInfo, gpuInfo, mostly } from '../support/small-problems.ts';
-import { RandomTurns } from '../support/turns.ts';
+import { recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
+import type { RecordingOptions } from '../support/steps/recording-device.ts';
+import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
+import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
 const cases: Record<string, { readonly compute: RunProblem['compute']; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {

@@ -14,7 +14,7 @@ import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const COLUMNS = 120;

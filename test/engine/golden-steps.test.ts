@@ -5,9 +5,9 @@ import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { Step } from '../../engine/run/step.ts';
-import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../support/bound-problems.ts';
-import { setOf } from '../support/check-steps.ts';
-import { cpuInfo, gpuInfo } from '../support/small-problems.ts';
+import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../support/steps/bound-problems.ts';
+import { setOf } from '../support/steps/check-steps.ts';
+import { cpuInfo, gpuInfo } from '../support/steps/small-problems.ts';
 
 /** Three users rate both items. */
 const small = { rows: [[0, 1], [0, 1], [0, 1]], columns: 2, test: false };

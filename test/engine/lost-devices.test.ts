@@ -1,9 +1,9 @@
 /** A run that goes on without a lost device: with the right best round, and without what the lost attempt had on the others. */
 import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
-import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/recorded-runs.ts';
-import { gpuInfo, mostly } from '../support/small-problems.ts';
-import { RandomTurns } from '../support/turns.ts';
+import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
+import { gpuInfo, mostly } from '../support/steps/small-problems.ts';
+import { RandomTurns } from '../support/steps/turns.ts';
 
 const compute = [gpuInfo(0), gpuInfo(1)];
 const problem: RunProblem = { rows: mostly(40, 30), columns: 30, test: true, compute };

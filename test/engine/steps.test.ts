@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/bound-problems.ts';
-import { checkCoverage, checkEdges, LiveSet } from '../support/check-steps.ts';
-import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/orders.ts';
+import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
+import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
+import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
 import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];

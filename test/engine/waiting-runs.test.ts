@@ -5,8 +5,8 @@ import type { PartitionRef } from '../../engine/partition.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { RecordingDevice, type RecordingOptions } from '../support/recording-device.ts';
-import { contextOf, cpuInfo } from '../support/small-problems.ts';
+import { RecordingDevice, type RecordingOptions } from '../support/steps/recording-device.ts';
+import { contextOf, cpuInfo } from '../support/steps/small-problems.ts';
 
 const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
 

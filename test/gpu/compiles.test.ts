@@ -8,8 +8,8 @@ import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts
 import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant } from '../../gpu/update/variants.ts';
-import { tensorGpu } from '../support/gpu-info.ts';
-import { type NullGpu, openNullGpu } from '../support/null-gpu.ts';
+import { tensorGpu } from '../support/gpu/gpu-info.ts';
+import { type NullGpu, openNullGpu } from '../support/gpu/null-gpu.ts';
 
 describe('the texts of kernels, those for hardware that is not here too', () => {
   let gpu: NullGpu;

@@ -4,7 +4,7 @@ import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../.
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const ref = (name: string, version = 0) => ({ name, partition: 0, version });
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ALS, Model, Session } from '../../index.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(91, 2300, 40, 12_000);

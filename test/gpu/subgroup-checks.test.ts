@@ -1,7 +1,7 @@
 /** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../gpu/kernels/checks.ts';
-import { emulatedGpu, gradients } from '../support/emulated-gpu.ts';
+import { emulatedGpu, gradients } from '../support/gpu/emulated-gpu.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32)\b|not finite/.test(variant));

@@ -4,7 +4,7 @@ import { computeDevice } from '../../engine/run/devices.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 

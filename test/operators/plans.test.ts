@@ -9,12 +9,12 @@ import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
-import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
 import { cpuInfo, h200Info } from '../support/device-info.ts';
 

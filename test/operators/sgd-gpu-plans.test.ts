@@ -4,11 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/plan/explain.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { cpuInfo, h200Info as h200 } from '../support/device-info.ts';
 
 const second = { ...h200, place: 'gpu:1' };
