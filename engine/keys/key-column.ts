@@ -26,7 +26,7 @@ export function emptyKeys(type: KeyType): KeyColumn {
   return { type, offsets: new Int32Array(1), bytes: new Uint8Array(0) };
 }
 
-/** The key at a position, as people see it (int64 as a string of digits). For messages, not for loops over rows. */
+/** The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over rows. */
 export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int32') return String(column.values[position]);
   if (column.type === 'int64') {

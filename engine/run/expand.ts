@@ -39,7 +39,7 @@ export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: st
   return expansion.list.steps;
 }
 
-/** Copies that a visit brought to its place, and tasks that use them. */
+/** Copies that a visit brought to its place, and the tasks that use them. */
 interface Transients {
   readonly refs: Map<string, PartitionRef>;
   readonly home: { readonly set: DataSet; readonly partition: number; readonly from: Place; readonly ref: PartitionRef }[];
@@ -84,7 +84,7 @@ class Expansion {
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
       this.freeVersion(stage.name, set, old);
     }
-    // What an earlier stage wrote and this one was the last to read the old version of.
+    // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
     for (const set of this.#bound.datasets) {
       const old = this.#old[set.name];
       const replaced = !this.#written.has(set.name) && old !== undefined && this.#versions[set.name] !== old && !set.derived;
