@@ -56,7 +56,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'als', params });
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
-  // A kernel that is not there is found out before the ratings are read.
+  // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const indexed = await input.index(ratings, options.validation, ctx);
   const { users, items } = indexed;

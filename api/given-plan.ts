@@ -11,7 +11,7 @@ const objects = ['sizes', 'params', 'choices'] as const;
 const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
 const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as const;
 
-/** Differences that a message names at most, and characters of a value or a name. */
+/** Most differences in a message, and most characters of a value or a name. */
 const SHOWN = 3;
 const SHOWN_CHARACTERS = 60;
 

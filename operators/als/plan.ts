@@ -16,7 +16,7 @@ import type { AlsChoices } from './kernel-choices.ts';
 import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 
-/** The names of the data sets of a side. `whole`: all rows of it, on every device; without several devices the side itself. */
+/** The names of the data sets of a side. `whole`: all its rows, on every device; with one device the side itself. */
 export function sideNames(side: 'users' | 'items', devices: number, biases: boolean) {
   const whole = devices > 1 ? `${side}-all` : side;
   return { factors: side, bias: biases ? `${side}-bias` : undefined, whole, wholeBias: biases ? (devices > 1 ? `${side}-bias-all` : `${side}-bias`) : undefined, keys: `${side}-keys`, ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item' };

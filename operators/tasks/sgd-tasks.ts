@@ -1,7 +1,7 @@
 /**
  * The tasks of SGD beside those of tasks.ts: part of the same contract between the operators and the devices.
  *
- * One side of R is called the rows and the other the columns; which of them is the users is the plan's choice. Ids are
+ * One side of R is called the rows and the other the columns; the plan chooses which of them is the users. Ids are
  * relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like any others.
  *
  * Further partition layouts
@@ -53,7 +53,7 @@ export interface SgdTasks {
       readonly from?: number;
       readonly to?: number;
       readonly batch?: number;
-      /** On a GPU: threads that step one rating together, teams of them at work at once, and what factors are stored as while they are stepped. */
+      /** On a GPU: threads that step one rating together, teams of them at work at once, and the storage of factors while they are stepped. */
       readonly lanes?: number;
       readonly workers?: number;
       readonly precision?: 'f32' | 'f16';
