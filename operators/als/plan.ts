@@ -181,7 +181,7 @@ function deviceReasons({ ownMemory, wholePasses, strideStep }: DeviceInfo, f: nu
   return [
     `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
     ...(ownMemory ? ['the start is drawn on the CPU, the same bits as without a GPU'] : []),
-    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
+    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasks} tasks by ratings, the same for any number of threads, which therefore gives the same bits`,
   ];
 }
 

@@ -9,7 +9,7 @@ const rows = randomRatings(5, 300, 200, 8000);
 const batches = ratingBatches(rows, 500);
 
 let session: Session;
-/** What is on the device. */
+/** The partitions on the device. */
 const held = new Set<string>();
 
 beforeAll(async () => {
@@ -132,7 +132,7 @@ it('runs of one session at the same time do not see each other', async () => {
   for (const model of [together[0], together[3]]) expect(factors(model)).toEqual(factors(alone));
 });
 
-it('a validation set needs no times, whatever the policy for duplicates', async () => {
+it('a validation set needs no times for any policy for duplicates', async () => {
   const column = (of: (row: Triple) => number, type: 'int32' | 'float32') => ({ type, values: rows.map(of) });
   const pairs = { user: column((row) => row.user, 'int32'), item: column((row) => row.item, 'int32'), rating: column((row) => row.rating, 'float32') };
   const timed = batchOf({ ...pairs, timestamp: column((row) => row.rating, 'int32') });

@@ -15,7 +15,7 @@ import { noGpu } from '../support/open-gpu.ts';
 
 const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
 
-function machineWith(outcome: ProbeOutcome, open: Machine['open'] = () => Promise.reject(new Error('nobody asked for it'))): Machine {
+function machineWith(outcome: ProbeOutcome, open: Machine['open'] = () => Promise.reject(new Error('the machine must not be opened'))): Machine {
   const unasked = () => Promise.reject(new Error('no memory is asked for'));
   return { hasGraphicsDevice: () => true, probe: async () => outcome, open, findCards: () => [], memoryUsed: unasked };
 }
@@ -177,7 +177,7 @@ describe('several devices', () => {
 });
 
 describe('a signal while a driver is asked', () => {
-  it.each(['auto', 'gpu'] as const)('cancels, whatever became of the probe: %s', async (device) => {
+  it.each(['auto', 'gpu'] as const)('cancels for any outcome of the probe: %s', async (device) => {
     const stop = new AbortController();
     const probe: Machine['probe'] = async (signal) => {
       stop.abort();
@@ -199,7 +199,7 @@ describe('the probe', () => {
     else process.env.NODE_OPTIONS = options;
   });
 
-  /** What the probe finds beside a driver that does this first. */
+  /** The finding of the probe with a driver that does this first. */
   function probeBeside(code: string): Promise<ProbeOutcome> {
     process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`;
     return probeWebGpu();

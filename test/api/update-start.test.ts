@@ -1,4 +1,4 @@
-/** Where an update begins: new users and items at their least-squares rows, the model's own as they are. */
+/** The start of an update: new users and items at their least-squares rows, those of the model unchanged. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Device } from '../../engine/run/device.ts';

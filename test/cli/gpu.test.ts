@@ -74,7 +74,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
       expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
     expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
-    // What does not fit as a whole may fit block by block, but never without the rows.
+    // Ratings that do not fit as a whole may fit block by block, but the rows must fit.
     const staged = await factorflow(...shape, '--device-memory', '500MiB');
     expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile does not fit the GPU\n.*\n.*blocks of ratings are staged, two at a time(.*\n)* +rejected: schedule tile needs 67\d\.\d MiB/);
     const refused = await factorflow(...shape, '--device-memory', '300MiB');

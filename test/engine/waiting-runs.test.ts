@@ -1,4 +1,4 @@
-/** A run ends when everything that it began has ended, whatever failed before, and tells the first failure. */
+/** A run ends when all the work that it began has ended, also after a failure, and throws the first failure. */
 import { describe, expect, it } from 'vitest';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../engine/partition.ts';

@@ -51,7 +51,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(plan.measured!['sgd-epoch']).toMatchObject({ runs: got.training!.iterations.length, rows: got.training!.iterations.length * train.length });
   });
 
-  it('by waves gives the same bits for permuted rows and a seed, whatever they are stored as', async () => {
+  it('by waves gives the same bits for permuted rows and a seed, in any storage of factors', async () => {
     for (const more of [{ precision: 'f16', rate: 'adagrad' }, { precision: 'f32', biases: false }] as const) {
       const all = { ...more, schedule: 'wavefront', maxIter: 2 } as const;
       const first = await fit(gpu, all);

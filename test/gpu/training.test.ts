@@ -53,7 +53,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     await expect(fit(session, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
     const unread = session.from((async function* (): AsyncGenerator<never> {
       yield* [];
-      throw new Error('nobody should read these ratings');
+      throw new Error('these ratings must not be read');
     })());
     await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(/there is no kernel no-such/);
     const half = await fit(session, { rank: 4, maxIter: 1, precision: 'f16' });

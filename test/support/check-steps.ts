@@ -62,7 +62,7 @@ export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined 
   return bound.datasets.find((set) => (set.given ? bound.given[set.name]?.some((one) => partitionKey(one) === partitionKey(ref)) : `${bound.name}/${set.name}` === ref.name));
 }
 
-/** What is wrong with the edges of a list: nothing, where readers come behind writers, and writers behind readers and writers. */
+/** Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers. */
 export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   let edges = 0;
@@ -134,7 +134,7 @@ function partOf(ref: PartitionRef, bound: BoundPlan): number {
   return set?.given ? (bound.given[set.name].findIndex((one) => partitionKey(one) === partitionKey(ref)) ?? 0) : ref.partition;
 }
 
-/** What is alive while lists are added one behind the other, and what is wrong with that. */
+/** The partitions that are alive while lists are added one behind the other, and the errors found in them. */
 export class LiveSet {
   readonly alive = new Set<string>();
   readonly problems: string[] = [];

@@ -52,7 +52,7 @@ export class Recording {
     return this.devices.reduce((sum, { running }) => sum + running, 0);
   }
 
-  /** What is alive on the devices. */
+  /** The partitions that are alive on the devices. */
   get held(): string[] {
     return this.devices.flatMap(({ held, info }) => held.map((key) => `${info.place} ${key}`));
   }

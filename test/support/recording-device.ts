@@ -66,7 +66,7 @@ export class RecordingDevice implements Device {
     this.#options = options;
   }
 
-  /** What is alive. */
+  /** The partitions that are alive. */
   get held(): string[] {
     return [...this.#held.keys()];
   }

@@ -86,7 +86,7 @@ describe('select-ratings', () => {
 
   it('names the columns there are when one is missing, and the type of one that cannot serve', async () => {
     const batch = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'float64', values: [1] }, r: { type: 'utf8', values: ['x'] } });
-    await expect(select([batch], { ...columns, user: 'nobody' })).rejects.toThrow('there is no column "nobody"; there are: u (Int32), i (Float64), r (Utf8)');
+    await expect(select([batch], { ...columns, user: 'missing' })).rejects.toThrow('there is no column "missing"; there are: u (Int32), i (Float64), r (Utf8)');
     await expect(select([batch], columns)).rejects.toThrow(/ids must be int32, int64 or utf8, but the type is Float64 \(column "i"\)/);
     await expect(select([batch], { user: 'u', item: 'u', rating: 'r' })).rejects.toThrow('must differ');
     const text = batchOf({ u: { type: 'int32', values: [1] }, i: { type: 'int32', values: [1] }, r: { type: 'utf8', values: ['x'] } });
