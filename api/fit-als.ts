@@ -112,7 +112,7 @@ async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsP
   return chooseKernels(known, params, ctx);
 }
 
-/** The kernels that a plan names, with what the device says of them. Throws UsageError for one that it does not have. */
+/** The kernels that a plan names, with the device's description of them. Throws UsageError for one that it does not have. */
 async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   const side = async (name: 'users' | 'items') => {
     const { variant, reason } = (choices[name] ?? {}) as Partial<AlsChoices['users']>;

@@ -53,7 +53,7 @@ export interface TrainingRun {
   readonly testPairs?: number;
   readonly coldPairs?: number;
   readonly seconds: { readonly load: number; readonly train: number };
-  /** The plan as it was run: with the cuts and counts of the data, and with what the run measured. */
+  /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
   readonly plan: PhysicalPlan;
   /** The plan as it was made, which can be run again. */
   readonly planned: PhysicalPlan;

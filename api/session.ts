@@ -28,7 +28,7 @@ export interface SessionOptions {
   readonly device?: DeviceRequest;
   /** CPU threads; by default as many as the machine has cores. */
   readonly workers?: number;
-  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: what the machine has. */
+  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: the machine's memory. */
   readonly memoryBudget?: string | number;
   /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;

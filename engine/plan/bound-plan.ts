@@ -51,7 +51,7 @@ export function partRef({ name, given }: Pick<BoundPlan, 'name' | 'given'>, { na
   return ref;
 }
 
-/** Elements between rows of a matrix: its columns, padded to what the device computes with at once. */
+/** Elements between rows of a matrix: its columns, padded to the elements that the device computes with at once. */
 export function strideOf({ columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>, strideStep: number): number {
   return packed || layout !== 'factors' ? columns : Math.ceil(columns / strideStep) * strideStep;
 }

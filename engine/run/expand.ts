@@ -156,7 +156,7 @@ class Expansion {
     this.#keepUnvisited(stage.name);
   }
 
-  /** One task with what it needs at its place. Gives the ids of its steps that must have ended before its copies leave. */
+  /** One task, with its inputs copied to its place. Gives the ids of its steps that must have ended before the copies are freed. */
   #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, ended: readonly number[] = []): number[] {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {

@@ -52,7 +52,7 @@ class HeldDevice implements Device {
     return this.#device.trim();
   }
 
-  /** Releases what is left; the device itself stays open. */
+  /** Releases the partitions that are left; the device itself stays open. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const ref of this.#live.values()) this.#device.release(ref);

@@ -25,7 +25,7 @@ export interface TaskOptions {
 
 /**
  * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the writers of what
- * it reads, and for the readers of what it writes. Partitions that no step of the list made are there already.
+ * it reads, and for the readers of what it writes. Partitions that no step of the list made exist before it.
  */
 export class StepList {
   readonly #steps: Step[] = [];

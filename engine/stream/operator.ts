@@ -42,7 +42,7 @@ export interface Operator extends Description {
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
 }
 
-/** Consumes its whole input before it has a result, such as the ratings that are numbered before they are sorted. */
+/** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
   requiredColumns(): readonly string[] | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;

@@ -4,7 +4,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
  * A pulled stream of Arrow record batches.
  *
  * Contract: the consumer pulls; a producer holds at most a bounded number of batches that were not pulled yet.
- * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees what it holds.
+ * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees its memory and files.
  * Batches are immutable once given out; a consumer may keep them. Every batch has the stream's schema.
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {

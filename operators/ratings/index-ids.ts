@@ -56,7 +56,7 @@ export class IndexIds implements Sink<IndexedRatings> {
   readonly #maximumRows: number;
   readonly #totalRows: number | undefined;
 
-  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: how many are expected, for progress. */
+  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: their expected number, for progress. */
   constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
     this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
     this.#totalRows = options.totalRows;

@@ -13,7 +13,7 @@ export interface ConvergenceReport {
   /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
   readonly leastSide: number;
   readonly bound: number;
-  /** s Σ (n_v / Nz)² over the columns: how many of the other workers' ratings have that of one's own, on average. Exact where counts are known. */
+  /** s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the same time. Exact where counts are known. */
   readonly collisionRate: number;
   readonly text: string;
   /** Set when the schedule is outside of the bounds in which the paper found convergence. */
@@ -68,7 +68,7 @@ export function dominantItem({ ratings, itemCounts = [] }: Pick<ConvergenceProbl
   let most = 0;
   for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
   if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
-  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: after an epoch its factors are what the last of them made of them, so by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
+  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so that by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
 }
 
 function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {

@@ -68,7 +68,7 @@ export interface SgdTasks {
    * (Hogwild!), so a step may overwrite another's. Inputs
    * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
    * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile (`precision`), and
-   * a rating is kept as what it is above `level`, in float16: near their mean that rounds ratings by a few 10,000ths of their deviation.
+   * a rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a few 10,000ths of their deviation.
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;

@@ -104,7 +104,7 @@ describe('nothing stays on the device', () => {
 });
 
 describe('a session that is closed', () => {
-  it('refuses what begins later, and starts no threads again', async () => {
+  it('refuses later work, and starts no threads again', async () => {
     const closed = await Session.create({ workers: 2 });
     const model = await new ALS({ rank: 2, maxIter: 1 }).fit(closed.from(batches));
     await closed.close();
@@ -113,7 +113,7 @@ describe('a session that is closed', () => {
     await expect(drain(model.predict(closed.from(batches)))).rejects.toBeInstanceOf(UsageError);
   });
 
-  it('ends what still runs with an error that says so', async () => {
+  it('ends running work with an error about the closed session', async () => {
     const closed = await Session.create({ workers: 2 });
     const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()) });
     await expect(running).rejects.toThrow('the session is closed');

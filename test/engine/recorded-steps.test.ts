@@ -1,4 +1,4 @@
-/** Devices are told what the plan's steps say, and nothing else: for each place in the order of its edges, for all as a set. */
+/** Devices get exactly the calls of the plan's steps: at each place in the order of its edges, over all places as a set. */
 import { describe, expect, it } from 'vitest';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../engine/plan/bound-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';

@@ -24,7 +24,7 @@ export function predecessors(steps: readonly Step[]): bigint[] {
   return behind;
 }
 
-/** Each thing that a step reads or writes, worked out from what it does alone. */
+/** The partitions that a step reads and writes, derived from the step alone. */
 export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Access[] {
   const access = (place: string, ref: PartitionRef, writes: boolean, band?: number): Access => ({ step: id, place, ref, writes, ...(band === undefined ? {} : { band }) });
   switch (action.kind) {
@@ -150,7 +150,7 @@ export class LiveSet {
       for (const { place, ref, writes } of accessesOf(step, this.#bound)) {
         const key = `${place} ${partitionKey(ref)}`;
         if (step.do.kind === 'free') {
-          // Of what is derived only the newest version is there, and the orders of blocks without ratings were never drawn.
+          // Derived data sets have their newest version only, and no orders of blocks without ratings.
           if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived) this.problems.push(`${describe(step)} frees ${key}, which is not there`);
         } else if (!writes) {
           if (!this.alive.has(key)) this.problems.push(`${describe(step)} reads ${key}, which is not there`);
