@@ -100,7 +100,7 @@ async function run(given: Partial<SgdParams>, workers: number, change = (schedul
   });
 }
 
-/** GFLOP/s of forming A of 256 ratings at rank 64 on this thread, best of several: what the machine gives at the moment. */
+/** GFLOP/s of forming A of 256 ratings at rank 64 on this thread, best of several: the machine's speed at the moment. */
 function normalEquationsRate(): number {
   const [rank, count, size] = [64, 256, 256];
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536, shared: true });

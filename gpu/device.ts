@@ -29,7 +29,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
   readonly card?: string;
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
-  /** Where measured choices are kept; default: the user's cache folder. */
+  /** The folder of measured choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
 }
 

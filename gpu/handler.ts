@@ -29,7 +29,7 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   vector(name: string): GPUBuffer;
   /** The host form of an input, such as pairs. */
   partition(name: string): Partition;
-  /** Whether the task names this input. */
+  /** True where the task names this input. */
   has(name: string): boolean;
   /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
   cancelled(): boolean;

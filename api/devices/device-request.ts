@@ -9,7 +9,7 @@ const deviceNames: readonly DeviceName[] = ['auto', 'cpu', 'gpu'];
 /** A device by name, or GPUs by their numbers: 'gpu:0,1'. Cards are numbered from 0 by their addresses on the PCI bus. */
 export type DeviceRequest = DeviceName | `gpu:${string}`;
 
-/** Throws UsageError, which says `option` for what was given. */
+/** Throws UsageError for another value; `option` is its name in the message. */
 export function checkDevice(given: unknown, option = 'device'): DeviceRequest {
   const name = deviceNames.find((one) => one === given);
   if (name !== undefined) return name;

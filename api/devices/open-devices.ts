@@ -7,7 +7,7 @@ import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/pr
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
 
-/** The devices that a session computes on, and why. */
+/** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
   readonly requested: DeviceRequest;
   readonly kind: 'cpu' | 'gpu';
@@ -15,9 +15,9 @@ export interface SessionDevice {
   readonly adapter: string | null;
   /** "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; of several devices "gpu:0 (..), gpu:1 (..)". */
   readonly description: string;
-  /** Why it is the CPU, where `auto` was asked for. */
+  /** The reason for the CPU, where `auto` was asked for. */
   readonly reason?: string;
-  /** What the user should know before a long run. */
+  /** A warning before a long run. */
   readonly warning?: string;
 }
 
@@ -37,7 +37,7 @@ export interface OpenDevicesOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What is asked about the machine; tests ask something else. */
+/** The functions that examine the machine; tests replace them. */
 export interface Machine extends GpuMachine {
   readonly hasGraphicsDevice: () => boolean;
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
@@ -46,8 +46,8 @@ export interface Machine extends GpuMachine {
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
 /**
- * Opens the devices of a session. A driver that is broken ends no more than the process that probes it. Throws UsageError
- * with the reason and what to install when a GPU was asked for and there is none; CancelledError.
+ * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
+ * the packages to install when a GPU was asked for and there is none; CancelledError.
  */
 export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   const onCpu = (reason?: string): OpenedDevices => {
@@ -79,11 +79,11 @@ function descriptionOf(devices: readonly Device[]): string {
   return devices.map(({ info: { place, description } }) => `${place} (${description})`).join(', ');
 }
 
-/** The GPU that there is to take, or the reason why `auto` does without. Throws UsageError for `gpu` without any. */
+/** The GPU to open, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without a GPU. */
 async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<{ readonly adapter: Adapter } | { readonly missing: string }> {
   if (requested === 'auto' && !hasGraphicsDevice()) return { missing: 'no GPU: this system has no graphics device' };
   const outcome = await probe(signal);
-  // Ctrl-C reaches the probe's process too, and is no crash.
+  // Ctrl-C also ends the probe's process; that is not a crash.
   throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter };

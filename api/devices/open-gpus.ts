@@ -5,7 +5,7 @@ import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
 import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { tellApart } from '../../gpu/cards/tell-apart.ts';
 
-/** A GPU as a session sees it. Not GpuDevice itself: its declarations name WebGPU's types, which not every program has. */
+/** The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every program has. */
 export type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
 
 export interface OpenGpuOptions {
@@ -15,7 +15,7 @@ export interface OpenGpuOptions {
   readonly card?: string;
 }
 
-/** The part of the machine that has GPUs; tests have another. */
+/** The functions that find and open GPUs; tests replace them. */
 export interface GpuMachine {
   readonly open: (options: OpenGpuOptions) => Promise<OpenedGpu>;
   /** The cards of a vendor, in order; undefined where the system does not tell. */
@@ -24,7 +24,7 @@ export interface GpuMachine {
 }
 
 export const gpusOfThisMachine: GpuMachine = {
-  // Loaded where it is needed: most runs start without.
+  // Loaded on demand: most runs do not need it.
   open: async (options) => (await import('../../gpu/device.ts')).GpuDevice.open(options),
   findCards,
   memoryUsed,
@@ -35,7 +35,7 @@ export function openFirst(count: number, memoryBytes: number | undefined, machin
   return openEach(Array.from({ length: count }, (_, number) => ({ place: `gpu:${number}`, memoryBytes })), machine);
 }
 
-/** Opens cards by their numbers. Throws UsageError for one that is not there, and where cards cannot be told apart. */
+/** Opens cards by their numbers. Throws UsageError for a card that does not exist, and where cards cannot be told apart. */
 export async function openCards(wanted: readonly number[], vendor: string, memoryBytes: number | undefined, machine: GpuMachine): Promise<OpenedGpu[]> {
   const only = wanted.length === 1 && wanted[0] === 0;
   const cards = machine.findCards(vendor);
@@ -50,7 +50,7 @@ export async function openCards(wanted: readonly number[], vendor: string, memor
   return openEach(wanted.map((number) => ({ place: `gpu:${number}`, memoryBytes, card: addresses.get(number) })), machine);
 }
 
-/** One after the other: the card is named by the environment. */
+/** Opens cards one after the other, since an environment variable names the card. */
 async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine): Promise<OpenedGpu[]> {
   const opened: OpenedGpu[] = [];
   try {

@@ -43,8 +43,8 @@ export class ALS {
   /**
    * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made before, for these
    * ratings, parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming
-   * iteration, side and row, UsageError for a plan that does not fit, DeviceLostError when the last GPU went away: LostTrainingError,
-   * with a model, where an iteration's factors had been copied from it.
+   * iteration, side and row, UsageError for a plan that does not fit, DeviceLostError when the last GPU was lost, or
+   * LostTrainingError, with a model, where an iteration's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);

@@ -56,7 +56,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'als', params });
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
-  // A kernel that is not there is found out before the ratings are read.
+  // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const indexed = await input.index(ratings, options.validation, ctx);
   const { users, items } = indexed;
@@ -86,7 +86,7 @@ async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsP
   return chooseKernels(known, params, ctx);
 }
 
-/** The kernels that a plan names, with what the device says of them. Throws UsageError for one that it does not have. */
+/** The kernels that a plan names, with the device's description of them. Throws UsageError for one that it does not have. */
 async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   const side = async (name: 'users' | 'items') => {
     const { variant, reason } = (choices[name] ?? {}) as Partial<AlsChoices['users']>;

@@ -30,7 +30,7 @@ import { describeInput, type FitOptions, type RatingInput } from '../rating-inpu
 import type { SessionDevice } from '../devices/open-devices.ts';
 import { trainedModel } from './trained-model.ts';
 
-/** Workers of a plan's schedule at most: those of --workers. */
+/** Most workers of a plan's schedule, as many as `workers` of a session allows. */
 const MOST_WORKERS = 256;
 
 export interface SgdFit {
@@ -63,7 +63,7 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
   });
 }
 
-/** The parameters of the epochs: what is planned and trained. */
+/** The parameters of the epochs, for the plan and the training. */
 function stepParams({ params, stepLambda }: SgdFit): SgdParams {
   return stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
 }
@@ -73,7 +73,7 @@ async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionCont
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
-/** What SGD is trained on: the session's devices, in words. Throws UsageError for what cannot act there. */
+/** Description of the devices that SGD is trained on. Throws UsageError for parameters that cannot act there. */
 export function sgdDevices(device: SessionDevice, executor: Executor, params: Pick<SgdParams, 'schedule' | 'precision'>): string {
   const host = hostDevice(executor);
   const devices = computeDevices(executor);
@@ -86,7 +86,7 @@ export function sgdDevices(device: SessionDevice, executor: Executor, params: Pi
   return `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}`;
 }
 
-/** Ratings numbered, among a model's ids where there is one, and what a plan says of them. */
+/** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
 async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
   ctx.events({ type: 'note', text: sgdDevices(ratings.session.device, ctx.executor, params) });
   const own = await input.index(ratings, options.validation, ctx);

@@ -4,14 +4,14 @@ import type { Json, JsonObject } from '../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 
-/** The parts of a plan that decide a run, without what was measured. */
+/** The parts of a plan that decide a run, without measurements. */
 export type GivenPlan = Pick<PhysicalPlan, 'planVersion' | 'algorithm' | 'sizes' | 'params' | 'choices' | 'rounds' | 'start' | 'round' | 'measure' | 'end'> & { readonly devices: readonly { readonly place: string; readonly kind: string }[] };
 
 const objects = ['sizes', 'params', 'choices'] as const;
 const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
 const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as const;
 
-/** Differences that a message names at most, and characters of a value or a name. */
+/** Most differences in a message, and most characters of a value or a name. */
 const SHOWN = 3;
 const SHOWN_CHARACTERS = 60;
 

@@ -7,13 +7,13 @@ import { loadingBytes } from '../../operators/planner/sizes.ts';
 /** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */
 const BASE_BYTES = 300 * 2 ** 20;
 
-/** Throws CapacityError for a budget that the process itself exceeds. `name` is what the user calls the budget. */
+/** Throws CapacityError for a budget that the process itself exceeds. `name` is the name of the budget in the message. */
 export function requireBase(budget: number, name: string): void {
   if (budget > BASE_BYTES) return;
   throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(BASE_BYTES)}`, { advice: 'Give at least 400MiB' });
 }
 
-/** How many ratings the budget holds while they are loaded. */
+/** Number of ratings that the budget holds while they are loaded. */
 export function rowsWithin(budget: number): number {
   requireBase(budget, `the memory budget of ${formatBytes(budget)}`);
   return Math.max(1, Math.floor((budget - BASE_BYTES) / loadingBytes(1)));
@@ -28,6 +28,6 @@ export function requireBudget({ memory, devices }: PhysicalPlan, budget: number)
   if (need <= budget) return;
   throw new CapacityError(
     `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
-    { phase: 'plan', advice: 'Raise --memory-budget, lower the rank, or train on a part of the data' },
+    { phase: 'plan', advice: 'Raise memoryBudget, lower the rank, or train on a part of the data' },
   );
 }

@@ -4,8 +4,8 @@ import { savedPlan } from './given-plan.ts';
 import type { TrainingReport } from '../model.ts';
 
 /**
- * What a saved model tells of its training. Nothing that differs between runs of the same data, seed and plan (times,
- * number of threads), so that the same model is the same bytes.
+ * The facts about its training that a saved model contains. Nothing that differs between runs of the same data, seed and plan
+ * (times, number of threads), so that the same model is the same bytes.
  */
 export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string): JsonObject {
   const { planned } = report;

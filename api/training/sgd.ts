@@ -8,7 +8,7 @@ import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
-/** Parameters of `SGD`, and what it is told of its ratings. A name that is not here is an error. */
+/** Parameters of `SGD` and options of its ratings. A name that is not here is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
 
 /**
@@ -46,9 +46,9 @@ export class SGD {
   /**
    * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
    * and of epochs that were run again with half the rate; `signal` cancels; `plan` is one that was made before, for these ratings,
-   * parameters and devices. Throws DataError for unusable data, CapacityError
-   * when it doesn't fit, DivergedError when three halved rates did not help, DeviceLostError when a GPU went away:
-   * LostTrainingError, with a model, where an epoch's factors had been copied from it.
+   * parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError when an epoch
+   * diverges at three halved rates too, DeviceLostError when the last GPU was lost, or LostTrainingError, with a model, where an
+   * epoch's factors had been copied from it.
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);

@@ -11,19 +11,19 @@ import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
 /**
- * Options of `model.update`: those of `SGD` but for what the model fixes, its rank and whether it has biases. Defaults: its
- * columns; 2 epochs from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the
- * rows of new users and items. A λ that is given is that of both.
+ * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes. Defaults: the model's columns; 2 epochs
+ * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
+ * items. A given λ holds for both.
  */
 export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
 const paramNames = namesOf(sgdTable).filter((name) => name !== 'rank' && name !== 'biases');
 
 /**
- * Small steps, since what the model knows is near where it belongs and was learnt from more ratings than the new ones. And without λ: the
- * model was regularized when it was trained, and the gradient of the error on ratings that it has not seen leads to less error on others
- * by itself. Test RMSE over the pairs that the old model knows, of it and updated, with a tenth of new ratings drawn at random, rank 32
- * on movielens20m and 16 elsewhere:
+ * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
+ * than the new ones. λ is 0, since the model was regularized when it was trained, and steps on ratings that it has not seen lower
+ * the error on others without it. Test RMSE over the pairs that the old model knows, before and after the update, with a tenth of
+ * new ratings drawn at random, rank 32 on movielens20m and 16 elsewhere:
  *
  *                          ALS              ALS, biases      SGD              SGD, biases
  *     movielens20m         0.7596  0.7491   0.7471  0.7443   0.7427  0.7410   0.7403  0.7384
@@ -64,7 +64,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   return { fit: { params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
-/** λ as the model was trained with, where the options say nothing of it. */
+/** The λ that the model was trained with, where the options have none. */
 function trainedLambda(trained: JsonObject, given: Partial<SgdParams>): Partial<SgdParams> {
   if (givesLambda(given)) return {};
   const { regParam, regParamUsers, regParamItems } = trained;

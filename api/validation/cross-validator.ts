@@ -9,7 +9,7 @@ import { requireReplayable } from '../replayable.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../session.ts';
 
-/** What can be cross-validated: `ALS`, or anything of one's own with a `fit`. */
+/** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
 export interface Estimator {
   readonly columns: { readonly user: string; readonly item: string };
   fit(ratings: Dataset, options?: FitOptions): Promise<Model>;
@@ -24,9 +24,9 @@ export interface CrossValidatorOptions<P extends object> {
   readonly grid: readonly P[];
   /** 2 or more; default 3. */
   readonly numFolds?: number;
-  /** Of the folds; default 0. */
+  /** Seed of the folds; default 0. */
   readonly seed?: number;
-  /** What the best combination has least of, averaged over the folds. Default 'rmse'. */
+  /** Error by which combinations are compared, averaged over the folds. Default 'rmse'. */
   readonly metric?: CrossValidationMetric;
 }
 
@@ -39,14 +39,14 @@ export interface FoldErrors {
   readonly coldPairs: number;
 }
 
-/** What became of one combination: `rmse` and `mae` are means over the folds, NaN when it failed. */
+/** The result of one combination: `rmse` and `mae` are means over the folds, NaN when it failed. */
 export interface CrossValidationResult<P extends object> {
   readonly params: P;
   readonly rmse: number;
   readonly mae: number;
   readonly folds: readonly FoldErrors[];
   readonly seconds: number;
-  /** Why it has no errors: it diverged, or did not fit into memory. */
+  /** The failure of a combination that diverged or did not fit into memory. */
   readonly failure?: DivergedError | CapacityError;
 }
 
@@ -87,8 +87,8 @@ export class CrossValidator<P extends object> {
   /**
    * Trains numFolds models a combination, then one on all ratings with the best parameters. Events: a phase
    * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination that
-   * diverges or does not fit into memory is recorded and left; any other failure ends the run. Throws that, or the first
-   * failure when no combination is left.
+   * diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is thrown. Throws the first
+   * failure when all combinations failed.
    */
   async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
     requireDataset(ratings, 'CrossValidator.fit');
@@ -111,7 +111,7 @@ export class CrossValidator<P extends object> {
     return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
   }
 
-  /** The first of those with the least error. */
+  /** The combination with the least error; of equal ones the first. */
   #best(results: readonly CrossValidationResult<P>[]): CrossValidationResult<P> {
     const usable = results.filter(({ failure }) => failure === undefined);
     if (usable.length === 0) throw results[0].failure;

@@ -6,7 +6,7 @@ import { splitBounds } from '../../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf } from '../../operators/splits/time-digits.ts';
 import { TimeHistogram } from '../../operators/splits/time-histogram.ts';
 
-/** A time that is looked for, by what is known of it so far. */
+/** A time that is searched for, with the digits that are known so far. */
 interface Target {
   /** Its place among the times that begin with `prefix`, from 0. */
   readonly rank: number;
@@ -21,7 +21,7 @@ interface Target {
  * The times that cut the rows into parts of the given weights: the cut after a share s of N rows is the time of row
  * round(s N) in the order of times. All rows of one time fall on the same side, the later one: training never sees a row
  * as new as one of the test. Exact, and the same for any order of rows: one digit of the times is counted a pass, in
- * two passes where times are whole seconds and in three otherwise. Memory: 32 MiB and 16 MiB a cut, whatever the rows.
+ * two passes where times are whole seconds and in three otherwise. Memory: 32 MiB and 16 MiB a cut, for any number of rows.
  * Throws DataError when so many rows share a time that a part would be empty.
  */
 export async function timeCuts(plan: LogicalPlan, column: string, weights: readonly number[], ctx: ExecutionContext): Promise<readonly number[]> {

@@ -104,7 +104,7 @@ export class SgdTraining {
   }
 
   /**
-   * Trains from the start, and says after each epoch what it took and, where `evaluate` says so, its test RMSE. Goes on while
+   * Trains from the start, and reports each epoch's time and, with `evaluate`, its test RMSE. Goes on while
    * `more` says so. A rate that diverges is not halved.
    */
   async train(run: SgdRun, more: (epoch: number) => boolean, evaluate: (epoch: number) => boolean, seen: (epoch: number, milliseconds: number, rmse?: number) => void): Promise<void> {
@@ -124,7 +124,7 @@ export class SgdTraining {
     let versions = run.start;
     for (let epoch = 1, goesOn = true; goesOn; epoch++) {
       const begin = performance.now();
-      // Small steps: the numbers stay finite however often.
+      // Steps are small, so that the numbers stay finite for any number of epochs.
       versions = await this.#epoch(run, versions, epoch, 0.001);
       goesOn = seen(performance.now() - begin);
     }

@@ -19,7 +19,7 @@ export function keyCount(column: KeyColumn): number {
   return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
 }
 
-/** The key at a position, as people see it (int64 as a string of digits). For messages, not for loops over rows. */
+/** The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over rows. */
 export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int32') return String(column.values[position]);
   if (column.type === 'int64') {

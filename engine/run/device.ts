@@ -19,7 +19,7 @@ export interface Device {
   /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
   fetch(ref: PartitionRef): Promise<Partition>;
   release(ref: PartitionRef): void;
-  /** Gives memory that was released back to the system, as far as that is in its power; costs a few milliseconds. */
+  /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
   trim(): Promise<void>;
   close(): Promise<void>;
 }

@@ -3,11 +3,11 @@ import { checkParams, defaultsOf, type ParamTable } from '../params/table.ts';
 
 /** Parameters of explicit ALS with weighted-λ regularization. */
 export interface AlsParams extends CommonParams {
-  /** How A x = b is solved: exactly (`cholesky`), by f_s steps of conjugate gradients (`cg`), or per row (`auto`). */
+  /** Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or one of both for each row (`auto`). */
   readonly solver: 'auto' | 'cholesky' | 'cg';
   /** f_s of cuMF_ALS, Algorithm 1. */
   readonly cgSteps: number;
-  /** Whether all factors are kept >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
+  /** True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
   /**
    * The users that the first iteration solves items from, of unit norm: `spark`'s zero-mean Gaussian rows take 10 to 25 iterations to

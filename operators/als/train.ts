@@ -60,7 +60,7 @@ export async function trainAls(data: AlsData, params: AlsParams, { devices, plan
   return { ...result, ...folded, plan: bound };
 }
 
-/** The parts of the loop that are ALS's own. */
+/** The functions of ALS that the training loop calls. */
 function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const blocks = { users: data.byUser, items: data.byItem };
@@ -95,7 +95,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
   };
 }
 
-/** The first row, over all parts, whose solution is not finite. Tasks tell rows of their part, in the order of parts and slices. */
+/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of parts and slices. */
 function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
   let first = 0;
   let next = 0;

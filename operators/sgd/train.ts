@@ -37,13 +37,13 @@ export interface TrainSgdOptions {
   readonly copySeconds?: number;
 }
 
-/** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
+/** An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller rises are the noise of SGD. */
 const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
- * one before; one that diverges is thrown away, the rate is halved, and it is run again, three times at most. Where one column has
- * most of the ratings, the loss of any order of blocks goes up by as much now and then. Throws DivergedError when that does not help,
+ * one before; one that diverges is discarded and run again at half the rate, three times at most. Where one column has most of the
+ * ratings, the loss sometimes rises by that much for any order of blocks. Throws DivergedError when the fourth attempt diverges too,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
@@ -82,7 +82,7 @@ function trainedFrom({ userFactors, itemFactors }: ModelFactors, data: SgdData, 
   return { rows: side('rows'), columns: side('columns') };
 }
 
-/** The parts of the loop that are SGD's own. */
+/** The functions of SGD that the training loop calls. */
 function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, continued: boolean, name: string, segments: readonly number[] | undefined): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { block, scale, squares } = data;
   const lambdas = lambdasOf(params);
@@ -92,14 +92,14 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
   const ones = params.biases ? block.ratings : 0;
   const term = (side: 'users' | 'items', norm: number) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (norm - ones));
   return {
-    // All factors 0 would leave Σ r²: a good start and a good first epoch are better than that.
+    // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less.
     startLoss: continued ? 'measure' : scale.deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
     errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),
     diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
     divergence: (epoch, loss, before) =>
-      new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it, and so it was with ${MOST_RESTARTS} halved learning rates, the last of them ${rate.of(epoch)}`, {
+      new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it; ${MOST_RESTARTS} runs at halved learning rates, the last of them ${rate.of(epoch)}, did not lower it`, {
         phase: 'train',
         iteration: epoch,
         advice: `Lower learningRate (α), which is ${params.learningRate}, or raise regParam (λ), which is ${params.regParam}`,

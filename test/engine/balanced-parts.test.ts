@@ -1,4 +1,4 @@
-/** Where one row has most of the ratings, each device still has a part. */
+/** Each device has a part, even if one row has most of the ratings. */
 import { describe, expect, it } from 'vitest';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import { boundAls, boundSgd, listsOfRun } from '../support/steps/bound-problems.ts';

@@ -99,7 +99,7 @@ class Record {
 class TurnDevice implements Device {
   readonly info: DeviceInfo;
   readonly lying = new Map<string, number[]>();
-  /** What was put and not released, in the order of calls. */
+  /** Partitions that were put and not released, in the order of calls. */
   readonly #claimed = new Set<string>();
   readonly most = { blocks: 0, columns: 0 };
   readonly #record: Record;

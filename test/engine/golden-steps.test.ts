@@ -1,4 +1,4 @@
-/** The steps of small problems as they were worked out by hand (test/golden/steps): an independent account of what a plan makes. */
+/** The steps of small problems against steps that were worked out by hand (test/golden/steps). */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';

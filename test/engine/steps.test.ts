@@ -1,4 +1,4 @@
-/** Invariants of the steps of any plan: of their edges, of what they visit, of what they leave behind, and of their memory. */
+/** Invariants of the steps of any plan: their edges, their visits of ratings, the partitions that they free, and their memory. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../engine/run/walk.ts';

@@ -11,7 +11,7 @@ import { everyVariant } from '../../gpu/update/variants.ts';
 import { tensorGpu } from '../support/gpu/gpu-info.ts';
 import { type NullGpu, openNullGpu } from '../support/gpu/null-gpu.ts';
 
-describe('the texts of kernels, those for hardware that is not here too', () => {
+describe('the texts of kernels, also those for other hardware', () => {
   let gpu: NullGpu;
   beforeAll(async () => {
     gpu = await openNullGpu();
@@ -22,7 +22,7 @@ describe('the texts of kernels, those for hardware that is not here too', () => 
     expect([...gpu.features].sort()).toEqual(['chromium-experimental-subgroup-matrix', 'shader-f16', 'subgroups']);
   });
 
-  it('are found wrong where they are', async () => {
+  it('are refused with the line of an error', async () => {
     expect(await gpu.errorsOf('wrong', '@compute @workgroup_size(1) fn main() { let x: u32 = 1.5; }')).toEqual([expect.stringMatching(/line 1: .*u32/)]);
   });
 

@@ -25,7 +25,7 @@ async function recommended(device: 'cpu' | 'gpu', folder: string, exclude: boole
 }
 
 describe.skipIf(noGpu)('recommending on a GPU', () => {
-  it.each([true, false])('gives each user of several ranges what a CPU gives (exclusions: %s)', async (exclude) => {
+  it.each([true, false])('gives each user of several ranges the list of a CPU (exclusions: %s)', async (exclude) => {
     const folder = await mkdtemp(join(tmpdir(), 'factorflow-recommend-'));
     try {
       await using session = await Session.create({ device: 'cpu', workers: 1 });

@@ -206,7 +206,7 @@ describe('als', () => {
     await expect(fit(rows, { rank: 4 })).rejects.toThrow(/iteration 1, side/);
   });
 
-  it('stops soon after it is cancelled, and the session works on', async () => {
+  it('stops soon after it is cancelled, and the session stays usable', async () => {
     const rows = randomRatings(5, 400, 300, 20_000);
     const controller = new AbortController();
     const run = new ALS({ rank: 32, maxIter: 1000 }).fit(dataset(rows), {

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 const root = resolve(import.meta.dirname, '../..');
 const folders = ['cli', 'api', 'connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'] as const;
 
-/** What each folder may import from, itself aside. */
+/** The folders that each folder may import from, beside itself. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
   cli: ['index.ts', 'api'],

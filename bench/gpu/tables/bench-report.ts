@@ -1,6 +1,6 @@
 import { appendFileSync, writeFileSync } from 'node:fs';
 
-/** What a run may spend, and the file that its lines go to beside the console. */
+/** The time of a run, and the file that gets its lines beside the console. */
 export interface ReportLimits {
   readonly seconds: number;
   readonly output?: string;
@@ -26,7 +26,7 @@ export class BenchReport {
     if (this.#output !== undefined) appendFileSync(this.#output, `${text}\n`);
   }
 
-  /** The head of a table in Markdown; `paper` says whose experiment it repeats and what came out. */
+  /** The head of a table in Markdown; `paper` names the experiment that it repeats and its result. */
   head(title: string, paper: string, columns: readonly string[]): void {
     this.line(`\n${title}\n${paper}\n\n${cells(columns)}\n|${'---|'.repeat(columns.length)}`);
   }
@@ -35,7 +35,7 @@ export class BenchReport {
     this.line(cells(values));
   }
 
-  /** Runs what prints tables, one after the other, and says how long each took; what there is no time for is named. */
+  /** Prints tables one after the other with the time of each, and names those that there is no time for. */
   async tables(all: readonly { readonly name: string; readonly run: () => Promise<void> }[]): Promise<void> {
     for (const [at, { name, run }] of all.entries()) {
       if (this.timeIsUp) return this.line(`\nTime was up before: ${all.slice(at).map((left) => left.name).join(', ')}`);
@@ -45,7 +45,7 @@ export class BenchReport {
     }
   }
 
-  /** What `work` gives, or undefined after a line with its error. */
+  /** The result of `work`, or undefined after a line with its error. */
   async attempt<T>(label: string, work: () => Promise<T>): Promise<T | undefined> {
     try {
       return await work();
@@ -56,7 +56,7 @@ export class BenchReport {
   }
 }
 
-/** The tables that `--tables` names, of those there are. Ends the process with what is wrong, or with what else is missing. */
+/** The tables that `--tables` names. Ends the process with a message for an unknown table or a missing folder. */
 export function chosenTables(folder: string | undefined, chosen: string, all: Readonly<Record<string, unknown>>): { readonly folder: string; readonly names: readonly string[] } {
   const names = chosen.split(',');
   const unknown = names.find((name) => all[name] === undefined);

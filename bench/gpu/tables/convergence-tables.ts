@@ -18,7 +18,7 @@ export function stepsTable(rank: number): Table {
       const some = [6, 2, 3, 4, 5, 8, 10, 12, 7, 9, 11].map((steps) => row(steps, 'f16'));
       bench.head(
         `f_s, the steps of CG, rank ${rank}, θ in float16`,
-        'Paper: cuMF_ALS Figure 5 and Algorithm 1: f_s = 6 is the smallest number that does not hurt convergence on Netflix at f = 100. Rows that go to dual systems (see the variant) are solved exactly whatever f_s is.',
+        'Paper: cuMF_ALS Figure 5 and Algorithm 1: f_s = 6 is the smallest number that does not hurt convergence on Netflix at f = 100. Rows that go to dual systems (see the variant) are solved exactly for any f_s.',
         ['f_s', 'ms an iteration (users + items)', `test RMSE after ${ITERATIONS}`, 'variant'],
       );
       await bench.rows([...some.slice(0, 1), row(0, 'f16'), ...some.slice(1), row(0, 'f32')], ({ label, variant }, measured) => [label, iterationCell(measured), rmseCell(measured), variant.name]);

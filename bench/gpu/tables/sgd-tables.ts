@@ -6,7 +6,7 @@ import type { SgdRun, SgdSetting, SgdTraining } from '../sgd-training.ts';
 /** Seconds of epochs that one line of a table may take for its test RMSE. */
 const LINE_SECONDS = 12;
 
-/** A run of the bench: what trains, and its report. */
+/** A run of the bench: the training and its report. */
 export class SgdBench extends BenchReport {
   readonly training: SgdTraining;
   /** Of copies, in GB/s. */
@@ -23,7 +23,7 @@ export class SgdBench extends BenchReport {
     this.rank = rank;
   }
 
-  /** Prepares each setting and prints its lines; one that fails says so, and what time does not allow is counted. */
+  /** Prepares each setting and prints its lines. The line of a setting that fails has its error; settings beyond the time are counted. */
   async each<Setting extends SgdSetting>(settings: readonly Setting[], print: (run: SgdRun, setting: Setting) => Promise<readonly string[]>): Promise<void> {
     for (const [at, setting] of settings.entries()) {
       const label = JSON.stringify(setting);

@@ -9,7 +9,7 @@ const STEPS = 6;
 /** Float32 A fits the registers of a workgroup up to this rank. */
 const FULL_REGISTERS = 128;
 
-/** What tensor cores, float16 and solving in place gain, and the settings around them. */
+/** Gains of tensor cores, float16 and solving in place, and of the settings around them. */
 export function tensorTable(rank: number): Table {
   return {
     name: 'tensor',

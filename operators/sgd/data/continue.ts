@@ -6,11 +6,11 @@ import type { ModelFactors } from '../factors.ts';
 import type { SgdParams } from '../params.ts';
 import type { WidenedRatings } from '../../ratings/widen-ratings.ts';
 
-/** Where training goes on: the factors of all users and items, and with biases the μ that they are about. */
+/** The start from a model: the factors of all users and items, and with biases the μ of the model. */
 export interface Continuation {
   readonly factors: ModelFactors;
   readonly mean?: number;
-  /** The least σ that ratings count as having. */
+  /** Lower bound of the σ of the ratings. */
   readonly leastDeviation: number;
   /** Positions of the users and items that the model does not have, ascending. */
   readonly newRows: { readonly users: Uint32Array; readonly items: Uint32Array };
@@ -18,12 +18,12 @@ export interface Continuation {
   readonly meanRows: { readonly users: Float64Array; readonly items: Float64Array };
 }
 
-/** Pairs whose predictions tell how far apart a model's are. */
+/** Pairs from which the deviation of a model's predictions is estimated. */
 const SAMPLED_PAIRS = 4096;
 
 /**
  * The start from a model: its rows are as they were, and new users and items are at the mean row of their side, which
- * predicts for them what the model predicts on average; see solveNewRows. μ is the mean of the users' biases, in which a model has it.
+ * gives them the model's average prediction; see solveNewRows. μ is the mean of the users' biases, which contain it in a model.
  */
 export function continueFrom(model: FactorModel, widened: WidenedRatings, { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): Continuation {
   const users = spreadRows(model.userFactors, model.rank, widened.users, keyCount(widened.indexed.users));
@@ -36,9 +36,9 @@ export function continueFrom(model: FactorModel, widened: WidenedRatings, { rank
 }
 
 /**
- * σ of what a model predicts, over pairs drawn at random. Steps are in units of the σ of the ratings, which are to teach the model nothing but
- * their errors: a few new ones that happen to be alike (fifty of 5 and one of 4.5) would step it so many times as far. Half of it is less than
- * the σ of ratings like those that the model was trained on.
+ * σ of a model's predictions, over pairs drawn at random. Steps are in units of the σ of the ratings. A few new ratings that are
+ * nearly equal (fifty of 5 and one of 4.5) have a small σ, so that steps would be many times too long; half of the predictions' σ
+ * bounds it from below, and is less than the σ of ratings like those that the model was trained on.
  */
 function predictionDeviation({ rank, users, items, userFactors, itemFactors }: FactorModel): number {
   const [rows, columns] = [keyCount(users), keyCount(items)];

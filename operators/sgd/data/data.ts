@@ -16,7 +16,7 @@ export interface SgdSide {
   readonly labels: Labels;
 }
 
-/** Ratings as SGD sees them: relabelled, on the scale, sorted by row. */
+/** Ratings in the form of SGD: relabelled, on the scale, sorted by row. */
 export interface SgdData {
   readonly rows: SgdSide;
   readonly columns: SgdSide;
@@ -24,7 +24,7 @@ export interface SgdData {
   /** Ratings of the columns before each, Int32[columns + 1]. */
   readonly columnOffsets: Int32Array;
   readonly scale: RatingScale;
-  /** Σ r² on the scale: what all factors 0 would leave. */
+  /** Σ r² on the scale: the squared error of factors that are all 0. */
   readonly squares: number;
   /** Ratings beyond the first of their pair in the input. */
   readonly duplicates: number;

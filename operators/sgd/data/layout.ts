@@ -6,7 +6,7 @@ import type { SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { shuffleRatings } from './shuffle-ratings.ts';
 
-/** The ratings as a schedule steps and measures them, in host memory. */
+/** The ratings in the layouts in which a schedule steps and measures them, in host memory. */
 export interface SgdLayoutData {
   /** Bands of the grid, one of each where there is no grid. */
   readonly bands: GridBands;
@@ -19,12 +19,12 @@ export interface SgdLayoutData {
   readonly tests?: readonly (readonly HostPart[])[];
 }
 
-/** Lays the ratings out as the schedule wants them: cut into blocks, or shuffled, by the CPU device; or as they are. */
+/** Lays the ratings out for the schedule: cut into blocks or shuffled by the CPU device, or unchanged. */
 export async function layOut({ block, columnOffsets }: SgdData, test: RatingBlock | undefined, schedule: SgdSchedule, seed: number, ctx: ExecutionContext): Promise<SgdLayoutData> {
   const { kind, rowBands, columnBands, deviceBlocks, precision, tile } = schedule;
   const whole = partOf(block);
   const tests = test === undefined ? undefined : [[partOf(test)]];
-  // Devices hold as many parts as were planned.
+  // The number of parts is that of the plan.
   const exactly = deviceBlocks !== undefined;
   const bands = { rows: balancedRanges(block.offsets, rowBands, 0, { exactly }), columns: balancedRanges(columnOffsets, columnBands, 0, { exactly }) };
   if (deviceBlocks) {

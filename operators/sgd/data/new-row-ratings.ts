@@ -49,7 +49,7 @@ function ofColumns({ block, columns, columnOffsets, scale: { center, deviation }
   return target;
 }
 
-/** `starts`: where the ratings of each label of the side begin. */
+/** `starts`: the positions at which the ratings of each label of the side begin. */
 function room({ name, labels }: SgdSide, positions: Uint32Array, starts: Int32Array): NewRowRatings {
   const offsets = new Int32Array(positions.length + 1);
   positions.forEach((position, row) => {

@@ -14,7 +14,7 @@ import { contracts } from '../../tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
-/** Items then users, twice: pairs of which both are new count from the second half on, and all of them in the last two. */
+/** Items then users, twice: pairs of a new user and a new item count from the second half on, and all of them in the last two. */
 const ROUNDS = 2;
 
 /**
@@ -124,7 +124,7 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank, biases
   return { rows, fixed, block: { layout: 'rating-block', rows: rows.length, columns: { offsets: shared, indices: indices.subarray(0, count), values: errors.subarray(0, count) } } };
 }
 
-/** The known rows among `labels` side by side, where each is (-1: nowhere), and what the mean row predicts of them. */
+/** The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's predictions of them. */
 function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow: Float64Array, rank: number, biases: boolean) {
   const slotOf = new Int32Array(order.length).fill(-1);
   for (const label of labels) if (known[label] === 1) slotOf[label] = 0;

@@ -1,13 +1,13 @@
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { meanRating } from '../../als/biases.ts';
 
-/** How ratings are turned into the numbers that SGD sees: (r - center) / deviation. */
+/** The scale of SGD: ratings become (r - center) / deviation. */
 export interface RatingScale {
-  /** μ, whether it is taken off or not. */
+  /** μ, also where it is not subtracted. */
   readonly mean: number;
-  /** μ with biases, else 0: without them nothing would put it back. */
+  /** μ with biases, else 0: without biases a prediction has no term for it. */
   readonly center: number;
-  /** σ, the population's; of ratings that are all alike, their size (or 1); never less than what a model that is updated asks for. */
+  /** σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound of a model that is updated. */
   readonly deviation: number;
 }
 
@@ -23,7 +23,7 @@ export function ratingScale(block: RatingBlock, centered: boolean, given: { read
   return { mean, center: centered ? mean : 0, deviation: Math.max(given.leastDeviation ?? 0, alike ? Math.abs(own) || 1 : deviation) };
 }
 
-/** Puts the block's ratings on the scale, in place: only for a block that nobody else has seen yet. Gives Σ r² of what they are then. */
+/** Puts the block's ratings on the scale, in place: only for a block that no device has been given yet. Gives Σ r² on the scale. */
 export function standardize({ values }: RatingBlock, { center, deviation }: RatingScale): number {
   let squares = 0;
   for (let k = 0; k < values.length; k++) {

@@ -6,12 +6,12 @@ import type { SgdParams } from '../params.ts';
 import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
 
-/** Segments for each device, so that there are free ones to go on with (cuMF_SGD, section 5.5.2), and altogether at least. */
+/** Least number of segments for each device, so that a device that ends finds a free one (cuMF_SGD, section 5.5.2), and of all. */
 export const SEGMENTS_A_DEVICE = 2;
 export const LEAST_SEGMENTS = 4;
 export const MOST_SEGMENTS = 4096;
 
-/** A segment is expected to be so much wider than the average at most. */
+/** Bound on the width of a segment, as a multiple of the average. */
 const LARGEST = 1.25;
 
 /**

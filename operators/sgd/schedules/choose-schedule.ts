@@ -5,9 +5,9 @@ import type { SgdParams } from '../params.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
 
 /**
- * The schedules for a problem on these devices, the one to prefer first; the first that fits is to be taken. A pure function. On GPUs
- * `auto` takes blocks where there are several, and on one where the other schedules do not fit it. Blocks that do not all have
- * room are staged, and there are the more of them the less room there is.
+ * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure function. `auto`
+ * takes blocks on several GPUs, and on one GPU where the other schedules do not fit. Blocks that do not all fit are staged, in
+ * the smaller blocks the less memory there is.
  */
 export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]): Generator<SgdSchedule> {
   const [device] = devices;

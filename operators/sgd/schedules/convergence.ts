@@ -6,17 +6,17 @@ const SAFE_PART = 20;
 /** On a GPU most teams wait for memory at any time: 3.8 times as many as there are columns cost 0.0015 of RMSE at Netflix's shape. */
 const GPU_TEAMS_A_COLUMN = 4;
 
-/** How far parallel workers may disturb each other, by cuMF_SGD, section 5.5. */
+/** Collisions of parallel workers, and their bounds by cuMF_SGD, section 5.5. */
 export interface ConvergenceReport {
   /** s: workers that step on one block at the same time. */
   readonly workers: number;
   /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
   readonly leastSide: number;
   readonly bound: number;
-  /** s Σ (n_v / Nz)² over the columns: how many of the other workers' ratings have that of one's own, on average. Exact where counts are known. */
+  /** s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the same time. Exact where counts are known. */
   readonly collisionRate: number;
   readonly text: string;
-  /** Set when the schedule is outside of what the paper found to converge. */
+  /** Set when the schedule is outside of the bounds in which the paper found convergence. */
   readonly warning?: string;
 }
 
@@ -60,22 +60,22 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
 }
 
-/** Of all ratings, for one item: fewer hardly show in the loss. */
+/** Part of all ratings that one item must have to raise the loss notably. */
 const DOMINANT_PART = 0.25;
 
-/** What an item with a large part of all ratings means for a run; undefined where there is none, or counts are not known. */
+/** A warning about an item with a large part of all ratings; undefined where there is none, or counts are not known. */
 export function dominantItem({ ratings, itemCounts = [] }: Pick<ConvergenceProblem, 'ratings' | 'itemCounts'>): string | undefined {
   let most = 0;
   for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
   if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
-  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: after an epoch its factors are what the last of them made of them, so by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
+  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so that by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
 }
 
 function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {
   return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
 }
 
-/** GPUs that share blocks are as workers that do: without twice as many segments there is hardly a choice of what is next. */
+/** The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly random. */
 function fewSegments({ deviceBlocks, rowBands, columnBands }: SgdSchedule): string | undefined {
   if (deviceBlocks === undefined || rowBands === 1 || columnBands >= 2 * rowBands) return undefined;
   return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;

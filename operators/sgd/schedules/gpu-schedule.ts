@@ -7,16 +7,16 @@ import { describeTiles, sgdPrecision, teamOf, tileShape, wideTeam } from './tile
 /** Teams of Hogwild!: enough to hide the time that memory takes. */
 const TEAMS = 8448;
 
-/** Columns to a team at least: at Netflix's shape two are enough for the error of SGD one rating after the other, an epoch later. */
+/** Least number of columns for each team: at Netflix's shape two give the error of sequential SGD, one epoch later. */
 const COLUMNS_A_TEAM = 2;
 
 /**
- * Workers of wavefront-update. A wave lasts as long as its longest block, and where some columns are popular that is the block of
- * the most popular, however many workers there are.
+ * Workers of wavefront-update. A wave lasts as long as its longest block. Where some columns are popular that is the block of
+ * the most popular one, for any number of workers.
  */
 const WAVE_WORKERS = 256;
 
-/** Ratings of a block at least, on average: the threads of a wave that has fewer hardly work. */
+/** Least average number of ratings of a block: with fewer, the threads of a wave are mostly idle. */
 const BLOCK_RATINGS = 16;
 
 /**
@@ -41,7 +41,7 @@ export function gpuSchedule({ users, items, ratings = Number.POSITIVE_INFINITY }
   }
   const shape = params.schedule === 'hogwild' ? undefined : tileShape({ columns: columnCount, ratings }, params, device);
   if (shape !== undefined) {
-    const why = asked ?? 'schedule auto: tiles, the fastest on a GPU: what is written most, the factors of popular columns, never leaves the memory of a workgroup';
+    const why = asked ?? 'schedule auto: tiles, the fastest on a GPU: the factors of columns, which are written most, stay in the memory of a workgroup';
     return { kind: 'tile', workers: (shape.tiles * shape.threads) / shape.lanes, rows, rowBands: 1, columnBands: 1, tile: shape, precision, reasons: [why, describeTiles(shape, features, device.strideStep)] };
   }
   if (params.schedule === 'tile') {

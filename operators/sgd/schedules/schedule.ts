@@ -8,7 +8,7 @@ import type { TileShape } from './tiles.ts';
 /** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
 export const BATCH_RATINGS = 256;
 
-/** What the column vectors of a block may take of a core's own cache. */
+/** Bytes of a core's own cache for the column vectors of a block. */
 const SEGMENT_BYTES = 1 << 20;
 
 /** A grid has no fewer bands, so that up to four workers share one grid and give the same bits. */
@@ -26,7 +26,7 @@ export interface DeviceBlocks {
   readonly movedBytes: number;
 }
 
-/** Which ratings are visited when, and by how many workers. */
+/** The order in which ratings are visited, and the number of workers. */
 export interface SgdSchedule {
   readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
   /** s: workers that step at the same time. */
@@ -40,13 +40,13 @@ export interface SgdSchedule {
   readonly tile?: TileShape;
   /** Of the schedule blocks on GPUs. */
   readonly deviceBlocks?: DeviceBlocks;
-  /** On a GPU: threads that step one rating together, and what factors are stored as meanwhile. */
+  /** On a GPU: threads that step one rating together, and the storage of factors during an epoch. */
   readonly lanes?: number;
   readonly precision?: 'f32' | 'f16';
   readonly reasons: readonly string[];
 }
 
-/** What a schedule is chosen for; the ratings, and those of the validation set, where they are counted. */
+/** The sizes that a schedule is chosen for; the numbers of ratings, and of those of the validation set, where they are known. */
 export interface ScheduleProblem {
   readonly users: number;
   readonly items: number;
@@ -57,7 +57,7 @@ export interface ScheduleProblem {
 /**
  * The schedule on CPU threads. A pure function.
  *
- *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, and nobody locks anything
+ *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, without locks
  *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns in a sequence of each worker's own
  *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
  *
@@ -69,7 +69,7 @@ export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams
   const rows = users >= items ? 'users' : 'items';
   const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
   const common = { kind, workers: parallelism, rows } as const;
-  const why = params.schedule === 'auto' ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and nobody overwrites anybody' : `schedule ${kind}, as asked`;
+  const why = params.schedule === 'auto' ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another' : `schedule ${kind}, as asked`;
   if (kind === 'hogwild') {
     return { ...common, rowBands: 1, columnBands: 1, reasons: [why, `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`] };
   }

@@ -4,7 +4,7 @@ import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { SgdParams } from '../params.ts';
 
-/** How a GPU steps: see SgdTilesTask. */
+/** The tiles that a GPU steps: see the task sgd-tiles. */
 export interface TileShape {
   readonly tiles: number;
   /** Columns that a tile holds at most. */
@@ -14,7 +14,7 @@ export interface TileShape {
   readonly precision: 'f32' | 'f16';
 }
 
-/** Workgroups that a large GPU runs at once, one a multiprocessor; more tiles come in waves of as many. */
+/** Workgroups that a large GPU runs at once, one for each multiprocessor; more tiles run in waves of as many. */
 const WAVE = 132;
 
 /** Tiles that ratings can be dealt to on a GPU. */
@@ -23,11 +23,11 @@ const MOST_TILES = 2048;
 /** Threads of a workgroup where the adapter allows it. */
 const THREADS = 1024;
 
-/** Ratings of an epoch to a team at least, and teams to a column at most: beyond that too many steps are lost for what the speed is worth. */
+/** Least ratings of an epoch for each team, and most teams for each column: beyond these bounds lost steps cost more than the speed gains. */
 const LEAST_RATINGS = 256;
 const TEAMS_A_COLUMN = 4;
 
-/** Features of a team's thread: fewer ratings are stepped at once, and fewer steps lost, the fewer there are. */
+/** Features of each thread of a team: with fewer features, fewer ratings are stepped at once and fewer steps are lost. */
 const FEATURES_A_LANE = 16;
 
 /**
@@ -37,7 +37,7 @@ const FEATURES_A_LANE = 16;
  */
 const WIDE = { features: 128, lanes: 4, threads: 512 } as const;
 
-/** What factors are stored as while they are stepped. */
+/** The storage of factors while they are stepped. */
 export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DeviceInfo, 'kind'>): 'f32' | 'f16' {
   return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
 }
@@ -57,9 +57,9 @@ function powerOfTwo(least: number, limits: DeviceLimits | undefined): number {
 }
 
 /**
- * Tiles for so many columns: as few as hold them all in workgroup memory, in whole waves, so that no multiprocessor waits for
- * the last. A tile has no more teams than four times its columns, and than its ratings keep busy. Undefined where there would
- * be too many tiles, or where not even a column fits.
+ * Tiles for the columns: the fewest that hold all of them in workgroup memory, in whole waves, so that no multiprocessor is idle
+ * in the last wave. A tile has at most four teams for each of its columns, and no more than its ratings keep busy. Undefined where
+ * there would be too many tiles, or where one column does not fit.
  */
 export function tileShape({ columns, ratings }: { readonly columns: number; readonly ratings: number }, params: SgdParams, device: DeviceInfo): TileShape | undefined {
   const { limits } = device;

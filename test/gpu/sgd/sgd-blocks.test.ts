@@ -44,7 +44,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     [{ rate: 'adagrad', learningRate: 0.2, rank: 20 }, [1, 3]],
     // Without biases the loss still falls fast after eight epochs, and teams that overwrite each other change it by some hundredths.
     [{ biases: false, precision: 'f32', learningRate: 0.15, maxIter: 20, earlyStop: 8 }, [2]],
-  ])('ends near what the CPU gives: %j on %j devices', async (more, counts) => {
+  ])('ends near the result of a CPU: %j on %j devices', async (more, counts) => {
     const expected = await fit(cpu, { ...more, precision: 'auto' });
     for (const count of counts) {
       const session = sessions[count - 1];
@@ -58,7 +58,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     }
   });
 
-  it('steps every rating once an epoch, and moves nothing but segments after the first', async () => {
+  it('steps every rating once an epoch, and moves only segments after the first', async () => {
     const [one, three] = await Promise.all([1, 3].map(async (maxIter) => (await fit(sessions[1], { maxIter, precision: 'f32' })).training!.plan));
     const of = (plan: PhysicalPlan) => plan.measured!['sgd-epoch'];
     // Four tasks on each of two devices.
@@ -69,14 +69,14 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     expect(4 * width).toBeLessThan(3 * 90);
     const down = of(three).bytesDown / 24;
     expect(down).toBeGreaterThanOrEqual(24 * width);
-    // And what a task says of itself.
+    // The report of a task agrees.
     expect(down).toBeLessThanOrEqual(24 * width + 64);
     const later = (of(three).bytesUp - of(one).bytesUp) / 2;
     expect(later).toBeLessThanOrEqual(2 * 4 * width * 64);
     expect(later).toBeGreaterThanOrEqual(2 * 4 * width * 24);
   });
 
-  it('stages blocks where they do not fit the device: as good a model', async () => {
+  it('stages blocks that do not fit the device, with the same error', async () => {
     const [resident] = sessions;
     const { plan } = await new SGD({ ...options }).plan(resident.from(ratingBatches(train)));
     await using tight = await openWith(1, Math.floor(0.7 * plan.memory['gpu:0']));
@@ -169,7 +169,7 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
     for (const device of [first, second]) {
       const run = device.run.bind(device);
       device.run = (task, signal) => {
-        // An epoch takes minutes, all else no time: it is always time to copy.
+        // An epoch takes minutes and other work no time, so that a copy is due after each epoch.
         if (task.kernel === 'sgd-tiles') clock += 60_000;
         if (task.kernel === 'sgd-tiles' && device === second && ++blocks === 3 * 4 + 2) void second.lose();
         return run(task, signal);

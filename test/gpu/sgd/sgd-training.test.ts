@@ -38,7 +38,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     { schedule: 'wavefront' },
     { schedule: 'tile', rate: 'adagrad', learningRate: 0.2, rank: 20 },
     { schedule: 'auto', biases: false, learningRate: 0.15, earlyStop: 2 },
-  ])('ends near what the CPU gives: %j', async (more) => {
+  ])('ends near the result of a CPU: %j', async (more) => {
     const [expected, got] = [await fit(cpu, { ...more, schedule: 'blocks', precision: 'auto' }), await fit(gpu, more)];
     expect(Math.abs(last(got).testRmse! - last(expected).testRmse!)).toBeLessThan(0.02);
     expect(last(got).loss).toBeLessThan(got.training!.iterations[0].loss);
@@ -51,7 +51,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(plan.measured!['sgd-epoch']).toMatchObject({ runs: got.training!.iterations.length, rows: got.training!.iterations.length * train.length });
   });
 
-  it('by waves gives the same bits for permuted rows and a seed, whatever they are stored as', async () => {
+  it('by waves gives the same bits for permuted rows and a seed, in any storage of factors', async () => {
     for (const more of [{ precision: 'f16', rate: 'adagrad' }, { precision: 'f32', biases: false }] as const) {
       const all = { ...more, schedule: 'wavefront', maxIter: 2 } as const;
       const first = await fit(gpu, all);
@@ -60,7 +60,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     }
   });
 
-  it('knows ratings far from 0 as well as others', async () => {
+  it('learns ratings far from 0 as well as others', async () => {
     // Without biases the mean stays in the ratings: float16 holds the differences to it, but not the ratings.
     const far = train.map((row) => ({ ...row, rating: row.rating + 20_000 }));
     const small = { biases: false, precision: 'f32', regParam: 0, rate: 'constant', learningRate: 1e-5, maxIter: 4 } as const;
@@ -95,7 +95,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
     expect(Math.abs(updated[1].rmse - updated[0].rmse)).toBeLessThan(0.01);
   });
 
-  it('refuses what cannot act where it would run', async () => {
+  it('refuses parameters that cannot act on the device', async () => {
     const ratings = (session: Session) => session.from(ratingBatches(train));
     await expect(new SGD({ schedule: 'tile' }).fit(ratings(cpu))).rejects.toThrow(UsageError);
     await expect(new SGD({ precision: 'f16' }).fit(ratings(cpu))).rejects.toThrow(/precision f16 cannot act on the CPU/);

@@ -18,7 +18,7 @@ describe.skipIf(noGpu)('kernel-times', () => {
   };
   const times = async (run: boolean) => (await runHandler(gpu, kernelTimes, { run }, {})).values;
 
-  it('tells what kernels took while they were timed, once', async () => {
+  it('gives the times of timed kernels once', async () => {
     await spin();
     expect(await times(true)).toEqual({});
     await spin();

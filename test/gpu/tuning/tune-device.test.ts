@@ -44,7 +44,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     expect((await chosen(problem)).reason).toContain('by rule');
   });
 
-  it('times every variant there is next to the fastest, and chooses that from then on', async () => {
+  it('times every variant next to the fastest, and chooses the fastest from then on', async () => {
     const tuning = await tuned(problem, 'thorough');
     expect(tuning).toMatchObject({ rows: 40, ratings: count, clock: 'gpu' });
     expect(tuning!.times.length).toBeGreaterThan(5);
@@ -71,7 +71,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     expect(short.values.times).toHaveLength(1);
   });
 
-  it('has what was put before: the same ratings do not go up again, others do', async () => {
+  it('keeps ratings that were sent before: only other ratings are sent', async () => {
     const upload = async () => (await device.run({ kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} })).metrics.bytesUp;
     device.put(ref, { ...block });
     expect(await upload()).toBe(0);

@@ -29,7 +29,7 @@ describe('variants', () => {
     expect(updateVariants(plainGpu, problem)[0].name).toBe('tiled8-f32');
   });
 
-  it('do what their names say', () => {
+  it('compute as their names say', () => {
     const named = (name: string) => everyVariant(tensorGpu, problem).find((variant) => variant.name === name);
     expect(named('tensor-fused-short32-to8192-bin16')).toMatchObject({ short: 32, fused: { longest: 8192, bin: 16 }, sum: { bin: 16 } });
     expect(named('tiled4-f16-free-strided-scalar-bin8')).toMatchObject({ precision: 'f16', free: true, sum: { tile: 4, staging: 'strided', vectorized: false, bin: 8 } });
@@ -52,7 +52,7 @@ describe('variants', () => {
     expect(updateVariants({ ...tensorGpu, limits: { ...tensorGpu.limits, workgroupBytes: 32768 } }, { ...problem, rank: 200 })[0]).toMatchObject({ sum: { bin: 64 }, fused: { bin: 64 } });
   });
 
-  it('are taken when they are asked for by name, and refused with what there is', () => {
+  it('are taken when they are asked for by name, and refused with the existing names', () => {
     expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({ variant: 'tiled8-f32-strided', precision: 'f32', reason: expect.stringContaining('as asked') });
     expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(/no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/);
     expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided', precision: 'f16' })).toThrow(/computes in f32/);
@@ -106,7 +106,7 @@ function measuring(milliseconds: (name: string) => number | null) {
 const brief = { seconds: 5, thorough: false };
 
 describe('the tuner', () => {
-  it('takes the fastest, says so, and chooses it for problems like that one', async () => {
+  it('takes the fastest, notes it, and chooses it for similar problems', async () => {
     const tuner = new KernelTuner(tensorGpu, nowhere);
     const { asked, measure } = measuring((name) => (name === 'tensor-fused' ? 12.1 : name.startsWith('tensor') ? 15 : 14));
     const tuning = await tuner.tune(problem, brief, measure);
@@ -118,7 +118,7 @@ describe('the tuner', () => {
     expect(await tuner.known({ ...problem, longest: 200 })).toBeUndefined();
   });
 
-  it('goes on from the fastest while something next to it is faster, when it is thorough', async () => {
+  it('goes on while a variant next to the fastest is faster, when it is thorough', async () => {
     const { asked, measure } = measuring((name) => 20 - name.split('-').length);
     const { variant, times } = await new KernelTuner(plainGpu, nowhere).tune(problem, { seconds: Infinity, thorough: true }, measure);
     expect(variant.split('-')).toHaveLength(7);
@@ -127,7 +127,7 @@ describe('the tuner', () => {
     expect(asked[1].best).toBe(17);
   });
 
-  it('passes over what fails, and leaves it to the rule where all do', async () => {
+  it('skips variants that fail, and takes the rule where all fail', async () => {
     const failing = measuring((name) => (name === 'tensor' ? 3 : null));
     expect(await new KernelTuner(tensorGpu, nowhere).tune(problem, brief, failing.measure)).toMatchObject({ variant: 'tensor', reason: expect.stringContaining('fastest of 1: 3.00 ms, sample') });
     const tuner = new KernelTuner(tensorGpu, nowhere);
@@ -135,7 +135,7 @@ describe('the tuner', () => {
     expect(await tuner.known(problem)).toBeUndefined();
   });
 
-  it('measures only what may be taken: float32 alone where that is asked for, or ratings are large', async () => {
+  it('measures only variants that may be taken: float32 alone where that is asked for, or ratings are large', async () => {
     for (const exact of [{ ...problem, precision: 'f32' as const }, { ...problem, largestRating: 20_000 }]) {
       const { asked, measure } = measuring(() => 1);
       await new KernelTuner(tensorGpu, nowhere).tune(exact, brief, measure);
@@ -164,7 +164,7 @@ describe('the tuner', () => {
 describe('the cache of measured kernels', () => {
   const tuned: TunedVariant = { variant: 'tensor', reason: 'measured' };
 
-  it('lies where the system keeps such files, or where the environment says', () => {
+  it('lies in the cache folder of the system, or in the one that the environment names', () => {
     expect(cacheFolder({ FACTORFLOW_CACHE_DIR: '/x' }, 'linux', '/home/a')).toBe('/x');
     expect(cacheFolder({ XDG_CACHE_HOME: '/c' }, 'linux', '/home/a')).toBe(join('/c', 'factorflow'));
     expect(cacheFolder({}, 'linux', '/home/a')).toBe(join('/home/a', '.cache', 'factorflow'));
@@ -172,7 +172,7 @@ describe('the cache of measured kernels', () => {
     expect(cacheFolder({ LOCALAPPDATA: '/l' }, 'win32', '/u')).toBe(join('/l', 'factorflow', 'Cache'));
   });
 
-  it('keeps what several processes write, whole', async () => {
+  it('keeps the entries of several processes, whole', async () => {
     const [one, other] = [new TunerCache(join(folder, 'kept')), new TunerCache(join(folder, 'kept'))];
     expect(await one.keep('a', tuned)).toBeUndefined();
     expect(await other.keep('b', { ...tuned, variant: 'tiled8-f32' })).toBeUndefined();
@@ -211,7 +211,7 @@ describe('the cache of measured kernels', () => {
     }
   });
 
-  it('that cannot be written is told, and nothing else', async () => {
+  it('that cannot be written causes a note only', async () => {
     writeFileSync(join(folder, 'a file'), '');
     const cache = new TunerCache(join(folder, 'a file', 'below'));
     expect(await cache.keep('a', tuned)).toMatch(/could not be kept in .*FACTORFLOW_CACHE_DIR/);

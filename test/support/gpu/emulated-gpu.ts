@@ -140,7 +140,7 @@ function cutOff(value: number): number {
   return new Float32Array(bits.buffer)[0];
 }
 
-/** The computation of kernels/parts/register-cg.wgsl. */
+/** The computation of gpu/kernels/parts/register-cg.wgsl. */
 export function gradients({ a, b: given }: Equations, start: Float32Array, steps: number, lambda: number, ratings: number, halfA: boolean): Float32Array {
   const rank = given.length;
   const inverse = fround(1 / ratings);
@@ -167,7 +167,7 @@ export function gradients({ a, b: given }: Equations, start: Float32Array, steps
   return x;
 }
 
-/** The loop of kernels/update/update-short.wgsl. */
+/** The loop of gpu/kernels/update/update-short.wgsl. */
 function dualSolution(k: Float32Array, right: Float32Array, shift: number): Float32Array {
   const n = right.length;
   const y = new Float32Array(n);

@@ -24,7 +24,7 @@ export function predecessors(steps: readonly Step[]): bigint[] {
   return behind;
 }
 
-/** Each thing that a step reads or writes, worked out from what it does alone. */
+/** The partitions that a step reads and writes, derived from the step alone. */
 export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Access[] {
   const access = (place: string, ref: PartitionRef, writes: boolean, band?: number): Access => ({ step: id, place, ref, writes, ...(band === undefined ? {} : { band }) });
   switch (action.kind) {
@@ -62,7 +62,7 @@ export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined 
   return bound.datasets.find((set) => (set.given ? bound.given[set.name]?.some((one) => partitionKey(one) === partitionKey(ref)) : `${bound.name}/${set.name}` === ref.name));
 }
 
-/** What is wrong with the edges of a list: nothing, where readers come behind writers, and writers behind readers and writers. */
+/** Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers. */
 export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
   const problems: string[] = [];
   let edges = 0;
@@ -134,7 +134,7 @@ function partOf(ref: PartitionRef, bound: BoundPlan): number {
   return set?.given ? (bound.given[set.name].findIndex((one) => partitionKey(one) === partitionKey(ref)) ?? 0) : ref.partition;
 }
 
-/** What is alive while lists are added one behind the other, and what is wrong with that. */
+/** The partitions that are alive while lists are added one behind the other, and the errors found in them. */
 export class LiveSet {
   readonly alive = new Set<string>();
   readonly problems: string[] = [];
@@ -150,7 +150,7 @@ export class LiveSet {
       for (const { place, ref, writes } of accessesOf(step, this.#bound)) {
         const key = `${place} ${partitionKey(ref)}`;
         if (step.do.kind === 'free') {
-          // Of what is derived only the newest version is there, and the orders of blocks without ratings were never drawn.
+          // Derived data sets have their newest version only, and no orders of blocks without ratings.
           if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived) this.problems.push(`${describe(step)} frees ${key}, which is not there`);
         } else if (!writes) {
           if (!this.alive.has(key)) this.problems.push(`${describe(step)} reads ${key}, which is not there`);

@@ -22,7 +22,7 @@ export interface RunProblem {
   readonly rows: readonly (readonly number[])[];
   readonly columns: number;
   readonly test?: boolean;
-  /** Those that hold factors; the CPU that loads is there anyway. */
+  /** The devices that hold factors; a CPU that loads is added. */
   readonly compute: readonly DeviceInfo[];
   readonly options?: (place: string) => RecordingOptions;
   readonly signal?: AbortSignal;
@@ -52,7 +52,7 @@ export class Recording {
     return this.devices.reduce((sum, { running }) => sum + running, 0);
   }
 
-  /** What is alive on the devices. */
+  /** The partitions that are alive on the devices. */
   get held(): string[] {
     return this.devices.flatMap(({ held, info }) => held.map((key) => `${info.place} ${key}`));
   }
@@ -88,7 +88,7 @@ export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, 
   return { recording, data, plan: plan(problem.compute), train: () => atOneMoment(recording, () => (held ? Holdings.within(recording.ctx, train) : train(recording.ctx))) };
 }
 
-/** Time stands still, so that it decides nothing. */
+/** Stops the clock, so that no decision depends on time. */
 async function atOneMoment<Result>({ log }: Recording, work: () => Promise<Result>): Promise<Result> {
   const now = vi.spyOn(performance, 'now').mockReturnValue(1);
   const end = recordHostMemory(log);

@@ -21,7 +21,7 @@ export interface Recorded {
   readonly bytes?: number;
 }
 
-/** The names of partitions without what is another in each run: als#7/users.1@2 is users.1@2. */
+/** The names of partitions without the prefix that differs between runs: als#7/users.1@2 is users.1@2. */
 export function shortName({ name, partition, version }: PartitionRef): string {
   return `${name.replace(/^[^/]*#\d+\//, '').replace(/#\d+/, '')}.${partition}@${version}`;
 }
@@ -32,7 +32,7 @@ export interface RecordingOptions {
   /** Called before each verb is carried out, with its number on this device, from 0; may throw. A promise is waited for (`run`, `fetch`). */
   readonly before?: (n: number, verb: Verb, task?: Task) => void | Promise<void>;
   readonly values?: (task: Task) => JsonObject;
-  /** Set from then on in which the device is lost: every verb that can fail does. */
+  /** Set once the device is lost: every verb that can fail then fails. */
   readonly lostAt?: number;
 }
 
@@ -43,8 +43,8 @@ interface Held {
 }
 
 /**
- * A device that computes nothing: it notes what it is told, and holds what it should hold. Tasks whose inputs are not there fail, as
- * they would on any device.
+ * A device that computes nothing: it notes its calls and the partitions that it would hold. A task without one of its inputs fails,
+ * as on any device.
  */
 export class RecordingDevice implements Device {
   readonly info: DeviceInfo;
@@ -66,7 +66,7 @@ export class RecordingDevice implements Device {
     this.#options = options;
   }
 
-  /** What is alive. */
+  /** The partitions that are alive. */
   get held(): string[] {
     return [...this.#held.keys()];
   }
@@ -158,7 +158,7 @@ export class RecordingDevice implements Device {
   }
 }
 
-/** Notes what any host memory is told. Gives the function that ends this. */
+/** Notes the calls of any host memory. Gives the function that ends this. */
 export function recordHostMemory(log: Recorded[]): () => void {
   const { put, release } = HostMemory.prototype;
   const puts = vi.spyOn(HostMemory.prototype, 'put').mockImplementation(function (this: HostMemory, ref, partition) {

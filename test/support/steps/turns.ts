@@ -6,7 +6,7 @@ interface Waiting {
   go(): void;
 }
 
-/** Lets what waits go on in an order drawn from a seed; of a queue that is in order always the first. Nothing depends on time. */
+/** Resumes waiting work in an order drawn from a seed; of a queue that is in order always the first. Nothing depends on time. */
 export class RandomTurns {
   readonly #random: () => number;
   readonly #waiting: Waiting[] = [];
