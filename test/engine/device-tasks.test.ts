@@ -36,7 +36,7 @@ function vector(layout: string, length: number, seed: number): Partition {
 
 describe.each([
   { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+  { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
 ])('a $kind device', ({ open, skip }) => {
   let device: Device;
   beforeAll(async () => {

@@ -81,7 +81,7 @@ async function outcome(device: Device, kernel: string, { params, inputs, outputs
 
 describe.each([
   { kind: 'CPU', registry: 'cpu/registry.ts', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', registry: 'gpu/registry.ts', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+  { kind: 'GPU', registry: 'gpu/registry.ts', open: () => GpuDevice.open(), skip: noGpu },
 ])('the tasks of a $kind', ({ kind, registry, open, skip }) => {
   let device: Device;
   beforeAll(async () => {

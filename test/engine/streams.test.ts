@@ -1,4 +1,5 @@
 import type { RecordBatch } from 'apache-arrow';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError } from '../../engine/errors.ts';
@@ -78,7 +79,7 @@ describe('mapOrdered', () => {
     const results: number[] = [];
     const slow = async (i: number) => {
       most = Math.max(most, ++running);
-      await new Promise((resolve) => setTimeout(resolve, (i * 7) % 5));
+      for (let turns = (i * 7) % 5; turns >= 0; turns--) await setImmediate();
       running--;
       return i * i;
     };
@@ -93,7 +94,7 @@ describe('mapOrdered', () => {
       for (let i = 0; i < 4; i++) yield i;
     }
     const apply = async (i: number) => {
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await setImmediate();
       if (i === 0) throw new Error('first');
       finished++;
     };

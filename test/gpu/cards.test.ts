@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import { findCards } from '../../gpu/cards/find-cards.ts';
 import { readNvidia } from '../../gpu/cards/memory-used.ts';
@@ -72,7 +73,7 @@ describe('a card', () => {
     const seen: (string | undefined)[] = [];
     const open = async () => {
       seen.push(process.env.DRI_PRIME);
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await setImmediate();
       seen.push(process.env.DRI_PRIME);
     };
     const failing = withCard('0000:06:00.0', () => Promise.reject(new Error('no')));

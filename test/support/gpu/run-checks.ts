@@ -3,12 +3,12 @@ import type { KernelCheck } from '../../../gpu/kernels/checking/check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from './open-gpu.ts';
 
-/** A test for each check, as in use: accesses are not guarded, and workgroup memory is undefined at first. Checks that the adapter cannot run say so. */
+/** A test for each check. Checks that the adapter cannot run say so. */
 export function describeChecks(title: string, checks: readonly KernelCheck[]): void {
   describe.skipIf(noGpu)(title, () => {
     let gpu: Gpu;
     beforeAll(async () => {
-      gpu = await openTestGpu({ robust: false });
+      gpu = await openTestGpu();
     });
     afterAll(() => gpu?.close());
 
