@@ -9,7 +9,7 @@
  *     npm run build && node bench/sgd.ts [FOLDER] [--scale 1] [--epochs 10] [--ranks 32,64,128] [--workers 1,2]
  *
  * FOLDER: written by `factorflow generate --preset movielens20m`; made when missing. Evaluation is not counted. The rate of the
- * ALS normal equations, measured in the same process right before, tells how busy the machine was.
+ * ALS normal equations, measured in the same process right before, shows the load of the machine.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * A model that goes on with new ratings against one that is trained anew: ALS on nine tenths of the ratings, `model.update` by SGD
+ * A model that is updated against one that is trained anew: ALS on nine tenths of the ratings, `model.update` by SGD
  * with the last tenth, and ALS on all of them. Seconds from the call to the model, the reading of the ratings included.
  *
  *     node bench/update.ts FOLDER [rank = 32]        FOLDER: written by `factorflow generate --preset movielens20m`

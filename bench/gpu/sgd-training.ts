@@ -1,4 +1,4 @@
-/** SGD on a GPU, epoch by epoch: ratings are loaded once and stay on the device, and so does the start of the setting at hand. */
+/** SGD on a GPU, epoch by epoch: ratings are loaded once, and they and the start of the current setting stay on the device. */
 import { join } from 'node:path';
 import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
@@ -25,7 +25,7 @@ import type { TileShape } from '../../operators/sgd/schedules/tiles.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 import { measureStages, trainingErrors } from '../../operators/training/loss.ts';
 
-/** Parameters of SGD, and what differs from the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
+/** Parameters of SGD, and changes to the schedule that they choose: `tile` of its tiles, `bands` of wavefront's grid. */
 export type SgdSetting = Partial<SgdParams> & {
   readonly tile?: Partial<TileShape>;
   readonly workers?: number;
@@ -105,7 +105,7 @@ export class SgdTraining {
 
   /**
    * Trains from the start, and reports each epoch's time and, with `evaluate`, its test RMSE. Goes on while
-   * `more` says so. A rate that diverges is not halved.
+   * `more` is true. A rate that diverges is not halved.
    */
   async train(run: SgdRun, more: (epoch: number) => boolean, evaluate: (epoch: number) => boolean, seen: (epoch: number, milliseconds: number, rmse?: number) => void): Promise<void> {
     const rate = new LearningRate(run.params);
@@ -119,7 +119,7 @@ export class SgdTraining {
     await this.#free(run, versions, [run.start]);
   }
 
-  /** Runs epochs, so that nothing else is timed; `seen` hears what each took and ends them by false. */
+  /** Runs and times epochs alone; `seen` gets the time of each and ends them by false. */
   async repeat(run: SgdRun, seen: (milliseconds: number) => boolean): Promise<void> {
     let versions = run.start;
     for (let epoch = 1, goesOn = true; goesOn; epoch++) {
@@ -131,7 +131,7 @@ export class SgdTraining {
     await this.#free(run, versions, [run.start]);
   }
 
-  /** Milliseconds of kernels on the GPU since this was called last, by name; they are timed from now on where `run` says so. */
+  /** Milliseconds of kernels on the GPU since this was called last, by name; `run` turns their timing on. */
   async kernelTimes(run: boolean): Promise<Readonly<Record<string, number>>> {
     const { values } = await computeDevice(this.#ctx.executor).run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
     return values as Readonly<Record<string, number>>;

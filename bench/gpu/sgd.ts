@@ -4,13 +4,13 @@
  *     node bench/gpu/sgd.ts FOLDER [--tables settings,workers,blocks,epochs] [--settings JSON] [--rank 128] [--epochs 20]
  *         [--seconds 200] [--output FILE]
  *
- *     settings   median epoch, what of it is the GPU's, updates/s and bandwidth beside that of copies, test RMSE
+ *     settings   median epoch, the GPU's part of it, updates/s and bandwidth beside that of copies, test RMSE
  *     workers    updates/s by the number of workers (cuMF_SGD, Figure 9a)
  *     blocks     test RMSE by i, R in i x i blocks (Figure 15)
  *     epochs     test RMSE by epoch for each schedule (Figure 9b)
  *
  * `--settings` replaces those of the first table: '[{"rank":128,"tile":{"lanes":16}},{"rank":64,"schedule":"hogwild"}]', parameters of
- * SGD and what differs from the schedule that they choose. `--rank` is k of the other tables. What `--seconds` does not allow is left out.
+ * SGD and changes to the schedule that they choose. `--rank` is k of the other tables. Tables beyond `--seconds` are left out.
  */
 import { parseArgs } from 'node:util';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';

@@ -50,7 +50,7 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
   if (kind === undefined) return;
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
   const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
-  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or set overwrite to replace it');
+  if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass overwrite: true to replace it');
   if (kind === 'file') return;
   if (holdsWork(path)) throw fail('the folder is not replaced: it is or holds your home or working folder', 'Choose another output');
   const foreign = await foreignEntry(path, '', options.recognizes);

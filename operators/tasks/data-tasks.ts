@@ -53,8 +53,8 @@ export interface DataTasks {
 
   /**
    * Sorts the bands [from, to). Input: `bands`. Outputs, there already and filled by the scattering tasks: `block` with its
-   * offsets, `rows`. `ordered`: the columns of each row ascend already (a transposition reads rows in order). `columns`: how
-   * many there are.
+   * offsets, `rows`. `ordered`: the columns of each row ascend already (a transposition reads rows in order). `columns`: their
+   * number in all.
    */
   'sort-bands': { inputs: { bands: PartitionRef }; outputs: { block: PartitionRef; rows: PartitionRef }; params: Rows & { readonly columns: number; readonly ordered: boolean }; values: None };
 

@@ -14,6 +14,7 @@ describe('options of the library in a message', () => {
     ["Use device: 'cpu', rank: 64, solver: 'cg'", 'Use --device cpu, --rank 64, --solver cg'],
     ['Set the option format: csv, tsv', 'Set --format: csv, tsv'],
     ['Name them: { userCol, itemCol }', 'Name them: --user-col, --item-col'],
+    ['Pass one with the option validation', 'Pass one with --test'],
     ["the model's coldStartStrategy: 'drop'", "the model's --cold-start drop"],
   ])('%s', (text, shown) => {
     expect(nameFlags(text, trainOptions)).toBe(shown);

@@ -90,7 +90,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
   it('an output that exists, before anything is read', async () => {
     const model = join(folder, 'exists');
     mkdirSync(join(model, 'userFactors'), { recursive: true });
-    await fails(2, /the output exists already .*set overwrite to replace it/, 'train', join(folder, 'not-there.parquet'), '--model-dir', model);
+    await fails(2, /the output exists already .*pass --force to replace it/, 'train', join(folder, 'not-there.parquet'), '--model-dir', model);
     await fails(2, /the output exists/, 'predict', 'model', 'pairs', '--output', model);
     await fails(2, /the output exists/, 'recommend', 'model', '--output', model);
     await fails(2, /the output exists/, 'generate', '--preset', 'movielens20m', '--output', model);

@@ -165,7 +165,7 @@ describe('divergence', () => {
   it('ends with DivergedError after three restarts', async () => {
     const run = events({ rank: 8, learningRate: 1e5, maxIter: 5 });
     await expect(run).rejects.toThrow(DivergedError);
-    await expect(run).rejects.toThrow(/epoch 1: the loss is .* 3 halved learning rates.*Lower learningRate \(α\), which is 100000/);
+    await expect(run).rejects.toThrow(/epoch 1: the loss is .* 3 runs at halved learning rates.*Lower learningRate \(α\), which is 100000/);
   });
 });
 

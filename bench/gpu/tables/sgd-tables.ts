@@ -94,7 +94,7 @@ export const settingsTable: SgdTable = async (bench, given) => {
   });
 };
 
-/** Epochs after which the tables of workers and blocks take the test RMSE, and how long an epoch may take for that, in milliseconds. */
+/** Epochs after which the tables of workers and blocks take the test RMSE, and most milliseconds of such an epoch. */
 const CHECKED = 5;
 const CHECKED_MILLISECONDS = 400;
 

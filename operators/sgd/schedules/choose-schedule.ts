@@ -6,8 +6,8 @@ import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.
 
 /**
  * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure function. `auto`
- * takes blocks on several GPUs, and on one GPU where the other schedules do not fit. Blocks that do not all fit are staged, in
- * the smaller blocks the less memory there is.
+ * takes blocks on several GPUs, and on one GPU where the other schedules do not fit. Blocks that do not all fit are staged; with
+ * less memory there are more and smaller blocks.
  */
 export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]): Generator<SgdSchedule> {
   const [device] = devices;

@@ -3,7 +3,7 @@ import type { SgdSchedule } from './schedule.ts';
 /** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
 const SAFE_PART = 20;
 
-/** On a GPU most teams wait for memory at any time: 3.8 times as many as there are columns cost 0.0015 of RMSE at Netflix's shape. */
+/** On a GPU most teams wait for memory at any time: 3.8 teams for each column cost 0.0015 of RMSE at Netflix's shape. */
 const GPU_TEAMS_A_COLUMN = 4;
 
 /** Collisions of parallel workers, and their bounds by cuMF_SGD, section 5.5. */

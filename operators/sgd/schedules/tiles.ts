@@ -47,7 +47,7 @@ export function teamOf(features: number, limits: DeviceLimits | undefined): numb
   return powerOfTwo(features / FEATURES_A_LANE, limits);
 }
 
-/** The same where few are: as many as there are pieces of 16 bytes to a row, so that a step takes the least time. */
+/** Threads that step one rating where few are stepped at once: one for each 16 bytes of a row, so that a step takes the least time. */
 export function wideTeam(features: number, precision: 'f32' | 'f16', limits: DeviceLimits | undefined): number {
   return powerOfTwo(features / (precision === 'f16' ? 8 : 4), limits);
 }

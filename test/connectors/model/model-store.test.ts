@@ -209,7 +209,7 @@ describe('saving', () => {
   test('replaces a model only when asked, and never anything else', async () => {
     await saveModel(path('again'), model(users, items));
     await expect(saveModel(path('again'), model(users, items))).rejects.toThrow(UsageError);
-    await expect(checkModelDirectory(path('again'))).rejects.toThrow(/set overwrite/);
+    await expect(checkModelDirectory(path('again'))).rejects.toThrow(/pass overwrite: true/);
     await saveModel(path('again'), model(words, items), { overwrite: true });
     expect((await loadModel(path('again'))).userIds.length).toBe(6);
     writeFileSync(path('again/userFactors/notes.txt'), 'mine');

@@ -118,7 +118,7 @@ describe('existing output', () => {
       pulled++;
       yield ratings(20);
     })());
-    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*set overwrite/);
+    await expect(new ParquetSink(path('twice')).consume(stream, context())).rejects.toThrow(/exists already.*pass overwrite: true/);
     await expect(new ParquetSink(path('twice')).check()).rejects.toThrow(UsageError);
     expect(pulled).toBe(0);
     await write('twice', [ratings(20)], { overwrite: true, rowsPerPart: 15 });
