@@ -1,5 +1,5 @@
 /** Training on a GPU from end to end, on the software adapter. */
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
@@ -23,11 +23,19 @@ function distance(left: Model, right: Model): number {
 }
 
 describe.skipIf(noGpu)('training on a GPU', () => {
+  let cpu: Session;
+  let gpu: Session;
+  beforeAll(async () => {
+    cpu = await Session.create({ device: 'cpu', workers: 2 });
+    gpu = await Session.create({ device: 'gpu', workers: 1 });
+  });
+  afterAll(async () => {
+    await cpu?.close();
+    await gpu?.close();
+  });
   afterEach(() => vi.restoreAllMocks());
 
   it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }])('gives the model of a CPU, within float32: %j', async (options) => {
-    await using cpu = await Session.create({ device: 'cpu', workers: 2 });
-    await using gpu = await Session.create({ device: 'gpu', workers: 1 });
     const [expected, got] = [await fit(cpu, options), await fit(gpu, options)];
     expect(distance(got, expected)).toBeLessThan(2e-3);
     const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
@@ -47,35 +55,32 @@ describe.skipIf(noGpu)('training on a GPU', () => {
   });
 
   it('takes the kernel that is asked for, and names those that exist', async () => {
-    await using session = await Session.create({ device: 'gpu', workers: 1 });
-    const model = await fit(session, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
+    const model = await fit(gpu, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
     expect(stageNamed(model.training!.plan, 'update-items')).toMatchObject({ kernel: expect.stringMatching(/^update tiled4-f32 /), reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]) });
-    await expect(fit(session, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
-    const unread = session.from((async function* (): AsyncGenerator<never> {
+    await expect(fit(gpu, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
+    const unread = gpu.from((async function* (): AsyncGenerator<never> {
       yield* [];
       throw new Error('these ratings must not be read');
     })());
     await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(/there is no kernel no-such/);
-    const half = await fit(session, { rank: 4, maxIter: 1, precision: 'f16' });
+    const half = await fit(gpu, { rank: 4, maxIter: 1, precision: 'f16' });
     expect(half.training?.plan.choices.items).toMatchObject({ precision: 'f16' });
     expect(distance(half, model)).toBeLessThan(0.05);
   });
 
   it.each([5, 100])('in float16 ends at the test RMSE of float32, with ratings from 1 to %i', async (most) => {
-    const whole = plantedRatings(73, 400, 250, 50_000).map(({ user, item, rating }) => ({ user, item, rating: Math.min(most, Math.max(1, Math.round((rating / 6) * most))) }));
+    const whole = plantedRatings(73, 200, 125, 15_000).map(({ user, item, rating }) => ({ user, item, rating: Math.min(most, Math.max(1, Math.round((rating / 6) * most))) }));
     const held = (number: number) => number % 3 === 0;
-    await using session = await Session.create({ device: 'gpu', workers: 1 });
-    const [train, test] = [whole.filter((_, i) => !held(i)), whole.filter((_, i) => held(i))].map((part) => session.from(ratingBatches(part)));
+    const [train, test] = [whole.filter((_, i) => !held(i)), whole.filter((_, i) => held(i))].map((part) => gpu.from(ratingBatches(part)));
     const rmse = async (precision: 'f32' | 'f16') => (await new ALS({ rank: 8, maxIter: 10, seed: 5, solver: 'cg', precision }).fit(train, { validation: test })).training!.iterations.at(-1)!.testRmse!;
     expect(Math.abs((await rmse('f16')) - (await rmse('f32')))).toBeLessThan(0.002);
   });
 
   it('is cancelled between iterations, and the session goes on', async () => {
-    await using session = await Session.create({ device: 'gpu', workers: 1 });
     const controller = new AbortController();
-    const cancelled = fit(session, { rank: 4, maxIter: 1000 }, (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()), controller.signal);
+    const cancelled = fit(gpu, { rank: 4, maxIter: 1000 }, (event) => void (event.type === 'iteration' && event.iteration === 2 && controller.abort()), controller.signal);
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
-    expect((await fit(session, { rank: 4, maxIter: 1 })).training?.iterations).toHaveLength(1);
+    expect((await fit(gpu, { rank: 4, maxIter: 1 })).training?.iterations).toHaveLength(1);
   });
 
   it('that is lost keeps the last model that was copied, and the session names the failure', async () => {
@@ -94,7 +99,6 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     expect(error).toBeInstanceOf(LostTrainingError);
     expect(String(error)).toMatch(/the GPU swiftshader\S* was lost during .*; the model of iteration 1 is kept/);
     const { model } = error as LostTrainingError;
-    await using cpu = await Session.create({ device: 'cpu', workers: 1 });
     expect(distance(model, await fit(cpu, { rank: 4, maxIter: 1, solver: 'cholesky' }))).toBeLessThan(2e-3);
     await expect(fit(session, { rank: 4 })).rejects.toBeInstanceOf(DeviceLostError);
   });
