@@ -29,6 +29,9 @@ export interface SgdPlanDetails {
   readonly schedule?: SgdSchedule;
 }
 
+/** Versions of the factors that stand side by side at least: an epoch steps a copy of the one before. */
+const VERSIONS = 2;
+
 /** Features of a row of factors: with biases the bias and a 1 in front of the factors. */
 export function sgdFeatures({ rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): number {
   return rank + (biases ? 2 : 0);
@@ -105,7 +108,9 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
       ...rejected,
     ],
   };
-  const peak = peakOf(unbound(plan), contracts, plan.keep);
+  // Where two versions of the factors alone do not fit there is no need to walk the steps, of which a large grid has millions.
+  const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
+  const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
   return { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz), peak[HOST] ?? 0) } };
 }
 

@@ -118,6 +118,8 @@ describe('the plan of sgd', () => {
 
   it('refuses factors that do not fit: two versions of both sides', () => {
     expect(() => planSgd({ ...movielens, users: 2_000_000 }, checkSgdParams({ rank: 512 }), cpu)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
+    const many: PlanDevices = { compute: [{ ...cpuInfo, parallelism: 32 }], host: cpuInfo };
+    expect(() => planSgd({ users: 10 ** 9, items: 10 ** 8, ratings: 10 ** 11 }, checkSgdParams({ rank: 64 }), many)).toThrow(/the factors need 524\.5 GiB/);
   });
 
   it('has the same grid for up to four workers, then twice as many bands as workers, and a band of columns that fits the cache', () => {
