@@ -49,7 +49,7 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
   const missing = devices.find(({ place, kind }) => there.get(place) !== kind);
   const used = compute.filter(({ place }) => devices.some((device) => device.place === place));
   if (missing !== undefined || used.length === 0) {
-    const names = (list: readonly { readonly place: string }[]) => list.map(({ place }) => (typeof place === 'string' ? place.slice(0, SHOWN_CHARACTERS) : shown(place))).join(', ');
+    const names = (list: readonly { readonly place: string }[]) => list.map(({ place }) => (typeof place === 'string' && /^[\w:]+$/.test(place) ? place.slice(0, SHOWN_CHARACTERS) : shown(place))).join(', ');
     throw new UsageError(`the plan does not fit: it computes on ${names(devices) || 'nothing'}, and this session on ${names(compute)}`, { phase: 'plan', advice: 'Open the devices of the plan, or make the plan anew' });
   }
   return { compute: used, host };
@@ -73,7 +73,8 @@ export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): 
   const left = deciding(given) as unknown as JsonObject;
   requireNone(actual.map((plan) => {
     const right = savedPlan(plan);
-    return compared.flatMap((name) => differencesOf(name, left[name], right[name]));
+    const chosen = [given.choices, plan.choices].map((choices) => Object.keys(choices).sort().join(', '));
+    return [...differencesOf('choices', chosen[0], chosen[1]), ...compared.flatMap((name) => differencesOf(name, left[name], right[name]))];
   }));
 }
 

@@ -15,7 +15,7 @@ export function readJsonObject(file: string, what: string, most: number, advice:
     throw problem instanceof UsageError ? problem : new UsageError(problem.message, { cause: error });
   }
   try {
-    const content: unknown = JSON.parse(text);
+    const content: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
     if (typeof content === 'object' && content !== null && !Array.isArray(content)) return content as Readonly<Record<string, unknown>>;
   } catch (error) {
     throw new UsageError(`the ${what} is not JSON: ${messageOf(error).replaceAll(/\s+/g, ' ')}`, { file });

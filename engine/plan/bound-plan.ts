@@ -19,6 +19,8 @@ export interface BoundPlan {
   readonly bands?: { readonly rows: readonly RowRange[]; readonly columns: readonly RowRange[] };
   /** Entries of each block of a grid, by the data set of its blocks, row and column. */
   readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
+  /** Of plans that are walked, not run: the blocks of each row that are visited, at most. */
+  readonly visitsARow?: number;
   /** Further fields that tasks may take when they visit a block, by row and column. */
   readonly blockFields?: readonly (readonly JsonObject[])[];
 }

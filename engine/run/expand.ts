@@ -124,13 +124,15 @@ class Expansion {
    * before has left.
    */
   #blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
-    const { bands, blockFields } = this.#bound;
+    const { bands, blockFields, visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const last = new Map<Place, { readonly ended: readonly number[]; readonly transients: Transients }>();
     const before = new Map<Place, readonly number[]>();
+    const visits = new Int32Array(grid.rows);
     const seen = { row: new Set<number>(), column: new Set<number>() };
     for (const { row, column } of gridOrder(order, grid, seed, this.#round.number)) {
-      if (sizes?.[row][column] === 0) continue;
+      if (sizes?.[row][column] === 0 || (visitsARow !== undefined && visits[row] >= visitsARow)) continue;
+      visits[row]++;
       const place = stage.at[row] ?? stage.at[0];
       const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
       const fields = { ...this.#round.params, ...blockFields?.[row][column], row, column, rowFrom: rows?.from, rowCount: rows && rows.to - rows.from, columnFrom: columns?.from };

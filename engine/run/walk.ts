@@ -5,6 +5,9 @@ import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
 import type { DataSet } from '../plan/stages.ts';
 
+/** Blocks of each row of a grid that a walk visits: with two blocks at a place at a time, further ones add nothing to its peak. */
+const SAMPLED_VISITS = 4;
+
 /** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
@@ -94,7 +97,8 @@ export class MemoryWalk {
  * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as at
  * any later time; `keep` names the versions that are kept.
  */
-export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVersions): Readonly<Record<Place, number>> {
+export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVersions): Readonly<Record<Place, number>> {
+  const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };
   const walk = new MemoryWalk(bound);
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
@@ -105,7 +109,7 @@ export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVer
     walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
     // Peaks are those of a run whose first round stays the best.
     const next = keep.best && number > 1 ? best : round.versions;
-    for (const old of kept) walk.add(expandFree(bound, contracts, 'free', old, [round.versions, next]));
+    for (const old of kept) walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next]));
     [good, best] = [round.versions, next];
   }
   walk.add(expand(bound, contracts, 'end', best).steps);

@@ -222,7 +222,7 @@ class Loop<Factors> {
   }
 
   async #free(training: Training<Factors>, versions: Versions, kept: readonly Versions[]): Promise<void> {
-    await runSteps(expandFree(training.bound, contracts, 'free', versions, kept), this.#ctx);
+    await runSteps(expandFree(training.bound, contracts, 'train', versions, kept), this.#ctx);
   }
 
   async #fetch(training: Training<Factors>, versions: Versions): Promise<Factors> {
