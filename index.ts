@@ -2,20 +2,20 @@
  * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
  * ARCHITECTURE.md for how the parts fit together.
  */
-export { ALS, type AlsOptions } from './api/als.ts';
-export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/choose-trainer.ts';
-export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/cross-validator.ts';
+export { ALS, type AlsOptions } from './api/training/als.ts';
+export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
+export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
 export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
-export type { DeviceName, DeviceRequest } from './api/device-request.ts';
-export { ExplainedPlan } from './api/explained-plan.ts';
-export { LostTrainingError } from './api/lost-training.ts';
+export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
+export { ExplainedPlan } from './api/training/explained-plan.ts';
+export { LostTrainingError } from './api/training/lost-training.ts';
 export { type AlsTraining, Model, type ModelParts, type RecommendOptions, type SgdTraining, type SimilarOptions, type TrainingReport, type TrainingRun } from './api/model.ts';
-export type { SessionDevice } from './api/open-devices.ts';
-export { paramGrid } from './api/param-grid.ts';
+export type { SessionDevice } from './api/devices/open-devices.ts';
+export { paramGrid } from './api/validation/param-grid.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export { type RunOptions, Session, type SessionOptions } from './api/session.ts';
-export { SGD, type SgdOptions } from './api/sgd.ts';
-export type { UpdateOptions } from './api/update-model.ts';
+export { SGD, type SgdOptions } from './api/training/sgd.ts';
+export type { UpdateOptions } from './api/training/update-model.ts';
 export { ArrowSink, type ArrowSinkOptions } from './connectors/arrow/arrow-sink.ts';
 export { type ArrowLayout, ArrowSource } from './connectors/arrow/arrow-source.ts';
 export type { FileFormat, FileSetSource, OpenFile } from './connectors/files/file-set-source.ts';
@@ -36,7 +36,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/text/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
-export type { Device, Executor } from './engine/run/device.ts';
+export type { Device, Executor, HostStore } from './engine/run/device.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
@@ -49,7 +49,6 @@ export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engin
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';
 export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
-export type { HostMemory } from './engine/run/host-memory.ts';
 export type { Place } from './engine/plan/place.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';

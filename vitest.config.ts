@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
-import { prepareSwiftShader } from './test/support/swiftshader.ts';
+import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
 
 // The tests' own processes start with this environment; tests that need a GPU say why where there is none.
 process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
 
-// What is measured on the machine of the tests, and what was, stays away from them.
+// Tests see no measurements of this machine, neither new nor stored ones.
 process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cache');
 
 export default defineConfig({

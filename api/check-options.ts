@@ -3,7 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;
 
-/** Throws UsageError unless `options` is an object whose names are all known. `what` takes them, such as the example. */
+/** Throws UsageError unless `options` is an object whose names are all known. `what` names the method that takes them. */
 export function checkOptions<O extends object>(what: string, options: O, known: readonly (keyof O & string)[], example = `{ ${known[0]} }`): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new UsageError(`${what} takes options such as ${example}, got ${shown(options)}`);

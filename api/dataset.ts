@@ -16,7 +16,7 @@ import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
-import { timeCuts } from './time-cuts.ts';
+import { timeCuts } from './validation/time-cuts.ts';
 
 /** Ratings to train on and, disjoint from them, ratings to test on. */
 export interface TrainTest {
@@ -33,8 +33,8 @@ export interface TimeSplitOptions extends RunOptions {
 }
 
 /**
- * Rows that are not read yet: a logical plan over a source. Immutable; every method that gives another data set only
- * describes it. Iterating (`for await`) runs the plan and yields record batches.
+ * A logical plan over a source, whose rows are read later. Immutable; a method that gives another data set reads no rows.
+ * Iterating (`for await`) runs the plan and yields record batches.
  */
 export class Dataset implements AsyncIterable<RecordBatch> {
   readonly session: Session;
@@ -50,7 +50,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return schemaOf(this.plan);
   }
 
-  /** This data set through one more operator, of the library's or of one's own. */
+  /** This data set through one more operator, of the library or of the caller. */
   pipe(operator: Operator): Dataset {
     return new Dataset(this.session, andThen(this.plan, operator));
   }
@@ -67,7 +67,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /**
    * The k pairs of a k-fold cross-validation. The folds are those of `randomSplit` with k equal weights: each row is in
-   * exactly one test set and in the k - 1 other training sets, whatever the order of rows. Throws UsageError unless k is
+   * exactly one test set and in the k - 1 other training sets, for any order of rows. Throws UsageError unless k is
    * a whole number from 2 to 1,000.
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {

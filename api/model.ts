@@ -24,12 +24,12 @@ import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
-import { savedTraining } from './saved-training.ts';
+import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
-import type { UpdateOptions } from './update-model.ts';
+import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { UpdateOptions } from './training/update-model.ts';
 
-/** A model's origin; of a loaded model only what its metadata tells. */
+/** A model's origin; of a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;
 
 export interface AlsTraining extends TrainingRun {
@@ -53,7 +53,7 @@ export interface TrainingRun {
   readonly testPairs?: number;
   readonly coldPairs?: number;
   readonly seconds: { readonly load: number; readonly train: number };
-  /** The plan as it was run: with the cuts and counts of the data, and with what the run measured. */
+  /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
   readonly plan: PhysicalPlan;
   /** The plan as it was made, which can be run again. */
   readonly planned: PhysicalPlan;
@@ -64,7 +64,7 @@ export interface ModelParts extends FactorModel {
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
   readonly training?: TrainingReport;
-  /** What the metadata of a loaded model says beside Spark's own keys. */
+  /** The metadata of a loaded model beside Spark's own keys. */
   readonly metadata?: JsonObject;
 }
 
@@ -158,22 +158,22 @@ export class Model {
   }
 
   /**
-   * A new model that goes on from this one with new ratings, by SGD over those alone. Users and items of this model keep their
-   * factors where nothing new is known of them; new ones start at the least-squares solution of their ratings by what
-   * the other side knows, about the mean row of their own. For a model by ALS, SGD or Spark.
+   * A new model, from this one by SGD over new ratings alone. Users and items without new ratings keep their factors; new users and
+   * items start at the least-squares solution of their ratings, given the factors of the other side and with the mean row of their
+   * own side as prior. For a model by ALS, SGD or Spark.
    * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
-    const { updateModel } = await import('./update-model.ts');
+    const { updateModel } = await import('./training/update-model.ts');
     return updateModel(this, this.#factors, newRatings, options);
   }
 
   /**
-   * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to count what is new;
-   * steps nothing. Throws what `update` throws for its options, and CapacityError when the problem doesn't fit.
+   * The physical plan of such an update, printable by `explain` (or String()). Reads the ratings once to count new users and items;
+   * trains nothing. Throws UsageError for its options as `update` does, and CapacityError when the problem doesn't fit.
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
-    const { planUpdate } = await import('./update-model.ts');
+    const { planUpdate } = await import('./training/update-model.ts');
     return planUpdate(this, this.#factors, newRatings, options);
   }
 
@@ -232,7 +232,7 @@ export class Model {
     return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` }));
   }
 
-  /** Whether the last two features are folded biases. */
+  /** True where the last two features are folded biases. */
   get #hasBiases(): boolean {
     return hasBiases(this.metadata);
   }
@@ -254,7 +254,7 @@ function checkCount(n: number): void {
   if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${n}`);
 }
 
-/** Ascending positions of ids; throws UsageError naming the first that is not there. */
+/** Ascending positions of ids; throws UsageError naming the first unknown one. */
 function positionsOf(ids: readonly (string | number | bigint)[], keys: KeyColumn, side: 'user' | 'item'): Uint32Array {
   const positions = lookupOf(keys).positionsOf(keysOfIds(ids, keys.type));
   const missing = positions.indexOf(UNKNOWN_KEY);

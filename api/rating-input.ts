@@ -12,12 +12,12 @@ import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ra
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
-import { rowsWithin } from './memory-budget.ts';
+import type { ExplainedPlan } from './training/explained-plan.ts';
+import { rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
-/** What every trainer is told of its ratings, beside its own parameters. */
+/** The options of ratings that every trainer takes beside its parameters. */
 export interface RatingOptions {
   /** Columns; defaults 'user', 'item', 'rating'. */
   readonly userCol?: string;
@@ -25,7 +25,7 @@ export interface RatingOptions {
   readonly ratingCol?: string;
   /** Needed by onDuplicates 'last' only; default 'timestamp'. */
   readonly timestampCol?: string;
-  /** What predictions do with unknown users and items: 'nan' (default) or 'drop'. */
+  /** Treatment of unknown users and items in predictions: 'nan' (default) or 'drop'. */
   readonly coldStartStrategy?: ColdStart;
   /** Several ratings of one pair: 'keep' all (default), 'error', the 'last' by timestamp, their 'mean' or 'sum'. */
   readonly onDuplicates?: DuplicatePolicy;
@@ -38,11 +38,11 @@ export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampC
 export interface FitOptions extends RunOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
-  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used, or it is refused with what does not fit. */
+  /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
 }
 
-/** How ratings reach a trainer: which columns, what is done with bad rows and duplicates, and how ids become positions. */
+/** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
 export class RatingInput {
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
   readonly coldStartStrategy: ColdStart;
@@ -65,7 +65,7 @@ export class RatingInput {
     return andThen(plan, new SelectRatings(columns, this.onBadRows));
   }
 
-  /** Numbers users and items; the validation set's ids are looked at first, so that a wrong one fails before anything long is done. */
+  /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
     const maximumRows = rowsWithin(ratings.session.memoryBudget);
     if (validation) await this.#checkIdTypes(ratings, validation);
@@ -84,7 +84,7 @@ export class RatingInput {
     return (this.onBadRows === 'skip' ? dataset.pipe(new SelectRatings({ user, item, rating }, 'skip')) : dataset).count();
   }
 
-  /** The validation set: its times, if it has any, do not matter. */
+  /** The validation set, whose times are not used. */
   #selectedPairs(plan: LogicalPlan): LogicalPlan {
     const { user, item, rating } = this.columns;
     return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
@@ -100,7 +100,7 @@ export class RatingInput {
   }
 }
 
-/** The options of what only plans. */
+/** The options of a method that only plans. */
 export type PlanOptions = Omit<FitOptions, 'plan'>;
 
 /** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */

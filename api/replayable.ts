@@ -2,7 +2,7 @@ import { UsageError } from '../engine/errors.ts';
 import { rootSource } from '../engine/stream/logical-plan.ts';
 import type { Dataset } from './dataset.ts';
 
-/** Throws UsageError naming what reads the rows more than once, when they can be read only once. */
+/** Throws UsageError when the rows can be read only once; `purpose` names the work that reads them more than once. */
 export function requireReplayable({ plan }: Dataset, purpose: string): void {
   if (rootSource(plan).replayable) return;
   throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {

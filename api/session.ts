@@ -19,29 +19,29 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
-import { checkDevice, type DeviceRequest } from './device-request.ts';
-import { openDevices, type SessionDevice } from './open-devices.ts';
+import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { openDevices, type SessionDevice } from './devices/open-devices.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
-  /** The device that factors live and kernels run on: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
+  /** The device that holds factors and runs kernels: `auto` (default) takes a hardware GPU where there is one, else the CPU; `gpu` any adapter, even a software one; `gpu:0,1` several cards, by number. */
   readonly device?: DeviceRequest;
   /** CPU threads; by default as many as the machine has cores. */
   readonly workers?: number;
-  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: what the machine has. */
+  /** Bound on the resident memory of the whole process: bytes, or a size such as '4GiB'. Default: the machine's memory. */
   readonly memoryBudget?: string | number;
-  /** Bound on the GPU's memory that is used; WebGPU does not tell how much there is. Default: none, until the GPU refuses. */
+  /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
   readonly parquetBackend?: ParquetBackendName;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
-  /** Cancels the opening: a driver may take its time, or hang. What runs in the session has signals of its own. */
+  /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
   readonly signal?: AbortSignal;
 }
 
 const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'batchSize'] as const;
 
-/** What a single run may bring: a signal that cancels it, and somebody who listens. */
+/** Options of a single run: a signal that cancels it, and a listener for its events. */
 export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
@@ -52,7 +52,7 @@ export interface RunOptions {
  * `await using`) to end the threads.
  */
 export class Session implements AsyncDisposable {
-  /** Where it computes, and why. */
+  /** The devices, and the reason for the choice. */
   readonly device: SessionDevice;
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
@@ -69,7 +69,7 @@ export class Session implements AsyncDisposable {
     this.#parquetBackend = parquetBackend;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` where there is none, with what to install; CancelledError. */
+  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
     const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, fakeDevices, signal, ...unknown } = options;
@@ -83,12 +83,12 @@ export class Session implements AsyncDisposable {
     return new Session(new LocalExecutor(opened.devices), opened.device, budget, parquetBackend);
   }
 
-  /** A session without devices, at once and without threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
+  /** A session without devices and threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
   static withoutDevices({ parquetBackend }: Pick<SessionOptions, 'parquetBackend'> = {}): Session {
     return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), parquetBackend);
   }
 
-  /** Readers of what lies on disk. Nothing is opened before the rows or their schema are asked for. */
+  /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
   get read() {
     return {
       /** Parquet: a file, a folder of part files, a glob, Hive-style partition folders, or several of them. */
@@ -108,7 +108,7 @@ export class Session implements AsyncDisposable {
       },
       /** Arrow IPC, file or stream format; "-" is stdin. */
       arrow: (paths: string | readonly string[]): Dataset => this.source(new ArrowSource(paths)),
-      /** Whatever the paths name, by the files' endings and first bytes; looks at the disk at once. */
+      /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
       any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> => {
         checkOptions('read.any', options, ['format', 'parquetBackend', ...textOptionNames], "{ format: 'csv' }");
         return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options }));
@@ -117,7 +117,7 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * Anybody's record batches as a data set: an array, a generator, the stream of another library. An iterator that can be
+   * Record batches as a data set: an array, a generator, the stream of another library. An iterator that can be
    * pulled only once makes a data set that can be used only once. `schema` is needed only when there may be no batch.
    */
   from(batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>, schema?: Schema, options: { readonly replayable?: boolean } = {}): Dataset {
@@ -129,7 +129,7 @@ export class Session implements AsyncDisposable {
     return this.source(iterableSource(batches, schema, options));
   }
 
-  /** A data set over a source of one's own. */
+  /** A data set over a source of the caller. */
   source(source: Source): Dataset {
     return new Dataset(this, fromSource(source));
   }
@@ -140,7 +140,7 @@ export class Session implements AsyncDisposable {
     return Model.load(this, directory);
   }
 
-  /** What operators run in: this session's devices, fresh metrics, and the caller's signal and listener. */
+  /** The context of operators: this session's devices, new metrics, and the caller's signal and listener. */
   context({ signal, onEvent }: RunOptions = {}): ExecutionContext {
     if (this.#closed) throw sessionClosed();
     if (onEvent && this.#warning !== undefined) {
@@ -150,7 +150,7 @@ export class Session implements AsyncDisposable {
     return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 
-  /** Waits for the tasks under way and ends the threads; whatever still runs or begins in this session throws UsageError. */
+  /** Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#executor.close();

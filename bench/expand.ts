@@ -1,5 +1,5 @@
 /**
- * Time that the host takes for the steps of a round: to make them, and to carry them out on devices that do nothing. Usage:
+ * Time of the host for the steps of a round: to make them, and to carry them out on devices that do nothing. Usage:
  * node bench/expand.ts [runs]
  */
 import { noEvents } from '../engine/events.ts';

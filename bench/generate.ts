@@ -3,7 +3,7 @@
  *
  *     node bench/generate.ts [preset = movielens20m] [scale = 0.25] [workers = one a core] [seed = 1]
  *
- * Where other programs share the cores, ratings a second of processor time compare better than those of the clock.
+ * Ratings a second of processor time compare better than those of the clock where other programs share the cores.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, tmpdir } from 'node:os';

@@ -25,10 +25,10 @@ import { type Dataset, Session } from '../index.ts';
 import { IndexIds } from '../operators/ratings/index-ids.ts';
 import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
 import { SelectRatings } from '../operators/ratings/select-ratings.ts';
-import { loadSgdData, loadSgdTest } from '../operators/sgd/data.ts';
+import { loadSgdData, loadSgdTest } from '../operators/sgd/data/data.ts';
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../operators/sgd/plan.ts';
-import type { SgdSchedule } from '../operators/sgd/schedule.ts';
+import type { SgdSchedule } from '../operators/sgd/schedules/schedule.ts';
 import { trainSgd } from '../operators/sgd/train.ts';
 import { describeMachine } from './machine.ts';
 
@@ -100,7 +100,7 @@ async function run(given: Partial<SgdParams>, workers: number, change = (schedul
   });
 }
 
-/** GFLOP/s of forming A of 256 ratings at rank 64 on this thread, best of several: what the machine gives at the moment. */
+/** GFLOP/s of forming A of 256 ratings at rank 64 on this thread, best of several: the machine's speed at the moment. */
 function normalEquationsRate(): number {
   const [rank, count, size] = [64, 256, 256];
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 65_536, shared: true });

@@ -24,7 +24,7 @@ const COLLECT_BYTES = 64 << 20;
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
 /**
- * All CPU threads together as one device; each thread runs whatever task comes. Matrices live in one shared WebAssembly memory
+ * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared WebAssembly memory
  * (4 GiB at most), host partitions stay in the SharedArrayBuffers they came in and reach the kernels in chunks.
  */
 export class CpuDevice implements Device {

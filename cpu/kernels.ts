@@ -208,7 +208,7 @@ export function availableBuild(): KernelBuild {
   if (supports('simd')) return 'simd';
   throw new UsageError('this runtime has no WebAssembly SIMD, which the CPU kernels need', {
     phase: 'cpu device',
-    advice: 'Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU (--device gpu)',
+    advice: "Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU with device: 'gpu'",
   });
 }
 

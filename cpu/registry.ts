@@ -1,21 +1,21 @@
 import type { TaskOutcome } from '../engine/task.ts';
 import type { CpuTasks, TaskHandler, TaskScope } from './handler.ts';
-import { batchOrder } from './tasks/batch-order.ts';
-import { copyRows } from './tasks/copy-rows.ts';
-import { cutBlock } from './tasks/cut-block.ts';
-import { combineDuplicates, findDuplicates } from './tasks/duplicates.ts';
+import { batchOrder } from './tasks/sgd/batch-order.ts';
+import { copyRows } from './tasks/sgd/copy-rows.ts';
+import { cutBlock } from './tasks/sgd/cut-block.ts';
+import { combineDuplicates, findDuplicates } from './tasks/loading/duplicates.ts';
 import { initialize } from './tasks/initialize.ts';
-import { numberKeys } from './tasks/number-keys.ts';
+import { numberKeys } from './tasks/loading/number-keys.ts';
 import { predict } from './tasks/predict.ts';
-import { countColumns, scatterColumns } from './tasks/scatter-columns.ts';
-import { countPairs, scatterPairs } from './tasks/scatter-pairs.ts';
-import { sgdBlock } from './tasks/sgd-block.ts';
-import { dealRatings, shuffleRatings } from './tasks/shuffle-ratings.ts';
-import { sortBands } from './tasks/sort-bands.ts';
+import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
+import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
+import { sgdBlock } from './tasks/sgd/sgd-block.ts';
+import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
+import { sortBands } from './tasks/loading/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
-import { waveOrder } from './tasks/wave-order.ts';
+import { waveOrder } from './tasks/sgd/wave-order.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
 
 const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {

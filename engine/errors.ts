@@ -1,15 +1,15 @@
 /**
- * Every failure a person can cause or must act on is one of these; anything else that is thrown is a bug of ours.
- * The exit code travels with the error so that the command line and an embedding program agree on what happened.
+ * Every failure that a user can cause or must act on is one of these; any other error that is thrown is a bug in FactorFlow.
+ * The error carries the exit code, so that the command line and an embedding program report the same failure.
  */
 export type ExitCode = 1 | 2 | 3 | 4 | 5 | 130;
 
-/** A kind of failure by a name that stays the same between releases. */
+/** The kind of a failure; the names stay the same between releases. */
 export type ErrorCode = 'USAGE' | 'DATA' | 'CAPACITY' | 'DIVERGED' | 'DEVICE_LOST' | 'CANCELLED';
 
-/** Where an error happened and what to do about it; every field that is known is printed. */
+/** The place of an error and the advice for it; every field that is known is printed. */
 export interface ErrorDetails {
-  /** What the program was doing: "read", "index-ids", "train", "save", ... */
+  /** The phase of the program: "read", "index-ids", "train", "save", ... */
   readonly phase?: string;
   readonly file?: string;
   /** Row group of a Parquet file, from 0. */
@@ -19,14 +19,14 @@ export interface ErrorDetails {
   readonly column?: string;
   /** The place of the device that failed, such as gpu:1. */
   readonly device?: string;
-  /** One sentence that says what to do. */
+  /** One sentence of advice. */
   readonly advice?: string;
   readonly cause?: unknown;
 }
 
 /** The place where training diverged, as far as it is known. */
 export interface DivergedDetails extends ErrorDetails {
-  /** Of SGD the epoch. */
+  /** The iteration of ALS, or the epoch of SGD. */
   readonly iteration?: number;
   readonly side?: 'users' | 'items';
   /** The user or item, as text. */
@@ -106,7 +106,7 @@ export class CancelledError extends FactorFlowError {
 
 const classes = { UsageError, DataError, CapacityError, DivergedError, DeviceLostError } as const;
 
-/** An error as plain data: what crosses a thread or a process. */
+/** An error as plain data, so that it can cross to another thread or process. */
 export interface SerializedError {
   readonly name: string;
   readonly message: string;
@@ -134,7 +134,7 @@ export function deserializeError(data: SerializedError): Error {
   return error;
 }
 
-/** What still runs, or begins, in a session that was closed. */
+/** The error of work that still runs, or begins, in a closed session. */
 export function sessionClosed(): UsageError {
   return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
 }

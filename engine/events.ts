@@ -1,4 +1,4 @@
-/** What a run tells while it goes on. Plain data: it can be logged, drawn as bars or sent elsewhere. */
+/** A report of a run in progress. Plain data: it can be logged, drawn as bars or sent elsewhere. */
 export type ProgressEvent =
   | { readonly type: 'phase-start'; readonly phase: string; readonly total?: number; readonly unit?: string }
   /** `done` of the phase's `total` units; at most a few dozen a second. */
@@ -7,7 +7,7 @@ export type ProgressEvent =
   /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
   | {
       readonly type: 'iteration';
-      /** What the algorithm calls it; default: iteration. */
+      /** The algorithm's word for it; default: iteration. */
       readonly called?: 'iteration' | 'epoch';
       readonly iteration: number;
       readonly of: number;

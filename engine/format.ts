@@ -1,4 +1,4 @@
-/** Numbers as people read them, the same in plans, messages and tables. */
+/** Text forms of numbers, the same in plans, messages and tables. */
 
 export function formatCount(count: number): string {
   return Math.round(count).toLocaleString('en-US');

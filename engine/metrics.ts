@@ -1,15 +1,15 @@
 import type { TaskMetrics } from './task.ts';
 
-/** What one operator or stage of a run has done so far. */
+/** The work that one operator or stage of a run has done so far. */
 export interface Measure {
-  /** How often it ran (batches of an operator, tasks of a stage). */
+  /** Number of batches of an operator, or tasks of a stage. */
   readonly runs: number;
   readonly rows: number;
   readonly bytesUp: number;
   readonly bytesDown: number;
-  /** Time spent in it, summed over threads: without its inputs for an operator, inside the tasks for a stage. */
+  /** Time summed over threads: of an operator without the time of its inputs, of a stage the time inside its tasks. */
   readonly milliseconds: number;
-  /** Time that passed at the caller from the stage's first task to its last (0 for operators). */
+  /** Wall time from the start of the stage's first task to the end of its last (0 for operators). */
   readonly wallMilliseconds: number;
 }
 
@@ -32,7 +32,7 @@ export class RunMetrics {
     });
   }
 
-  /** Adds the time from `start` to `end` as far as no span before it did: spans of lists that run at once overlap. */
+  /** Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap. */
   addSpan(name: string, start: number, end: number): void {
     const until = this.#until.get(name) ?? 0;
     this.addWall(name, Math.max(0, end - Math.max(start, until)));

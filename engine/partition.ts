@@ -2,7 +2,7 @@
 export type SharedColumn = Int32Array | Uint32Array | Float32Array | Float64Array | Uint8Array | Uint16Array | BigInt64Array;
 
 /**
- * Names one version of one partition of a stage's result: what a task says it reads and writes.
+ * The name of one version of one partition of a data set. Tasks name their inputs and outputs so.
  * `partition` counts from 0 within the data set `name`; `version` grows when the data set is computed anew.
  */
 export interface PartitionRef {
@@ -32,7 +32,7 @@ export interface MatrixShape {
   readonly rows: number;
   readonly columns: number;
   readonly stride: number;
-  /** 'any': whoever asks for it writes all of it, padding too, before anybody reads. Default: zeros. */
+  /** 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default: zeros. */
   readonly contents?: 'zeros' | 'any';
 }
 

@@ -1,13 +1,13 @@
 import type { EventSink } from './events.ts';
 
-/** One phase of a run on its way: tells of its start at once, of progress and its end when asked. */
+/** A phase of a run: emits the event of its start at once, and those of progress and the end when they are called. */
 export interface Phase {
   progress(done: number): void;
-  /** `done`: what was done in all. */
+  /** `done`: units that were done in all. */
   end(done: number): void;
 }
 
-/** `unit` is what is counted ("rows"); `total` how many there will be, where known. */
+/** `unit` names the things that are counted ("rows"); `total` is their number, where it is known. */
 export function startPhase(events: EventSink, phase: string, unit: string, total?: number): Phase {
   const started = performance.now();
   events({ type: 'phase-start', phase, total, unit });

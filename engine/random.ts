@@ -1,6 +1,6 @@
 /**
  * Counter-based random numbers: pure functions of (key, counter), so that any thread can draw any number of a sequence
- * without the ones before it, and a run repeats bit for bit whatever the number of threads.
+ * without the ones before it, and a run repeats bit for bit with any number of threads.
  *
  * A key is 64 bits as two u32 halves. The mixing step is MurmurHash3's 32-bit finalizer (a bijection of u32 in which
  * every input bit flips every output bit with probability near 1/2). The counter is mixed before the key's halves, so

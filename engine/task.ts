@@ -5,7 +5,7 @@ import type { Partition, PartitionRef } from './partition.ts';
  * A unit of work for one device, as plain JSON.
  *
  * Contract: a task is pure. It names its kernel, its inputs and outputs by partition and version, and its parameters,
- * and depends on nothing else; what a device holds is only a cache. So it can be run again, or elsewhere, with the same
+ * and depends on nothing else; the partitions on a device are only a cache. So it can be run again, or elsewhere, with the same
  * outcome bit for bit. Inputs are never written; an output is a new version (a range of its rows where `params` say so).
  */
 export interface Task<Name extends string = string, Params extends JsonObject = JsonObject> {
@@ -15,7 +15,7 @@ export interface Task<Name extends string = string, Params extends JsonObject = 
   readonly params: Params;
 }
 
-/** What every task reports. */
+/** The report of every task. */
 export interface TaskMetrics {
   /** Rows or pairs handled; the unit is the kernel's. */
   readonly rows: number;
@@ -31,7 +31,7 @@ export interface TaskResult {
   readonly values: JsonObject;
 }
 
-/** What a handler on the device's side gives back; partitions are stored under the task's outputs of the same names. */
+/** The result of a handler on the device's side; partitions are stored under the task's outputs of the same names. */
 export interface TaskOutcome {
   readonly rows: number;
   readonly bytesUp?: number;

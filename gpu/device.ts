@@ -16,7 +16,7 @@ import { strideOf } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './tuner.ts';
 import { TunerCache } from './device/tuner-cache.ts';
 import { StoreChanges } from './store-changes.ts';
@@ -29,7 +29,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
   readonly card?: string;
   /** Bytes of the GPU's memory that may be used; WebGPU does not tell how many there are. Default: no bound. */
   readonly memoryBytes?: number;
-  /** Where measured choices are kept; default: the user's cache folder. */
+  /** The folder of measured choices; default: the user's cache folder. */
   readonly tunedKernels?: TunedKernels;
 }
 

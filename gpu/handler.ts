@@ -2,9 +2,7 @@ import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { KernelTasks, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Gpu } from './webgpu/gpu.ts';
-import type { CheckKernelsTask } from './tasks/check-kernels.ts';
-import type { KernelTimesTask } from './tasks/kernel-times.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { CheckKernelsTask, KernelTimesTask, TimeVariantsTask } from './own-tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix } from './device/resources.ts';
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
@@ -31,7 +29,7 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   vector(name: string): GPUBuffer;
   /** The host form of an input, such as pairs. */
   partition(name: string): Partition;
-  /** Whether the task names this input. */
+  /** True where the task names this input. */
   has(name: string): boolean;
   /** True once the run is cancelled: return early (the outcome is thrown away). Look between submissions. */
   cancelled(): boolean;

@@ -1,6 +1,6 @@
 import type { StoreChange } from './worker.ts';
 
-/** What a GPU's thread has yet to be told of its store: changes go with the requests that follow them, in order. */
+/** Changes of a GPU's store that its thread does not know yet: they are sent with the next request, in order. */
 export class StoreChanges {
   /** The first element is number `#told` of all there ever were; undefined where a later change made one pointless. */
   readonly #changes: (StoreChange | undefined)[] = [];
@@ -10,7 +10,7 @@ export class StoreChanges {
   /** Changes before this number belong to requests that were made, though they may still wait for the thread. */
   #promised = 0;
 
-  /** What is released before any request saw it need not cross. */
+  /** A partition that is released before any request used it is not sent. */
   note(change: StoreChange): void {
     const key = keyOf(change);
     const earlier = this.#untold.get(key);

@@ -5,7 +5,7 @@ import { downloadRows, uploadRows } from './device/matrix-rows.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts } from './device/resources.ts';
 
-/** What the store knows of one partition; the buffers are made when a task first names it. */
+/** The store's entry of one partition; the buffers are made when a task first names it. */
 interface Entry {
   /** The host form; gone once a matrix is on the device. */
   partition?: Partition;

@@ -1,6 +1,6 @@
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
-import type { TimeVariantsTask } from './tasks/time-variants.ts';
+import type { TimeVariantsTask } from './own-tasks.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
 import type { VariantTime } from './update/time-variants.ts';
@@ -10,7 +10,7 @@ import { everyVariant, updateVariants } from './update/variants.ts';
 /** Measures, as the task time-variants does. */
 export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;
 
-/** Where choices are kept from run to run: gpu/tuner-cache.ts. */
+/** The store of choices between runs: gpu/device/tuner-cache.ts. */
 export interface TunedKernels {
   find(key: string): Promise<TunedVariant | undefined>;
   /** Gives why it could not be kept, where that is so. */
@@ -20,7 +20,7 @@ export interface TunedKernels {
 export interface TuneEffort {
   /** Seconds of measuring, about: a variant that was begun is finished. */
   readonly seconds: number;
-  /** Whether what differs in one part from the fastest is measured too, until nothing is faster. */
+  /** True measures variants that differ in one part from the fastest too, until none is faster. */
   readonly thorough: boolean;
 }
 
@@ -47,7 +47,7 @@ export class KernelTuner {
     this.#kept = kept;
   }
 
-  /** What was measured for problems like this one, in this process or an earlier one. */
+  /** The measurements for problems like this one, of this process or an earlier one. */
   async known(problem: UpdateProblem): Promise<TunedVariant | undefined> {
     const key = keyOf(this.#info, problem);
     if (!this.#known.has(key)) this.#known.set(key, await this.#kept.find(key));
@@ -130,7 +130,7 @@ function shown(milliseconds: number): string {
 }
 
 /**
- * What the fastest kernel depends on: adapter, rank, solver, precision and, within factors of two, numbers of rows and columns
+ * The key of the fastest kernel: adapter, rank, solver, precision and, within factors of two, numbers of rows and columns
  * and lengths of rows; and the variants there are, which come with the version of this package.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {

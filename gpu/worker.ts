@@ -13,7 +13,7 @@ import { handle } from './registry.ts';
 import { GpuStore } from './store.ts';
 import { Turns } from './turns.ts';
 
-/** What becomes of a partition between two requests, in order. */
+/** The changes to a partition between two requests, in order. */
 export type StoreChange =
   | { readonly put: string; readonly partition: Partition }
   | { readonly allocate: string; readonly shape: Omit<MatrixShape, 'stride'> }
@@ -33,7 +33,7 @@ export type GpuCommand =
 export interface GpuRequest {
   readonly changes: readonly StoreChange[];
   readonly command: GpuCommand;
-  /** Where it is a new number, there is garbage to be collected. */
+  /** A new number asks for the collection of garbage. */
   readonly collection: number;
 }
 
@@ -138,7 +138,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   return handle(kernel, scope);
 }
 
-/** When the device is lost, whatever failed did so because of it. */
+/** Every failure after the loss of the device is reported as that loss. */
 async function causeOf(error: unknown): Promise<unknown> {
   if (opened === undefined || error instanceof DeviceLostError) return error;
   await new Promise((resolve) => setImmediate(resolve));

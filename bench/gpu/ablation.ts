@@ -1,21 +1,21 @@
 /**
- * What each technique of ALS on a GPU is worth: tables in Markdown for bench/RESULTS.md, each beside the figure of the paper
- * that it repeats. A data set that `factorflow generate` wrote is loaded once; tables come as they are ready.
+ * Gains of each technique of ALS on a GPU: tables in Markdown for bench/RESULTS.md, each beside the figure of the paper
+ * that it repeats. A data set that `factorflow generate` wrote is loaded once; tables are printed as they are ready.
  *
  *     node bench/gpu/ablation.ts FOLDER [--tables tensor,techniques] [--ranks 100,64] [--seconds 200] [--output FILE]
  *
  * Tables: rmse, steps, tensor, techniques, solvers, ranks; the default is all of them, in this order, first for the first
- * rank and then for the others. `--ranks` replaces each table's own. What `--seconds` does not allow is left out.
+ * rank and then for the others. `--ranks` replaces each table's own. Tables beyond `--seconds` are left out.
  */
 import { parseArgs } from 'node:util';
 import { describeMachine } from '../machine.ts';
-import { chosenTables } from './bench-report.ts';
+import { chosenTables } from './tables/bench-report.ts';
 import { BenchRun, type Table } from './bench-run.ts';
-import { convergenceTable, stepsTable } from './convergence-tables.ts';
+import { convergenceTable, stepsTable } from './tables/convergence-tables.ts';
 import { HalfIterations } from './half-iterations.ts';
-import { ranksTable } from './ranks-table.ts';
-import { solversTable, techniquesTable } from './techniques-table.ts';
-import { tensorTable } from './tensor-table.ts';
+import { ranksTable } from './tables/ranks-table.ts';
+import { solversTable, techniquesTable } from './tables/techniques-table.ts';
+import { tensorTable } from './tables/tensor-table.ts';
 
 const RANKS = [100, 200, 128, 64, 90, 80, 70, 60, 50, 40, 30, 20, 10];
 

@@ -1,4 +1,4 @@
-/** What the memory of a GPU gives: the floors that iterations are compared with. */
+/** Bandwidth of a GPU's memory: the floors that iterations are compared with. */
 import { readFileSync } from 'node:fs';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
@@ -28,7 +28,7 @@ export async function measureBandwidth(training: HalfIterations): Promise<Bandwi
   return { copy: await copyRate(gpu), users: await gatherRate(gpu, users, theta), items: await gatherRate(gpu, items, x) };
 }
 
-/** Milliseconds an iteration below which nothing gets with `bytes` an element of the factors: memory, and gathers as measured. */
+/** Least milliseconds of an iteration with `bytes` for each element of the factors: by memory, and by gathers as measured. */
 export function floors({ copy, users, items }: Bandwidth, training: HalfIterations, rank: number, bytes: 2 | 4): { readonly memory: number; readonly gather: number } {
   const { ratings } = training.users;
   const rows = training.users.rows + training.items.rows;

@@ -1,15 +1,15 @@
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
-import { BenchReport, milliseconds, type ReportLimits } from './bench-report.ts';
+import { BenchReport, milliseconds, type ReportLimits } from './tables/bench-report.ts';
 import type { HalfIterations, TrainingSetting } from './half-iterations.ts';
 import { type Measurement, measure } from './measure.ts';
 
 /** Iterations after which settings that compute the same have the same test RMSE. */
 export const CHECK_ITERATIONS = 2;
 
-/** One line of a table: a way to train and what it is called there. */
+/** One line of a table: a way to train and its label. */
 export interface Row extends TrainingSetting {
   readonly label: string;
-  /** What a paper found of the same. */
+  /** The result of a paper for the same. */
   readonly paper?: string;
   /** Iterations before the test RMSE is taken; CHECK_ITERATIONS when not given. */
   readonly iterations?: number;
@@ -17,13 +17,13 @@ export interface Row extends TrainingSetting {
 
 /** One table, or the part of it for one rank. */
 export interface Table {
-  /** What `--tables` calls it. */
+  /** The name for `--tables`. */
   readonly name: string;
   readonly rank: number;
   run(bench: BenchRun): Promise<void>;
 }
 
-/** A run of a bench of ALS: what trains, and its report. */
+/** A run of a bench of ALS: the training and its report. */
 export class BenchRun extends BenchReport {
   readonly training: HalfIterations;
 
@@ -32,7 +32,7 @@ export class BenchRun extends BenchReport {
     this.training = training;
   }
 
-  /** Measures row after row and prints each. One that fails says so in its line; what time does not allow is counted. */
+  /** Measures row after row and prints each. The line of a row that fails has its error; rows beyond the time are counted. */
   async rows(rows: readonly Row[], print: (row: Row, measured: Measurement) => readonly string[]): Promise<void> {
     for (const [at, row] of rows.entries()) {
       if (this.timeIsUp) return this.line(`\nTime was up before ${rows.length - at} more lines, from: ${row.label}`);
@@ -69,7 +69,7 @@ export const sumKernels = ['normal-equations'] as const;
 export const solveKernels = ['solve-'] as const;
 export const shortKernels = ['update-short', 'update-matrix-free', 'to-half'] as const;
 
-/** Useful floating-point operations a second, in 10^12: N_z f (f + 1) a half-iteration, what the lower triangles of A take. */
+/** Useful floating-point operations a second, in 10^12: N_z f (f + 1) a half-iteration, the operations for the lower triangles of A. */
 export function teraflops(ratings: number, rank: number, ms: number): number {
   return (2 * ratings * rank * (rank + 1)) / ms / 1e9;
 }

@@ -23,7 +23,7 @@ export interface TrainingSetting {
 
 export type Side = 'items' | 'users';
 
-/** Milliseconds of one iteration: both sides until the host knows that they are done, and their kernels on the GPU where asked for. */
+/** Milliseconds of one iteration: both sides until the host knows that they have ended, and their kernels on the GPU where asked for. */
 export interface IterationTimes {
   readonly wall: number;
   readonly sides: Readonly<Record<Side, number>>;
@@ -32,7 +32,7 @@ export interface IterationTimes {
   readonly bad: readonly string[];
 }
 
-/** Factors of one rank: x and θ, the places of their next versions, and what x starts from. */
+/** Factors of one rank: x and θ, the places of their next versions, and the start of x. */
 interface Factors {
   readonly rank: number;
   readonly start: GPUBuffer;
@@ -44,7 +44,7 @@ interface Factors {
 
 export class HalfIterations {
   readonly gpu: Gpu;
-  /** Lines that say what runs where. */
+  /** Lines that describe the GPU and the data. */
   readonly description: readonly string[];
   readonly users: DeviceBlock;
   readonly items: DeviceBlock;
@@ -82,7 +82,7 @@ export class HalfIterations {
     return updateVariants(this.gpu.info, { rank, cgSteps: steps, solver: steps === 0 ? 'cholesky' : 'cg', biases: false });
   }
 
-  /** Brings the factors of a rank back to where training starts; those of another rank are freed. */
+  /** Resets the factors of a rank to the start; those of another rank are freed. */
   async restart(rank: number): Promise<void> {
     if (this.#factors?.rank !== rank) await this.#make(rank);
     const { x, theta, start } = this.#require();

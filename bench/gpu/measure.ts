@@ -24,7 +24,7 @@ export interface Measurement {
   readonly first: number;
   /** Timed once, by its kernels. */
   readonly once: boolean;
-  /** Test RMSE after as many iterations as were asked for; NaN where one was enough to see that it is slow. */
+  /** Test RMSE after the iterations that were asked for; NaN where a slow setting ran one only. */
   readonly rmse: number;
   readonly bad: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** What recommending is made of on a GPU: each stage alone, on a GPU of the calling thread. */
+/** Times of recommending on a GPU: each stage alone, on a GPU of the calling thread. */
 import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { spinKernel } from '../../gpu/kernels/copies/spin.ts';

@@ -3,9 +3,9 @@
  *
  *     node bench/gpu/recommend.ts MODEL [--stages] [--calls 4]
  *
- * First whole calls, with the time to the first batch and what the kernels take. `--stages` instead: stage after stage, nothing
- * beside it, on a GPU of this thread, twice, so that the first round's extra is seen where it comes from. Drivers keep
- * compiled kernels on disk, so that only the first process ever compiles: `__GL_SHADER_DISK_CACHE=0` before the command keeps NVIDIA's from it.
+ * Times whole calls, with the time to the first batch and the time of the kernels. `--stages` times each stage alone on a GPU of
+ * this thread, in two rounds, since the first has the costs of the start. Drivers keep compiled kernels on disk, so that only the
+ * first process compiles: `__GL_SHADER_DISK_CACHE=0` before the command turns NVIDIA's cache off.
  */
 import { parseArgs } from 'node:util';
 import { loadModel } from '../../connectors/model/model-store.ts';
@@ -34,7 +34,7 @@ async function calls(count: number): Promise<void> {
   console.log('| call | ms | ms to the first batch | rows | kernels on the GPU, ms |\n|---|---|---|---|---|');
   const times = (run: boolean) => device.run({ kernel: 'kernel-times', inputs: {}, outputs: {}, params: { run } });
   for (let call = 1; call <= count; call++) {
-    // The last call's kernels are timed one by one, which the others need not bear.
+    // Timing each kernel takes time, so only the last call does it.
     if (call === count) await times(true);
     const start = performance.now();
     let [rows, first] = [0, Number.NaN];

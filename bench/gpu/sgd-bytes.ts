@@ -1,14 +1,14 @@
-/** What an epoch of SGD moves through a GPU's memory, by the way its kernel walks. */
+/** Bytes that an epoch of SGD moves through a GPU's memory, by the order of its kernel. */
 import { dealColumns } from '../../gpu/sgd/tile-lists.ts';
 import { strideOf } from '../../gpu/device/resources.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
-import type { SgdData } from '../../operators/sgd/data.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { SgdData } from '../../operators/sgd/data/data.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 
-/** What `bytesOfEpoch` counts, for the text above a table. */
+/** The rules of `bytesOfEpoch`, for the text above a table. */
 export const BYTES_TOLD =
   'Bytes of an epoch: ratings once (8 bytes in tiles, else 12); a column’s factors in and out once by tiles, else at each rating; a row’s in and out where it changes in its tile or block (counted from the data), ' +
-  'by hogwild at each rating; the conversion of all factors to float16 and back, or their copy. What the caches save is not taken off.';
+  'by hogwild at each rating; the conversion of all factors to float16 and back, or their copy. Hits in the caches are not subtracted.';
 
 const visits = new WeakMap<SgdData, Map<string, number>>();
 
@@ -26,7 +26,7 @@ export function bytesOfEpoch(data: SgdData, { kind, precision = 'f32', tile, col
   return block.ratings * (12 + 2 * row) + 2 * row * visitsOf(data, `${columnBands} bands of ${workers}`, () => bandOfColumns(columnOffsets, columnBands)) + around;
 }
 
-/** How often a row begins in a tile or a band of columns: pairs of both that have ratings. */
+/** Number of times that a row begins in a tile or a band of columns: pairs of both that have ratings. */
 function visitsOf(data: SgdData, key: string, partOf: () => Uint32Array): number {
   const known = visits.get(data) ?? new Map<string, number>();
   visits.set(data, known);

@@ -15,13 +15,13 @@ import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { bindSgd } from '../../operators/sgd/bind.ts';
-import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data.ts';
-import { layOut, type SgdLayoutData } from '../../operators/sgd/layout.ts';
+import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
+import { layOut, type SgdLayoutData } from '../../operators/sgd/data/layout.ts';
 import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
-import type { TileShape } from '../../operators/sgd/tiles.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import type { TileShape } from '../../operators/sgd/schedules/tiles.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 import { measureStages, trainingErrors } from '../../operators/training/loss.ts';
 
@@ -104,7 +104,7 @@ export class SgdTraining {
   }
 
   /**
-   * Trains from the start, and says after each epoch what it took and, where `evaluate` says so, its test RMSE. Goes on while
+   * Trains from the start, and reports each epoch's time and, with `evaluate`, its test RMSE. Goes on while
    * `more` says so. A rate that diverges is not halved.
    */
   async train(run: SgdRun, more: (epoch: number) => boolean, evaluate: (epoch: number) => boolean, seen: (epoch: number, milliseconds: number, rmse?: number) => void): Promise<void> {
@@ -124,7 +124,7 @@ export class SgdTraining {
     let versions = run.start;
     for (let epoch = 1, goesOn = true; goesOn; epoch++) {
       const begin = performance.now();
-      // Small steps: the numbers stay finite however often.
+      // Steps are small, so that the numbers stay finite for any number of epochs.
       versions = await this.#epoch(run, versions, epoch, 0.001);
       goesOn = seen(performance.now() - begin);
     }

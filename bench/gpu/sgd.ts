@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
 import { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { describeMachine } from '../machine.ts';
 import { copyRate } from './bandwidth.ts';
-import { chosenTables } from './bench-report.ts';
-import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from './sgd-tables.ts';
+import { chosenTables } from './tables/bench-report.ts';
+import { blocksTable, epochsTable, settingsTable, SgdBench, type SgdTable, workersTable } from './tables/sgd-tables.ts';
 import { type SgdSetting, SgdTraining } from './sgd-training.ts';
 
 const tables: Readonly<Record<string, SgdTable>> = { settings: settingsTable, workers: workersTable, blocks: blocksTable, epochs: epochsTable };

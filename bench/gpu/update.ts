@@ -16,7 +16,7 @@ interface Setting {
   readonly iterations?: number;
   /** Name; without it the first by rule. */
   readonly variant?: string;
-  /** What differs from it. */
+  /** Differences from it. */
   readonly change?: Partial<UpdateVariant>;
 }
 

@@ -38,7 +38,7 @@ export const plan = defineCommand({
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
     const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
-    const { ExplainedPlan } = await import('../../api/explained-plan.ts');
+    const { ExplainedPlan } = await import('../../api/training/explained-plan.ts');
     return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)) };
   },
 });
@@ -77,7 +77,7 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   }
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
-  const { requireBudget } = await import('../../api/memory-budget.ts');
+  const { requireBudget } = await import('../../api/training/memory-budget.ts');
   const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
   await using session = await openSession(values, signal);
   const testRatings = Math.round(ratings * testFraction);

@@ -56,7 +56,7 @@ export async function saveLostModel(fit: Promise<Model>, directory: string, opti
   try {
     return await fit;
   } catch (error) {
-    const { LostTrainingError } = await import('../../api/lost-training.ts');
+    const { LostTrainingError } = await import('../../api/training/lost-training.ts');
     if (!(error instanceof LostTrainingError)) throw error;
     const { model, iteration, cause } = error;
     await model.save(directory, options);

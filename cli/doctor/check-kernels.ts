@@ -1,6 +1,6 @@
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
-import type { CheckKernelsTask } from '../../gpu/tasks/check-kernels.ts';
+import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
 import { startPhase } from '../../engine/phase.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 
@@ -26,7 +26,7 @@ export async function checkKernels(context: CommandContext): Promise<CommandResu
 
 /** The GPU that WebGPU gives, also one that computes on the processor. Throws UsageError with advice where there is none; CancelledError. */
 async function openGpu(signal: AbortSignal): Promise<{ readonly gpu: Device; readonly close: () => Promise<void> }> {
-  const { openDevices } = await import('../../api/open-devices.ts');
+  const { openDevices } = await import('../../api/devices/open-devices.ts');
   const { devices } = await openDevices({ device: 'gpu', workers: 1, signal });
   const gpu = devices.find(({ info }) => info.kind === 'gpu');
   if (gpu === undefined) throw new Error('there is no GPU among the devices that were opened');

@@ -1,4 +1,4 @@
-import type { RatingsTuning } from '../../api/tune-ratings.ts';
+import type { RatingsTuning } from '../../api/training/tune-ratings.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
@@ -23,7 +23,7 @@ const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.
 export async function tune({ rank, solver, biases, paths, columns }: TuneRequest, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
   await using session = await openSession({ device: 'gpu', workers: undefined }, signal);
-  const { tuneRatings } = await import('../../api/tune-ratings.ts');
+  const { tuneRatings } = await import('../../api/training/tune-ratings.ts');
   const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
   const ratings = paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
   const of = paths.length > 0 ? paths.join(' ') : `generated, ${GENERATED.preset} x ${scale}`;

@@ -1,4 +1,4 @@
-import type { AlsOptions } from '../../api/als.ts';
+import type { AlsOptions } from '../../api/training/als.ts';
 import { fileFormats } from '../../connectors/files/format-names.ts';
 import { choice, text } from './kinds.ts';
 

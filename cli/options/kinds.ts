@@ -38,11 +38,6 @@ export function choice<const C extends string, F extends C | undefined = undefin
   return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read };
 }
 
-/** One of several texts that must be given. */
-export function requiredChoice(spec: Spec<never> & { readonly choices: readonly string[] }): Option<string> {
-  return { ...choice(spec), required: true, fallback: '' } as Option<string>;
-}
-
 interface NumberSpec<F> extends Spec<F> {
   readonly least?: number;
   readonly most?: number;

@@ -1,4 +1,4 @@
-import type { DeviceRequest } from '../../api/device-request.ts';
+import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session, SessionOptions } from '../../api/session.ts';
 

@@ -1,5 +1,5 @@
-import { sgdDevices } from '../../api/fit-sgd.ts';
-import { trainingDevice } from '../../api/training-device.ts';
+import { sgdDevices } from '../../api/training/fit-sgd.ts';
+import { trainingDevice } from '../../api/training/training-device.ts';
 import type { Session } from '../../api/session.ts';
 import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../index.ts';

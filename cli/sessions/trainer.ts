@@ -1,10 +1,10 @@
-import type { ALS } from '../../api/als.ts';
+import type { ALS } from '../../api/training/als.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { Model } from '../../api/model.ts';
 import type { FitOptions, RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
-import type { SGD } from '../../api/sgd.ts';
-import type { UpdateOptions } from '../../api/update-model.ts';
+import type { SGD } from '../../api/training/sgd.ts';
+import type { UpdateOptions } from '../../api/training/update-model.ts';
 import type { CommandContext } from '../commands/command.ts';
 import type { CommonParams } from '../../index.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
@@ -31,16 +31,16 @@ export async function trainerOf(values: TrainingValues & { readonly initModel?: 
   const algorithm = algorithmOf(values);
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
-    const { ALS } = await import('../../api/als.ts');
+    const { ALS } = await import('../../api/training/als.ts');
     const als = new ALS({ ...givenParams('als', values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(als) };
   }
   if (algorithm === 'sgd') {
-    const { SGD } = await import('../../api/sgd.ts');
+    const { SGD } = await import('../../api/training/sgd.ts');
     const sgd = new SGD({ ...givenParams('sgd', values, given), ...ratingOptions(values) });
     return { prepare: async () => prepared(sgd) };
   }
-  const { chooseTrainer } = await import('../../api/choose-trainer.ts');
+  const { chooseTrainer } = await import('../../api/training/choose-trainer.ts');
   const options = { ...(givenParams('als', values, given) as Partial<CommonParams>), ...ratingOptions(values) };
   return {
     prepare: async (_session, ratings, { signal, onEvent }) => {

@@ -82,7 +82,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
       const constants = constantsOf(partitionColumns, file.partitions);
       try {
-        // Where none of the file's own columns is wanted, its first one is read to count the rows.
+        // Reads the file's first column to count the rows, where none of its own columns is wanted.
         for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal)) {
           throwIfAborted(signal, 'read');
           const origin = originOf(batch);

@@ -36,7 +36,7 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema):
     const all = new Schema([...reader.info.schema.fields, ...added.map(partitionField)]);
     const target = schema ?? pruneSchema(all, request.columns);
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
-    // Where none of the file's own columns is wanted, its first one is read to count the rows.
+    // Reads the file's first column to count the rows, where none of its own columns is wanted.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
     const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {

@@ -33,7 +33,7 @@ export function workspaceOf(scope: TaskScope): number {
 
 /**
  * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk, and stops early when the task is cancelled.
- * Whether a row comes whole depends on its length alone: up to CHUNK_RATINGS, it does. `costPerRating` and `costPerRow`,
+ * A row comes whole when it has at most CHUNK_RATINGS ratings. `costPerRating` and `costPerRow`,
  * in units of about a nanosecond, keep a chunk of ordinary rows to some milliseconds.
  */
 export function* rowChunks(

@@ -14,12 +14,12 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
   throw new DataError(`ids must be int32, int64 or utf8, but the type is ${type}`, { column });
 }
 
-/** Whether some row of a column is null; in a dictionary column the value may be, too. */
+/** True where some row of a column is null; in a dictionary column the value may be null, too. */
 export function hasNulls(data: Data): boolean {
   return data.nullCount > 0 || (data.dictionary?.nullCount ?? 0) > 0;
 }
 
-/** Whether a row of a column is null. For columns that have nulls at all. */
+/** True where a row of a column is null; for columns that have nulls. */
 export function isNullAt(data: Data, row: number): boolean {
   if (!data.getValid(row)) return true;
   const dictionary = data.dictionary;

@@ -19,14 +19,7 @@ export function keyCount(column: KeyColumn): number {
   return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
 }
 
-/** An empty column of the type. */
-export function emptyKeys(type: KeyType): KeyColumn {
-  if (type === 'int32') return { type, values: new Int32Array(0) };
-  if (type === 'int64') return { type, halves: new Int32Array(0) };
-  return { type, offsets: new Int32Array(1), bytes: new Uint8Array(0) };
-}
-
-/** The key at a position, as people see it (int64 as a string of digits). For messages, not for loops over rows. */
+/** The key at a position as it is printed (int64 as a string of digits). For messages, not for loops over rows. */
 export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int32') return String(column.values[position]);
   if (column.type === 'int64') {

@@ -7,7 +7,7 @@ import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 import { keyTableOf } from './make-key-table.ts';
 
 /**
- * Finds the positions of external ids in a column of distinct keys. Integer ids match by value whatever their width;
+ * Finds the positions of external ids in a column of distinct keys. Integer ids match by value for any width;
  * tables are built at first use and kept.
  */
 export class KeyLookup {

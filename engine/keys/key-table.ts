@@ -1,6 +1,6 @@
 import type { KeyColumn, KeyType } from './key-column.ts';
 
-/** What `find` gives for a key that is not in the table. */
+/** The result of `find` for a key that is not in the table. */
 export const UNKNOWN_KEY = 0xffff_ffff;
 
 /**

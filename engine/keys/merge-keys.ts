@@ -1,7 +1,7 @@
 import { type KeyColumn, keyCount } from './key-column.ts';
 import { sharedArray } from '../partition.ts';
 
-/** Two columns of keys as one, ascending without repetition, and where each one's keys are in it. */
+/** Two columns of keys as one, ascending without repetition, and the positions of the keys of each in it. */
 export interface MergedKeys {
   readonly keys: KeyColumn;
   readonly first: Uint32Array;

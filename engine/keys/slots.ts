@@ -8,7 +8,7 @@ export class Slots {
   table = new Int32Array(64);
   mask = 63;
 
-  /** True when `keys` keys need more slots; the owner then calls `reset` and puts its keys in again. */
+  /** True when `keys` keys need more slots; the owner then calls `reset` and adds its keys again. */
   isFull(keys: number): boolean {
     return 2 * keys > this.mask;
   }

@@ -4,14 +4,14 @@ import type { PartitionRef } from '../partition.ts';
 import { HOST, type Place } from './place.ts';
 import type { DataSet, PhaseName, RowRange, Stage } from './stages.ts';
 
-/** A plan with the data at hand: what `expand` makes steps of. Plain data. */
+/** A plan bound to its data, from which `expand` makes steps. Plain data. */
 export interface BoundPlan {
-  /** Begins the names of the data sets' versions; nothing else in the process has it. */
+  /** Prefix of the names of the data sets' versions, unique in the process. */
   readonly name: string;
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
   readonly phases: Readonly<Record<PhaseName, readonly Stage[]>>;
-  /** The partitions of data sets that are there, by data set and part. */
+  /** The partitions of the data sets that exist before the first step, by data set and part. */
   readonly given: Readonly<Record<string, readonly PartitionRef[]>>;
   /** Slices of a stage's parts; default: one without parameters. */
   readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
@@ -23,7 +23,7 @@ export interface BoundPlan {
   readonly blockFields?: readonly (readonly JsonObject[])[];
 }
 
-/** The version of each data set that is the newest: what a round starts from, and what it makes. */
+/** The newest version of each data set: those before a round, or those after it. */
 export type Versions = Readonly<Record<string, number>>;
 
 /** The versions that a round must not free: the one that it starts from, where the round may be run again, and the best so far. */
@@ -51,7 +51,7 @@ export function partRef({ name, given }: Pick<BoundPlan, 'name' | 'given'>, { na
   return ref;
 }
 
-/** Elements between rows of a matrix: its columns, padded to what the device computes with at once. */
+/** Elements between rows of a matrix: its columns, padded to the elements that the device computes with at once. */
 export function strideOf({ columns = 1, layout, packed }: Pick<DataSet, 'columns' | 'layout' | 'packed'>, strideStep: number): number {
   return packed || layout !== 'factors' ? columns : Math.ceil(columns / strideStep) * strideStep;
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import type { DataSet, Stage } from './stages.ts';
 
-/** A place in the grid, or a part of a stage without a grid, and what its tasks may take as parameters. */
+/** A block of the grid, or a part of a stage without a grid, and the values that its tasks may take as parameters. */
 export interface Visit {
   readonly row: number;
   readonly column?: number;

@@ -33,8 +33,8 @@ export type DeviceInfo = {
   readonly bindingBytes?: number;
   /** A row of a matrix takes a multiple of so many elements. */
   readonly strideStep: number;
-  /** Of GPUs: what kernels that share memory between threads may take. */
+  /** Of GPUs: the bounds of kernels that share memory between threads. */
   readonly limits?: DeviceLimits;
-  /** For people: "2 threads, WebAssembly SIMD with relaxed FMA". */
+  /** A description for messages: "2 threads, WebAssembly SIMD with relaxed FMA". */
   readonly description: string;
 };

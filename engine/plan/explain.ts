@@ -4,7 +4,7 @@ import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
 
-/** The plan as text: the problem, the devices, a line for each stage, then the reasons for what was chosen. */
+/** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
 export function explain(plan: PhysicalPlan): string {
   const lines = [`Physical plan: ${plan.algorithm}${plan.measured === undefined ? '' : ', with what a run measured'}`];
   for (const [name, value] of Object.entries(plan.problem)) lines.push(`  ${name.padEnd(10)} ${text(value)}`);
@@ -47,7 +47,7 @@ function stageTable(stages: readonly PlannedStage[], measured: PhysicalPlan['mea
   return table.toString().split('\n').map((line) => line.trimEnd()).join('\n');
 }
 
-/** Rows, bytes copied into and out of the device's memory, time inside the tasks over all threads, and time that passed. */
+/** Rows, bytes copied into and out of the device's memory, time inside the tasks over all threads, and wall time. */
 function shown(measured: Measure | undefined): string {
   if (measured === undefined) return '-';
   const parts = [`${formatCount(measured.runs)} runs`, `${formatCount(measured.rows)} rows`];

@@ -6,30 +6,30 @@ import type { BoundPlan, KeptVersions } from './bound-plan.ts';
 import type { DataSet, PhaseName, Stage } from './stages.ts';
 import { phases } from './stages.ts';
 
-/** Grows when a plan of before can no longer be run. */
+/** Raised when plans of the version before can no longer be run. */
 export const PLAN_VERSION = 2;
 
 /**
- * What will run, where, with how many bytes, and why: plain JSON, made by pure functions before anything is allocated, printed by
- * `explain`, run by way of `expand`, saved with a model.
+ * The stages of a run with their places, bytes and reasons: plain JSON, made by pure functions before anything is allocated,
+ * printed by `explain`, made into steps by `expand`, saved with a model.
  */
 export interface PhysicalPlan {
   readonly planVersion: typeof PLAN_VERSION;
   readonly algorithm: string;
-  /** For people: what is known of the data and asked for, by name. */
+  /** Facts about the data and the parameters, by name, for printing. */
   readonly problem: JsonObject;
   /** Sizes that the data must have to be trained by this plan. */
   readonly sizes: Readonly<Record<string, number>>;
   /** Parameters of the algorithm, all of them. */
   readonly params: JsonObject;
-  /** What the algorithm chose, beyond what the stages say. */
+  /** Choices of the algorithm that the stages do not show. */
   readonly choices: JsonObject;
-  /** Those that compute, then the CPU device that loads, where it is another one. */
+  /** The devices that compute, then the CPU device that loads, where it is not one of them. */
   readonly devices: readonly DeviceInfo[];
   readonly datasets: readonly DataSet[];
   /** Reading, numbering, sorting: streams and stages in front of the steps. */
   readonly load: readonly LoadStage[];
-  /** Once; then round and measure `rounds` times; then once the end. */
+  /** Runs once; then `round` and `measure` run `rounds` times; then `end` runs once. */
   readonly start: readonly Stage[];
   readonly round: readonly Stage[];
   readonly measure: readonly Stage[];
@@ -43,10 +43,10 @@ export interface PhysicalPlan {
   readonly measured?: Readonly<Record<string, Measure>>;
 }
 
-/** A stage that is described, and done by the operators that load. */
+/** A stage that the plan only describes: the operators that load do its work. */
 export type LoadStage = Omit<Stage, 'work'>;
 
-/** Peaks in bytes, by place: of a device what lies in its own memory, of `host` all else. */
+/** Peaks in bytes, by place: of a device the bytes in its own memory, of `host` all others. */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
 export type PlannedPhase = 'load' | PhaseName;
@@ -54,7 +54,7 @@ export type PlannedPhase = 'load' | PhaseName;
 export interface PlannedStage {
   readonly phase: PlannedPhase;
   readonly stage: LoadStage & Partial<Pick<Stage, 'work'>>;
-  /** How often it runs. */
+  /** Number of times that it runs. */
   readonly times: number;
 }
 
@@ -69,7 +69,7 @@ export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stag
   return found.stage;
 }
 
-/** The plan with what a run measured beside what was planned. */
+/** The plan with the measures of a run. */
 export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalPlan {
   return { ...plan, measured: Object.fromEntries(stagesOf(plan).flatMap(({ stage: { name } }) => {
     const measure = metrics.get(name);
@@ -77,7 +77,7 @@ export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalP
   })) };
 }
 
-/** The plan as `expand` takes it, without what only the data can tell. */
+/** The plan as `expand` takes it, without the values that only the data give. */
 export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
   const { devices, datasets, start, round, measure, end } = plan;
   const given = Object.fromEntries(datasets.flatMap((set) => (set.given ? [[set.name, set.parts.map((_, partition) => ({ name: `${name}/${set.name}`, partition, version: 0 }))]] : [])));

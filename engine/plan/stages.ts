@@ -10,9 +10,9 @@ export interface RowRange {
 /** A part of a data set: rows that lie together, at one or several places. */
 export interface DataPart {
   readonly rows: number;
-  /** Bytes of what is no matrix; those of a matrix follow from its shape and the place. */
+  /** Bytes of a partition that is not a matrix; those of a matrix follow from its shape and the place. */
   readonly bytes?: number;
-  /** The same on a device with memory of its own, where that is more: lists that kernels keep beside it. */
+  /** The same on a device with memory of its own, where kernels keep lists beside it. */
   readonly deviceBytes?: number;
   /** Its home first, then the other places where it stays for the whole run. A task elsewhere gets a copy for as long as it runs. */
   readonly at: readonly Place[];
@@ -34,14 +34,14 @@ export interface DataSet {
   /** Kept with a copy of half the width beside it on GPUs. */
   readonly half?: boolean;
   readonly by?: 'row' | 'column' | 'block';
-  /** True for what is there before the steps begin and stays: it has no versions. */
+  /** True for a data set that exists before the steps begin and stays: it has no versions. */
   readonly given?: boolean;
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
   readonly derived?: boolean;
 }
 
 /**
- * What a task reads or writes, by the task's name for it: the name of a data set, and behind an @ what is not the rule.
+ * The inputs and outputs of a task, by the task's names for them: the name of a data set, and behind an @ the use where it is not the usual one.
  *
  *     users           the newest version; where the kernel's contract says write, a new one
  *     users@old       the version from before this round
@@ -93,14 +93,14 @@ export interface BlockGrid {
   readonly of: string;
 }
 
-/** A stage of a plan: what is done, where, and what it costs. */
+/** A stage of a plan: its work, its places and its cost. */
 export interface Stage {
   /** Also the name under which its measures are kept. */
   readonly name: string;
   /** The place of each part, or of each row of a grid. */
   readonly at: readonly Place[];
   readonly work: Work;
-  /** For people: "update tensor-f16 cg(6)". */
+  /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
   /** Tasks at each place in a round: slices of parts, or blocks. */
   readonly tasks?: number;

@@ -2,7 +2,7 @@ import type { EventSink } from '../events.ts';
 import type { RunMetrics } from '../metrics.ts';
 import type { Executor } from './device.ts';
 
-/** What a running pipeline gets from its surroundings. */
+/** The surroundings of a running pipeline. */
 export interface ExecutionContext {
   /** Fires when the user cancels; every stream and every task ends soon after. */
   readonly signal: AbortSignal;

@@ -1,5 +1,4 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
-import type { HostMemory } from './host-memory.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskResult } from '../task.ts';
 
@@ -20,15 +19,20 @@ export interface Device {
   /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
   fetch(ref: PartitionRef): Promise<Partition>;
   release(ref: PartitionRef): void;
-  /** Gives memory that was released back to the system, as far as that is in its power; costs a few milliseconds. */
+  /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
   trim(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** The place `host`: partitions in the memory of this process. It runs no tasks. */
+export interface HostStore extends Device {
+  get(ref: PartitionRef): Partition;
 }
 
 /** The devices of a run; `LocalExecutor` has those of this process. */
 export interface Executor {
   readonly devices: readonly Device[];
   /** The place `host`. */
-  readonly memory: HostMemory;
+  readonly memory: HostStore;
   close(): Promise<void>;
 }

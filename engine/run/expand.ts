@@ -39,7 +39,7 @@ export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: st
   return expansion.list.steps;
 }
 
-/** Copies that a visit brought to its place, and tasks that use them. */
+/** Copies that a visit brought to its place, and the tasks that use them. */
 interface Transients {
   readonly refs: Map<string, PartitionRef>;
   readonly home: { readonly set: DataSet; readonly partition: number; readonly from: Place; readonly ref: PartitionRef }[];
@@ -84,7 +84,7 @@ class Expansion {
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
       this.freeVersion(stage.name, set, old);
     }
-    // What an earlier stage wrote and this one was the last to read the old version of.
+    // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
     for (const set of this.#bound.datasets) {
       const old = this.#old[set.name];
       const replaced = !this.#written.has(set.name) && old !== undefined && this.#versions[set.name] !== old && !set.derived;
@@ -156,7 +156,7 @@ class Expansion {
     this.#keepUnvisited(stage.name);
   }
 
-  /** One task with what it needs at its place. Gives the ids of its steps that must have ended before its copies leave. */
+  /** One task, with its inputs copied to its place. Gives the ids of its steps that must have ended before the copies are freed. */
   #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, ended: readonly number[] = []): number[] {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {

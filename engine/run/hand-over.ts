@@ -9,7 +9,7 @@ export async function giveTo(ctx: ExecutionContext, at: Place, partitions: reado
   await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
 }
 
-/** Takes partitions away from a place, to this thread, in the order of their names. */
+/** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */
 export async function takeFrom(ctx: ExecutionContext, stage: string, at: Place, refs: readonly PartitionRef[]): Promise<Partition[]> {
   const steps = new StepList({});
   for (const ref of refs) steps.handOut(stage, ref, at);

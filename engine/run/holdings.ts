@@ -5,8 +5,8 @@ import type { Task, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
 /**
- * A device for the length of one run. It knows every partition that is alive there: what is put, allocated or written through
- * it, and not released by the time it closes, is released then.
+ * A device for the length of one run. It notes every partition that is put, allocated or written through it, and releases those
+ * that are left when it closes.
  */
 class HeldDevice implements Device {
   readonly #device: Device;
@@ -52,7 +52,7 @@ class HeldDevice implements Device {
     return this.#device.trim();
   }
 
-  /** Releases what is left; the device itself stays open. */
+  /** Releases the partitions that are left; the device itself stays open. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const ref of this.#live.values()) this.#device.release(ref);
@@ -60,15 +60,15 @@ class HeldDevice implements Device {
   }
 
   #hold(ref: PartitionRef): void {
-    // The task of a caller that did not wait for it: its output has no reader any more.
+    // The caller did not wait for this task, so its output has no reader any more.
     if (this.#closed) this.#device.release(ref);
     else this.#live.set(partitionKey(ref), ref);
   }
 }
 
 /**
- * Everything that one run has alive, on every device and in host memory. `close` releases the rest, in whichever way the run
- * ended; the devices stay open.
+ * All partitions of one run, on every device and in host memory. `close` releases those that are left, after a success as after
+ * a failure; the devices stay open.
  */
 export class Holdings {
   readonly ctx: ExecutionContext;
@@ -97,14 +97,14 @@ export class Holdings {
   }
 
   /**
-   * The same for a whole run: memory that devices keep for others is freed at its end, since a run's data is the bulk of the
-   * process's memory, and saving the outcome takes some again.
+   * The same for a whole run. At its end devices also free the memory that they keep for reuse: a run's data is the bulk of the
+   * process's memory, and saving the model needs memory.
    */
   static async ofRun<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
     try {
       return await Holdings.within(ctx, work);
     } finally {
-      // A device that is lost by now does not take the outcome along: its next user hears of that.
+      // The loss of a device at this point does not fail the run: the next call to the device reports it.
       await Promise.allSettled(ctx.executor.devices.map((device) => device.trim()));
     }
   }

@@ -1,12 +1,12 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
-import type { Device } from './device.ts';
+import type { HostStore } from './device.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
 
 const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
 
-/** Partitions in host memory, by name: the place of what waits for a device, or comes back from one. It runs no tasks. */
-export class HostMemory implements Device {
+/** Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks. */
+export class HostMemory implements HostStore {
   readonly info = info;
   readonly #partitions = new Map<string, Partition>();
 

@@ -14,7 +14,7 @@ interface HandedOut {
   readonly partition: Partition;
 }
 
-/** The values that the tasks of a list of steps gave, and the partitions that were handed out. */
+/** The values of the tasks of a list of steps, and the partitions that were handed out. */
 export class StepResults {
   readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
 
@@ -35,7 +35,7 @@ export class StepResults {
     return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
   }
 
-  /** Of the tasks of a stage, and of a kernel where it has several: in the order of steps, then of slices, whichever ended first. */
+  /** Values of the tasks of a stage, or of one of its kernels: in the order of steps, then of slices, not of their ends. */
   of(stage: string, kernel?: string): JsonObject[] {
     return this.#values.flatMap(({ step, values }) => (step.stage === stage && (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel)) ? values : []));
   }
@@ -44,16 +44,16 @@ export class StepResults {
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
 
 export interface RunStepsOptions {
-  /** Partitions that the steps find at the place named with them, or in host memory. */
+  /** Partitions that exist before the steps, in host memory or at the place named with them. */
   readonly given?: readonly Given[];
-  /** Hears how many slices of how many have ended, over all tasks. */
+  /** Called with the number of slices that have ended and the number of all, over all tasks. */
   readonly onProgress?: (finished: number, of: number) => void;
 }
 
 /**
- * Carries out a list of steps, each as soon as its edges allow, the first of the list first: the only code that tells devices what
- * to do. The first failure cancels the rest; it is thrown once everything that had begun has ended, so that no task writes behind
- * the caller's back. A DeviceLostError names the device.
+ * Carries out a list of steps, each as soon as its edges allow, in the order of the list where several can begin. No other code
+ * sends work to devices. The first failure cancels the rest; it is thrown once all steps that had begun have ended, so that no
+ * task writes after the call. A DeviceLostError names the device.
  */
 export async function runSteps(steps: readonly Step[], ctx: ExecutionContext, options: RunStepsOptions = {}): Promise<StepResults> {
   for (const [ref, partition, at = HOST] of options.given ?? []) deviceAt(ctx.executor, at).put(ref, partition);
@@ -120,7 +120,7 @@ class StepRun {
     return device;
   }
 
-  /** Begins every step that is ready, those of the list's front first, and those that become ready thereby. */
+  /** Begins every step that is ready, in the order of the list, and every step that becomes ready by that. */
   #start(): void {
     if (this.#starting) return;
     this.#starting = true;

@@ -7,7 +7,7 @@ import type { Action, How, Step, TaskContracts } from './step.ts';
 /** The whole of a partition, among its bands. */
 const WHOLE = -1;
 
-/** Steps that wrote and read a partition at one place since it was last written, by band. */
+/** Steps that wrote a partition at one place, and those that read it since, by band. */
 interface Touched {
   readonly writers: Map<number, number[]>;
   readonly readers: Map<number, number[]>;
@@ -25,13 +25,13 @@ export interface TaskOptions {
 
 /**
  * Collects steps in the order in which one thread would do them, and derives the edges: a step waits for the writers of what
- * it reads, and for the readers of what it writes. Partitions that no step of the list made are there already.
+ * it reads, and for the readers of what it writes. Partitions that no step of the list made exist before it.
  */
 export class StepList {
   readonly #steps: Step[] = [];
   readonly #touched = new Map<string, Touched>();
   readonly #contracts: TaskContracts;
-  /** The latest free of each place: what comes to the place behind it takes that memory. */
+  /** The latest free of each place: later allocations and moves to the place use that memory. */
   readonly #freed = new Map<Place, number>();
 
   constructor(contracts: TaskContracts) {
@@ -90,7 +90,7 @@ export class StepList {
         else ended.add(before);
       }
     }
-    // Frees keep their order, so that the latest stands for all.
+    // Frees keep their order, so waiting for the latest is waiting for all.
     const place = action.kind === 'move' ? action.to : at;
     const freed = place === HOST || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
     if (freed !== undefined) (place === at ? after : ended).add(freed);

@@ -4,7 +4,7 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
- * The things that a step can do.
+ * The actions of steps.
  *
  *     task       runs one task, once for each slice: the slice's parameters join the task's own
  *     allocate   reserves a matrix, or a vector, at the step's place
@@ -24,7 +24,7 @@ export type Action =
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 
 /**
- * One thing to be done at one place: plain data, made by pure functions, carried out by `runSteps`.
+ * One action at one place: plain data, made by pure functions, carried out by `runSteps`.
  *
  * A slice is not a part: a part of a data set has a place, a version and memory; a slice is a range of its rows for one thread.
  * All slices of a step end before anything that depends on the step begins, so that edges are linear in steps.

@@ -5,7 +5,7 @@ import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
 import type { DataSet } from '../plan/stages.ts';
 
-/** Bytes that are alive at each place, and the most that were, while steps are added in the order of their lists. */
+/** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
   readonly #sets = new Map<string, DataSet>();
@@ -15,7 +15,7 @@ export class MemoryWalk {
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
-  /** Begins with what the plan finds at the homes of its data. */
+  /** Begins with the data sets that exist before the first step, at their homes. */
   constructor(bound: BoundPlan) {
     this.#bound = bound;
     this.#held = new Map(Object.values(bound.phases).flatMap((stages) => stages.flatMap(({ name, heldBytes }) => (heldBytes === undefined ? [] : [[name, heldBytes] as const]))));
@@ -50,7 +50,7 @@ export class MemoryWalk {
     return Object.fromEntries(this.#peak);
   }
 
-  /** What is alive now, at all places. */
+  /** The partitions that are alive now, at all places. */
   get live(): number {
     return [...this.#now.values()].reduce((sum, bytes) => sum + bytes, 0);
   }
@@ -91,8 +91,8 @@ export class MemoryWalk {
 }
 
 /**
- * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. Three rounds are enough to have every version alive that a run
- * has at once; `keep` says which versions those are.
+ * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. After three rounds as many versions are alive at once as at
+ * any later time; `keep` names the versions that are kept.
  */
 export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVersions): Readonly<Record<Place, number>> {
   const walk = new MemoryWalk(bound);
@@ -103,7 +103,7 @@ export function peakOf(bound: BoundPlan, contracts: TaskContracts, keep: KeptVer
     const kept = keptOf(keep, good, best);
     const round = expand(bound, contracts, 'round', good, { number }, kept);
     walk.add(round.steps).add(expand(bound, contracts, 'measure', round.versions).steps);
-    // The first stays the best.
+    // Peaks are those of a run whose first round stays the best.
     const next = keep.best && number > 1 ? best : round.versions;
     for (const old of kept) walk.add(expandFree(bound, contracts, 'free', old, [round.versions, next]));
     [good, best] = [round.versions, next];

@@ -4,7 +4,7 @@ import type { Operator, Sink, Source } from './operator.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 
-/** A source, or an operator over a plan: what is to be computed, not yet how or where. Immutable. */
+/** A source, or an operator over a plan: names the result, not the devices or the steps that compute it. Immutable. */
 export type LogicalPlan =
   | { readonly kind: 'source'; readonly source: Source }
   | { readonly kind: 'operator'; readonly operator: Operator; readonly input: LogicalPlan };
@@ -33,7 +33,7 @@ export async function schemaOf(plan: LogicalPlan): Promise<Schema> {
   return plan.operator.outputSchema(await schemaOf(plan.input));
 }
 
-/** Starts the plan. `columns` are the ones the consumer needs; the wish travels down to the source, which may prune. */
+/** Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may read no others. */
 export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
   if (plan.kind === 'source') return metered(plan.source.name, await plan.source.execute(ctx, columns), ctx, { upstreamMs: 0 });
   const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns));

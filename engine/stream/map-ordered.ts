@@ -8,7 +8,7 @@ export async function* mapOrdered<In, Out>(input: AsyncIterable<In>, concurrency
   try {
     for await (const element of input) {
       const result = apply(element);
-      result.catch(() => {}); // reported when its turn comes
+      result.catch(() => {}); // The error is thrown where the result is awaited.
       pending.push(result);
       if (pending.length >= concurrency) yield await (pending.shift() as Promise<Out>);
     }

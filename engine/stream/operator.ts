@@ -16,13 +16,13 @@ export interface Description {
 }
 
 export interface Source extends Description {
-  /** False when the rows can be pulled only once (somebody else's iterator). */
+  /** False when the rows can be pulled only once (an iterator of the caller's). */
   readonly replayable: boolean;
   /** Opens just enough to know the columns. */
   schema(): Promise<Schema>;
-  /** What is known about the rows without reading them, e.g. from Parquet footers. */
+  /** Facts about the rows that are known without reading them, e.g. from Parquet footers. */
   statistics?(): Promise<SourceStatistics>;
-  /** `columns`: the ones that are needed; a source may prune the others or ignore the wish. */
+  /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream>;
 }
 
@@ -35,14 +35,14 @@ export interface SourceStatistics {
 
 /** One stream in, one stream out, batch by batch and in order. */
 export interface Operator extends Description {
-  /** The columns it gives for the columns it gets; throws DataError naming the columns there are when one is missing. */
+  /** The output columns for given input columns; throws DataError naming the columns that exist when one is missing. */
   outputSchema(input: Schema): Schema;
   /** Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune. */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
 }
 
-/** Consumes its whole input before it has a result: the end of one stage and the start of the next. */
+/** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
   requiredColumns(): readonly string[] | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;

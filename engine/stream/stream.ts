@@ -3,8 +3,8 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 /**
  * A pulled stream of Arrow record batches.
  *
- * Contract: the consumer pulls; a producer holds at most a bounded number of batches that nobody has asked for.
- * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees what it holds.
+ * Contract: the consumer pulls; a producer holds at most a bounded number of batches that were not pulled yet.
+ * Leaving the loop early (`break`, `return`, a throw) calls the iterator's `return`, and the producer frees its memory and files.
  * Batches are immutable once given out; a consumer may keep them. Every batch has the stream's schema.
  */
 export interface BatchStream extends AsyncIterable<RecordBatch> {
@@ -16,7 +16,7 @@ export function batchStream(schema: Schema, batches: AsyncIterable<RecordBatch>)
   return { schema, [Symbol.asyncIterator]: () => batches[Symbol.asyncIterator]() };
 }
 
-/** Where the rows of a batch came from, so that an error can name the place. */
+/** The origin of the rows of a batch, so that an error can name the place. */
 export interface BatchOrigin {
   readonly file?: string;
   readonly rowGroup?: number;

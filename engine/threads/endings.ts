@@ -1,16 +1,16 @@
 /**
- * What must be over before the process ends: a thread inside a graphics driver cannot be stopped from outside, and a process
- * that tries dies of it, loudly and with another exit code.
+ * Work that must end before the process does: a thread inside a graphics driver cannot be stopped from outside, and a process
+ * that tries to crashes, with another exit code.
  */
 const endings = new Set<() => Promise<void>>();
 
-/** `end` hurries whatever it is to its end. Gives what to call once it has ended. */
+/** Registers work; `end` makes it end soon. Gives the function to call once it has ended. */
 export function mustEndFirst(end: () => Promise<void>): () => void {
   endings.add(end);
   return () => void endings.delete(end);
 }
 
-/** Ends everything that must, for so long at most. Tells whether it is over. */
+/** Ends all registered work, and waits for at most the given time. True when all of it has ended. */
 export async function endFirst(milliseconds: number): Promise<boolean> {
   if (endings.size === 0) return true;
   let timer: NodeJS.Timeout | undefined;

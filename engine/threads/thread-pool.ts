@@ -2,7 +2,7 @@ import { Piscina } from 'piscina';
 import { CancelledError, deserializeError, type SerializedError, sessionClosed } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 
-/** What a worker answers: errors travel as data, since a thrown object would lose its class between threads. */
+/** The answer of a worker: errors travel as data, since a thrown object would lose its class between threads. */
 export type WorkerReply =
   | { readonly outcome: TaskOutcome; readonly milliseconds: number }
   | { readonly error: SerializedError };
@@ -12,10 +12,10 @@ export interface ThreadPoolOptions {
   readonly requests?: number;
   /**
    * 'disabled': threads wait for requests in their event loop. Threads with promises of their own, such as those of a GPU,
-   * need that; the others answer a little faster without.
+   * need that; others answer a little faster without it.
    */
   readonly atomics?: 'sync' | 'disabled';
-  /** Called when a thread ends by itself, whether it had a request or not; gives the error that its request throws. */
+  /** Called when a thread ends by itself, with or without a request; gives the error that its request throws. */
   readonly crashed?: (cause: unknown) => Error;
 }
 
@@ -51,7 +51,7 @@ export class ThreadPool {
       workerData: { ...workerData, flags: this.#flags },
     });
     this.#crashed = crashed ?? ((cause) => cause as Error);
-    // Without a listener, the end of an idle thread would be the end of the process.
+    // Without a listener, an idle thread that ends would end the process.
     if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
   }
 
@@ -60,7 +60,7 @@ export class ThreadPool {
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     try {
       if (signal?.aborted) throw new CancelledError();
-      // Piscina would start threads anew, and nobody would end them.
+      // Piscina would start new threads, which would not be ended.
       if (this.#closed) throw sessionClosed();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
@@ -80,7 +80,7 @@ export class ThreadPool {
     }
   }
 
-  /** Tells the requests under way to return early; their outcomes are nobody's any more. */
+  /** Tells the requests under way to return early; their outcomes are not used. */
   hurry(): void {
     for (let slot = 0; slot < this.#flags.length; slot++) Atomics.store(this.#flags, slot, 1);
   }
@@ -88,7 +88,7 @@ export class ThreadPool {
   /** Waits for the requests under way, then ends the threads. Later requests, and those that wait, throw UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
-    // Piscina's own waiting ends with the first of several threads.
+    // Piscina itself waits only for the first of several threads.
     await Promise.allSettled(this.#running);
     await this.#piscina.close();
   }

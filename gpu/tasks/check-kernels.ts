@@ -1,19 +1,6 @@
-import type { None } from '../../operators/tasks/tasks.ts';
 import type { KernelCheck } from '../kernels/checking/check.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-
-/**
- * Runs one of the checks that compare kernels with their twins on this adapter, by its number; without a number only lists them.
- *
- * Values: `checks`, a list of {name, variant}, without a number; with one {error, limit}, see KernelCheck.
- */
-export interface CheckKernelsTask {
-  inputs: None;
-  outputs: None;
-  params: { readonly check?: number };
-  values: { readonly checks?: readonly { readonly name: string; readonly variant: string }[]; readonly error?: number; readonly limit?: number };
-}
 
 const lists = new WeakMap<Gpu, readonly KernelCheck[]>();
 

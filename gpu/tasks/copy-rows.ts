@@ -8,7 +8,7 @@ export const copyRows: GpuTaskHandler<'copy-rows'> = async (scope) => {
   const rowBytes = 4 * source.stride;
   const encoder = scope.gpu.device.createCommandEncoder({ label: 'copy-rows' });
   encoder.copyBufferToBuffer(source.values, from * rowBytes, target.values, from * rowBytes, (to - from) * rowBytes);
-  // What is submitted later sees it.
+  // Work that is submitted later sees the copy.
   scope.gpu.device.queue.submit([encoder.finish()]);
   return { rows: to - from };
 };

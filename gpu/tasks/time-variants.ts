@@ -1,38 +1,9 @@
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { None } from '../../operators/tasks/tasks.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 import { variantNamed } from '../update/choose.ts';
 import { type HostRatings, sampleRows } from '../update/sample-block.ts';
-import { timeEach, type VariantTime } from '../update/time-variants.ts';
-
-/**
- * Times variants of `update` on rows of a block, in the order in which they are named; nothing is written.
- *
- * Values: `times`, see VariantTime, of as many variants as were begun within `seconds`; `ratings` and `rows` that were
- * solved; `clock`, "gpu" or "host".
- */
-export interface TimeVariantsTask {
-  inputs: { block: PartitionRef };
-  outputs: None;
-  params: {
-    readonly rank: number;
-    readonly solver: 'cg' | 'cholesky';
-    readonly cgSteps: number;
-    readonly biases: boolean;
-    /** Rows of θ. */
-    readonly columns: number;
-    readonly ratingScale: number;
-    readonly variants: readonly string[];
-    /** Ratings of the sample, about. */
-    readonly sample: number;
-    readonly seconds: number;
-    /** Milliseconds of the fastest so far, if any. */
-    readonly best?: number;
-  };
-  values: { readonly times: readonly VariantTime[]; readonly rows: number; readonly ratings: number; readonly clock: 'gpu' | 'host' };
-}
+import { timeEach } from '../update/time-variants.ts';
 
 const LAMBDA = 0.05;
 const MEAN = 3;

@@ -36,7 +36,7 @@ export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
     for (let part = 0; part < count && !scope.cancelled(); part += partRows) {
       const rows = Math.min(partRows, count - part);
       const { done } = await fillLists(scope, lists, from + part, rows);
-      // Whoever uses the lists next does so behind this copy of them.
+      // The next use of the lists comes behind this copy of them.
       if (rows === count) await Promise.all([done, gpu.download(lists, new Uint8Array(both), 0, scope.submitted)]);
       else {
         await done;

@@ -17,7 +17,7 @@ export function weightedBiasNorm({ offsets }: RatingBlock, bias: Float32Array): 
 }
 
 /**
- * Biases as two more features, so that whoever multiplies the vectors predicts right:
+ * Biases as two more features, so that the product of the vectors is the prediction:
  *
  *     [x_u, β_u + μ, 1] · [θ_v, 1, γ_v]  =  x_uᵀθ_v + β_u + μ + γ_v
  */
@@ -34,7 +34,7 @@ export function foldBiases(users: TrainedSide, items: TrainedSide, mean: number,
   };
 }
 
-/** The factors with room for two features; `place` finds the bias at `at` and puts it where it belongs. */
+/** The factors with room for two features; `place` writes the bias of each row, which it finds at `at`. */
 function folded({ values, bias = new Float32Array(0) }: TrainedSide, rank: number, place: (all: Float32Array, at: number) => void): Float32Array {
   const all = sharedArray(Float32Array, bias.length * (rank + 2));
   for (let row = 0; row < bias.length; row++) {

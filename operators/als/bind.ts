@@ -15,7 +15,7 @@ export interface AlsData {
   readonly byItem: RatingBlock;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Known pairs of the validation set by user, over the same positions. */
+  /** Known pairs of the validation set by user, at the positions of the training set. */
   readonly test?: RatingBlock;
 }
 
@@ -26,7 +26,7 @@ export interface TrainedSide {
   readonly bias?: Float32Array;
 }
 
-/** Factors that training goes on from. */
+/** The factors with which training begins. */
 export interface AlsStart {
   readonly users: TrainedSide;
   readonly items: TrainedSide;
@@ -71,7 +71,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     const names = sideNames(side, q, biases);
     for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
   }
-  // A start that is given needs none.
+  // A given start needs no keys.
   const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   const keys = cuts.users.map(({ from, to }, partition) => ({ ref: { name: `${name}/keys`, partition, version: 0 }, partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } }));
   give('users-keys', keys);
@@ -97,7 +97,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
   return { plan, bound, given: start === undefined ? given : [...given, ...givenFactors(bound, start, cuts, q, biases)] };
 }
 
-/** The start where factors are there: they come from the host in place of a drawn start and of zeros. */
+/** The stages of a given start: its factors come from the host in place of drawn ones and of zeros. */
 function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
   return start.flatMap((stage): Stage[] => {

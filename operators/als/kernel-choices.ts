@@ -25,7 +25,7 @@ export interface SideTunings {
   readonly items?: KernelTuning;
 }
 
-/** Ratings are stars unless something is known of them. */
+/** The largest rating where it is not known: that of stars. */
 const STARS = 5;
 
 /** The kernels that the first device takes for both half-iterations; undefined for one without a choice. Throws UsageError. */
@@ -38,8 +38,8 @@ export async function chooseKernels(profile: RatingsProfile, params: AlsParams, 
 }
 
 /**
- * Has a device that chooses among kernels time them on the blocks, so that chooseKernels takes the fastest. The blocks go to the
- * device as training wants them. `where-it-pays`: an error is told, and the rule decides.
+ * Times the kernels on the blocks, on a device that chooses among them, so that chooseKernels takes the fastest. The blocks stay
+ * on the device for training. `where-it-pays`: an error becomes a note, and the rule decides.
  */
 export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>, profile: RatingsProfile, params: AlsParams, how: 'where-it-pays' | 'thorough', ctx: ExecutionContext): Promise<SideTunings> {
   const [{ info }] = computeDevices(ctx.executor);
@@ -66,20 +66,20 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
   return tunings;
 }
 
-/** The half-iterations that a device is asked about. */
+/** The half-iterations that a device chooses kernels for. */
 export function updateProblems(profile: RatingsProfile, params: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
   const { users, items, longestUser, longestItem } = profile;
   return { users: updateProblem(profile, params, users, items, longestUser), items: updateProblem(profile, params, items, users, longestItem) };
 }
 
-/** The properties of sorted ratings that a choice depends on. */
+/** The properties of sorted ratings that the choice of kernels depends on. */
 export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
   let largestRating = 0;
   for (let k = 0; k < byUser.values.length; k++) largestRating = Math.max(largestRating, Math.abs(byUser.values[k]));
   return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longestRow(byUser), longestItem: longestRow(byItem), largestRating };
 }
 
-/** `rank` counts the feature that is 1 with biases; `rows` are solved from `columns`; `longest` is the most ratings of a row. */
+/** `rank` counts the feature that is 1 with biases; `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
 function updateProblem({ ratings, largestRating = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
   const { precision, kernel, biases, cgSteps } = params;
   const rank = params.rank + (biases ? 1 : 0);

@@ -16,7 +16,7 @@ import type { AlsChoices } from './kernel-choices.ts';
 import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 
-/** The names of the data sets of a side. `whole`: all rows of it, on every device; without several devices the side itself. */
+/** The names of the data sets of a side. `whole`: all its rows, on every device; with one device the side itself. */
 export function sideNames(side: 'users' | 'items', devices: number, biases: boolean) {
   const whole = devices > 1 ? `${side}-all` : side;
   return { factors: side, bias: biases ? `${side}-bias` : undefined, whole, wholeBias: biases ? (devices > 1 ? `${side}-bias-all` : `${side}-bias`) : undefined, keys: `${side}-keys`, ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item' };
@@ -77,10 +77,11 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       work: { kind: 'exchange', how: 'all-gather', data: [side.factors, ...(side.bias ? [side.bias] : [])], to: [side.whole, ...(side.wholeBias ? [side.wholeBias] : [])] },
       exchange: `all-gather: ${formatBytes(4 * rows * f)} down, ${formatBytes(4 * q * rows * f)} up`,
     }];
+  const absolute = params.nonnegative || params.start === 'level';
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   const start: Stage[] = [
     { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings'])], to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
-    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: params.nonnegative } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${params.nonnegative ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
+    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: absolute } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...gather(users, m),
   ];
@@ -181,7 +182,7 @@ function deviceReasons({ ownMemory, wholePasses, strideStep }: DeviceInfo, f: nu
   return [
     `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
     ...(ownMemory ? ['the start is drawn on the CPU, the same bits as without a GPU'] : []),
-    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasks} tasks by ratings, whatever the number of threads, so any number gives the same bits`,
+    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasks} tasks by ratings, the same for any number of threads, which therefore gives the same bits`,
   ];
 }
 

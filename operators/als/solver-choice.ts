@@ -1,7 +1,7 @@
 import type { AlsParams } from './params.ts';
 import type { SolverChoice } from '../tasks/tasks.ts';
 
-/** Any row is shorter than this. */
+/** A number of ratings above that of any row. */
 export const ALL_ROWS = 2 ** 31 - 1;
 
 /**
@@ -10,7 +10,7 @@ export const ALL_ROWS = 2 ** 31 - 1;
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
 /**
- * Which rows are solved how. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
+ * The solver of each row. With n ratings and f features the exact solve costs n f (f + 1) + 2 n f operations for the
  * normal equations and f³/3 + 4 f² for Cholesky; matrix-free CG costs 4 n f for each of its f_s steps and the first
  * residual, and 2 n f for b. The exact solve is dearer for a short row (its f³ is fixed) and, from f of about 40 on, for
  * any row; a GPU has other rates, and solves all rows one way. Non-negative factors leave no choice. The choice depends on f and f_s alone, so the same parameters always give the same model.

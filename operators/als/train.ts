@@ -5,9 +5,9 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import { sharedArray } from '../../engine/partition.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
+import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
@@ -60,14 +60,14 @@ export async function trainAls(data: AlsData, params: AlsParams, { devices, plan
   return { ...result, ...folded, plan: bound };
 }
 
-/** The parts of the loop that are ALS's own. */
+/** The functions of ALS that the training loop calls. */
 function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
     const names = sideNames(of, 1, biases);
-    const values = joined(results, `${name}/${names.factors}`);
-    return names.bias ? { values, bias: joined(results, `${name}/${names.bias}`) } : { values };
+    const values = joinedParts(results, `${name}/${names.factors}`);
+    return names.bias ? { values, bias: joinedParts(results, `${name}/${names.bias}`) } : { values };
   };
   return {
     startLoss: undefined,
@@ -85,7 +85,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     },
     errors: (measured) => {
       // The feature that is 1 counts once for each rating.
-      const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joined(measured, `${name}/${of}-bias`)) : norm);
+      const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joinedParts(measured, `${name}/${of}-bias`)) : norm);
       return trainingErrors(measured, ({ users, items }) => regParam * (corrected(users, 'users') + corrected(items, 'items')));
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
@@ -95,7 +95,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
   };
 }
 
-/** The first row, over all parts, whose solution is not finite. Tasks tell rows of their part, in the order of parts and slices. */
+/** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of parts and slices. */
 function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonly RowRange[])[], rows: number): number | undefined {
   let first = 0;
   let next = 0;
@@ -107,17 +107,4 @@ function badRow(values: readonly ValuesOf<'update'>[], slices: readonly (readonl
     first += ranges.at(-1)?.to ?? 0;
   }
   return undefined;
-}
-
-/** The column `values` of all parts that were handed out, in part order. */
-function joined(results: StepResults, name: string): Float32Array {
-  const parts = results.partitions(name).map(({ columns }) => columns.values as Float32Array);
-  if (parts.length === 1) return parts[0];
-  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
-  let filled = 0;
-  for (const part of parts) {
-    values.set(part, filled);
-    filled += part.length;
-  }
-  return values;
 }

@@ -14,9 +14,9 @@ export interface CommonParams {
   /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. */
   readonly regParam: number;
   readonly seed: number;
-  /** Whether μ, user and item biases are learnt beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
+  /** True learns μ, user and item biases beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
   readonly biases: boolean;
-  /** What a GPU keeps factors as: float32, float16 with sums in float32, or whichever suits. A CPU computes in float32 and refuses `f16`. */
+  /** Storage of factors on a GPU: float32, float16 with sums in float32, or the better of the two for the problem (`auto`). A CPU computes in float32 and refuses `f16`. */
   readonly precision: 'auto' | 'f32' | 'f16';
   /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
   readonly earlyStop?: number;

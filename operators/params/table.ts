@@ -42,18 +42,18 @@ type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? Nu
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
 
-/** A parameter that cannot act beside others: it is refused where it is given and `when` holds. */
+/** A parameter that has no effect beside others: it is refused where it is given and `when` holds. */
 export interface Rule<P> {
   readonly refused: keyof P & string;
   readonly when: (params: P) => boolean;
-  /** `named` gives a parameter as the reader knows it, "solver cg" or "--solver cg". */
+  /** `named` gives the name of a parameter in the API or on the command line: "solver cg" or "--solver cg". */
   readonly message: (named: (name: keyof P & string, value?: unknown) => string, params: P) => string;
   readonly advice: string;
-  /** True where only the command line refuses what merely does nothing. */
+  /** True where only the command line refuses the parameter, which has no effect. */
   readonly onlyFlags?: boolean;
 }
 
-/** All that is known of an algorithm's parameters: constructors, checks, flags and documentation read it here. */
+/** The description of an algorithm's parameters, read by constructors, checks, flags and documentation. */
 export interface ParamTable<P> {
   readonly algorithm: 'ALS' | 'SGD';
   readonly params: ParamsOf<P>;
@@ -68,7 +68,7 @@ export function defaultsOf<P>({ params }: ParamTable<P>): P {
   return Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback])) as P;
 }
 
-/** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are names that the caller takes besides. */
+/** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further names that the caller accepts. */
 export function checkParams<P extends object>(table: ParamTable<P>, given: Partial<P>, others: readonly string[] = []): P {
   const names = Object.keys(table.params);
   const unknown = Object.keys(given).find((name) => !names.includes(name));
@@ -80,14 +80,14 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
   return params;
 }
 
-/** Throws UsageError for a parameter that is given and cannot act beside the others. */
+/** Throws UsageError for a given parameter that has no effect beside the others. */
 export function checkRules<P extends object>(table: ParamTable<P>, given: Partial<P>, named: Parameters<Rule<P>['message']>[0], ofFlags = false): void {
   const params: P = { ...defaultsOf(table), ...given };
   const broken = table.rules.find(({ refused, when, onlyFlags = false }) => given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params));
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
 
-/** The parameters that differ from their defaults: what must be given to have them all. */
+/** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   const defaults = defaultsOf(table);
   return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => value !== defaults[name as keyof P])) as Partial<P>;

@@ -1,16 +1,16 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { schedulesFor } from '../sgd/choose-schedule.ts';
+import { schedulesFor } from '../sgd/schedules/choose-schedule.ts';
 import { factorStride } from './sizes.ts';
 import { checkSgdParams } from '../sgd/params.ts';
 
-/** What the choice is made from. */
+/** The facts that the choice depends on. */
 export interface AlgorithmProblem {
   readonly users: number;
   readonly items: number;
   readonly ratings: number;
   readonly rank: number;
   readonly cgSteps: number;
-  /** Training ends at this validation RMSE: then only time counts. */
+  /** Training ends at this validation RMSE, so that the choice depends on time alone. */
   readonly targetRmse?: number;
 }
 
@@ -20,22 +20,22 @@ export interface AlgorithmChoice {
 }
 
 /**
- * Epochs of SGD that do as much for the error as one iteration of ALS, with some in hand: 1.3 to 1.5 at MovieLens-20M's shape on a
- * CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
+ * Epochs of SGD that lower the error as much as one iteration of ALS, with a margin: 1.3 to 1.5 were measured at MovieLens-20M's
+ * shape on a CPU; on a GPU ten epochs did as much as nine iterations at Netflix's.
  */
 const EPOCHS_PER_ITERATION = { cpu: 2, gpu: 1.5 } as const;
 
 /** Without a target SGD must be this much cheaper: ALS has no learning rate to choose. */
 const WORTH_IT = 1.5;
 
-/** The same on a GPU, where either is quick: seconds that it must save over ten iterations. */
+/** On a GPU, where both are fast: seconds that SGD must save over ten iterations. */
 const WORTH_SECONDS = 1;
 
 /** Below so many ratings a row of the longer side, SGD takes many epochs to move a row that ALS solves at once. */
 const FEW_RATINGS = 20;
 
 /**
- * Whether a problem is for ALS or for SGD. A pure function; the rule:
+ * ALS or SGD for a problem. A pure function; the rule:
  *
  *     fewer than 20 ratings a row of the longer side       als
  *     2 epochs of SGD cost less than an iteration of ALS   sgd; without a target RMSE only when less than 2/3

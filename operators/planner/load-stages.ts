@@ -2,7 +2,7 @@ import type { LoadStage } from '../../engine/plan/physical-plan.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from './profile.ts';
 
-/** Reading, numbering and sorting, as plans describe them; `sort`: what is an algorithm's own. */
+/** The stages of reading, numbering and sorting; `sort`: the fields that differ between algorithms. */
 export function loadStages({ ratings: nz, input }: RatingsProfile, place: Place, sort: Pick<LoadStage, 'kernel' | 'bytesWritten' | 'reasons'>): LoadStage[] {
   return [
     { name: 'read', at: [HOST], kernel: input ?? 'source', bytesWritten: 12 * nz },

@@ -1,4 +1,4 @@
-/** What a plan is made from. Where the data are not there, the longest rows and the ratings are not known. */
+/** The facts about the data that a plan is made from. Without the data, the longest rows and the ratings are not known. */
 export interface RatingsProfile {
   /** m */
   readonly users: number;

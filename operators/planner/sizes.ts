@@ -5,10 +5,7 @@ import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
-/** Ratings that one block may hold: its row pointers are int32. */
-export const MAXIMUM_BLOCK_RATINGS = 2 ** 31 - 1;
-
-/** Row stride of a factor matrix in elements: f padded to what the device computes with at once. */
+/** Row stride of a factor matrix in elements: f padded to the elements that the device computes with at once. */
 export function factorStride(rank: number, step = 8): number {
   return Math.ceil(rank / step) * step;
 }
@@ -24,7 +21,7 @@ export function blockBytes(rows: number, ratings: number): number {
 
 /**
  * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) beside row numbers (4) and the first
- * block (8); then the chunks go, and the second block comes.
+ * block (8); then the chunks are freed, and the second block is made.
  */
 export function loadingBytes(ratings: number): number {
   return 24 * ratings;
@@ -47,7 +44,7 @@ export function fits({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices
   return devices.every(({ place, capacityBytes }) => capacityBytes === null || (memory[place] ?? 0) <= capacityBytes);
 }
 
-/** The buffers of a device that are larger than it binds, by what they hold. */
+/** The buffers of a device that are larger than it binds, with a description of their contents. */
 export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick<BoundPlan, 'devices'>, more: Readonly<Record<string, number>> = {}): { readonly device: DeviceInfo; readonly what: string; readonly bytes: number }[] {
   return plan.devices.flatMap((device) => {
     const { bindingBytes, place } = device;

@@ -3,13 +3,13 @@ import { DataError } from '../../engine/errors.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyType } from '../../engine/keys/key-column.ts';
 
-/** The field of a column; throws DataError naming the columns there are. */
+/** The field of a column; throws DataError naming the columns that exist. */
 export function fieldOf(schema: Schema, column: string): Field {
   const field = schema.fields.find((candidate) => candidate.name === column);
   if (field) return field;
   throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
     phase: 'read',
-    advice: 'Name the columns with --user-col, --item-col, --rating-col and --timestamp-col (userCol, itemCol, ratingCol, timestampCol)',
+    advice: 'Name the columns with userCol, itemCol, ratingCol and timestampCol',
   });
 }
 

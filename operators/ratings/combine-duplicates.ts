@@ -15,7 +15,7 @@ import { contracts, type DuplicatePolicy, type TaskOf, type ValuesOf } from '../
 const STAGE = 'combine-duplicates';
 
 /**
- * Applies the policy for repeated (user, item) pairs to a block whose indices ascend, and says how many ratings were
+ * Applies the policy for repeated (user, item) pairs to a block whose indices ascend, and counts the ratings that were
  * beyond the first of their pair. Returns the block itself when there are none. `rowData` belongs to the policy `last`,
  * whose block carries row numbers.
  */
@@ -47,7 +47,7 @@ export async function combineDuplicates(
     const pair = ids.swapped ? `user ${column}, item ${row}` : `user ${row}, item ${column}`;
     throw new DataError(
       `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,
-      { phase: 'read', advice: 'Choose what to do with them: --on-duplicates keep, last, mean or sum (onDuplicates)' },
+      { phase: 'read', advice: "Choose a policy for them, such as onDuplicates: 'keep', or last, mean or sum" },
     );
   }
   if (extra === 0 && rowData === undefined) return { block, extra };

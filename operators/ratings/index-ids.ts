@@ -42,7 +42,7 @@ export interface IndexedRatings {
   readonly userCounts: Int32Array;
   readonly itemCounts: Int32Array;
   readonly chunks: readonly CodedChunk[];
-  /** Set where users and items have changed places (see relabel): `users` are then the items. */
+  /** True where users and items have changed places (see relabel): `users` are then the items. */
   readonly swapped?: boolean;
 }
 
@@ -56,7 +56,7 @@ export class IndexIds implements Sink<IndexedRatings> {
   readonly #maximumRows: number;
   readonly #totalRows: number | undefined;
 
-  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: how many are expected, for progress. */
+  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: their expected number, for progress. */
   constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
     this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
     this.#totalRows = options.totalRows;
@@ -110,7 +110,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     if (rows <= this.#maximumRows) return;
     throw new CapacityError(`more than ${this.#maximumRows.toLocaleString('en')} ratings do not fit`, {
       phase: 'read',
-      advice: 'Raise --memory-budget, or train on a part of the data',
+      advice: 'Raise memoryBudget, or train on a part of the data',
     });
   }
 }
@@ -121,7 +121,7 @@ interface PendingChunk {
   readonly items: PartitionRef;
 }
 
-/** The chunks under way: a bounded number is numbered at once, so that reading cannot run ahead of it. */
+/** The chunks under way: a bounded number is numbered at once, so that reading waits for numbering. */
 class Numbering {
   readonly #device: DeviceInfo;
   readonly #ctx: ExecutionContext;

@@ -16,7 +16,7 @@ export interface KnownPairs {
 }
 
 /**
- * Codes pairs by the positions of ids that exist already (a validation set by the training set's ids, exclusions by a
+ * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
  * model's). Cold pairs are counted and left out. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
  */
 export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {

@@ -6,8 +6,8 @@ import { columnNames, fieldOf, keyTypeOfColumn } from './columns.ts';
 /** Columns whose values decide a row's part of a split. */
 export interface PairOptions {
   /**
-   * Defaults: `user` and `item` where the data has both, else the first two columns that can be ids. Where more than two
-   * can and one of the first two has a name of a time or a rating, they must be given.
+   * Defaults: `user` and `item` where the data has both, else the first two columns that can be ids. They must be given where more
+   * than two columns can be ids and one of the first two has a name of a time or a rating.
    */
   readonly userCol?: string;
   readonly itemCol?: string;
@@ -15,7 +15,7 @@ export interface PairOptions {
 
 const OTHER_MEANING = /^(timestamp|time|date|ts|rating|score)$/i;
 
-/** The names of both columns; throws DataError naming the columns there are when one is missing or cannot be told. */
+/** The names of both columns; throws DataError naming the columns that exist when one is missing or ambiguous. */
 export function pairColumns(schema: Schema, { userCol, itemCol }: PairOptions): readonly [string, string] {
   const [user, item] = chosenColumns(schema, userCol, itemCol);
   for (const column of [user, item]) keyTypeOfColumn(schema, column);

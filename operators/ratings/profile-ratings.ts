@@ -25,7 +25,7 @@ export interface RatingsSummary {
   readonly rating?: { readonly least: number; readonly mean: number; readonly deviation: number; readonly most: number };
 }
 
-/** Counts users, items and ratings without keeping rows: what the planner and `inspect` want to know of a data set. */
+/** Counts users, items and ratings without keeping rows, for the planner and `inspect`. */
 export class ProfileRatings implements Sink<RatingsSummary> {
   readonly name = 'profile-ratings';
 

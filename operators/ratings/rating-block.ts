@@ -1,7 +1,7 @@
 import { Field, Float32, List, makeData, makeVector, RecordBatch, Schema, Struct, type TypeMap, Uint32 } from 'apache-arrow';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 
-/** One block R(ij) of ratings in compressed rows, and where the devices find it (layout rating-block of tasks.ts). */
+/** One block R(ij) of ratings in compressed rows, and its name on the devices (layout rating-block of operators/tasks/tasks.ts). */
 export interface RatingBlock {
   readonly ref: PartitionRef;
   readonly rows: number;
@@ -28,7 +28,7 @@ export function blockOf(ref: PartitionRef, partition: Partition): RatingBlock {
   return { ref, rows: partition.rows, ratings: indices.length, offsets, indices, values };
 }
 
-/** The block as devices are given it. */
+/** The block as a partition. */
 export function hostForm({ rows, offsets, indices, values }: RatingBlock): Partition {
   return { layout: 'rating-block', rows, columns: { offsets, indices, values } };
 }

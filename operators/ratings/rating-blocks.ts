@@ -32,7 +32,7 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
   return { byUser, byItem, duplicates: extra };
 }
 
-/** Scratch for sorting so many ratings; one for both sorts, since shared memory is given back only when collected. */
+/** Scratch for sorting ratings; one for both sorts, since shared memory is freed only when collected. */
 function rowNumbersFor(ratings: number): Uint32Array {
   return sharedArray(Uint32Array, ratings);
 }

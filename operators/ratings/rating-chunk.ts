@@ -21,7 +21,7 @@ export class RatingChunk {
     this.#timestamps = withTimestamps ? sharedArray(Float64Array, capacity) : undefined;
   }
 
-  /** Takes as many of the rows from `from` on as fit; returns how many. */
+  /** Takes as many of the rows from `from` on as fit; returns their number. */
   append(users: KeyColumn, items: KeyColumn, ratings: Float32Array, timestamps: Float64Array | undefined, from: number): number {
     const to = Math.min(ratings.length, from + this.capacity - this.rows);
     this.#ids.user.append(sliceKeys(users, from, to), this.rows);

@@ -23,7 +23,7 @@ export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16,
   return ranges;
 }
 
-/** Number of tasks that a pass over a block is cut into: enough for many threads, few enough that their overhead is nothing. */
+/** Number of tasks that a pass over a block is cut into: enough for many threads, and few enough that their overhead is negligible. */
 export function taskCount(ratings: number): number {
   return Math.max(1, Math.min(128, Math.ceil(ratings / 4096)));
 }

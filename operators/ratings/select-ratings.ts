@@ -22,7 +22,7 @@ export type BadRowPolicy = 'error' | 'skip';
  * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
  * when asked for, `timestamp` float64. A row is bad when a value is null, or its rating NaN or infinite (also after
  * rounding to float32). `error` reads on to count them all, then throws DataError with the count and the first position;
- * `skip` leaves them out and says how many. Values are viewed, not copied, where the types allow.
+ * `skip` leaves them out and reports their number. Values are viewed, not copied, where the types allow.
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';
@@ -90,7 +90,7 @@ export class SelectRatings implements Operator {
     if (badCount === 0) return;
     const text = `${badCount.toLocaleString('en')} bad ${badCount === 1 ? 'row' : 'rows'}, the first in ${firstBad}`;
     if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
-    else throw new DataError(text, { phase: 'read', advice: 'Clean the data, or leave such rows out with --on-bad-rows skip (onBadRows: "skip")' });
+    else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
   }
 }
 

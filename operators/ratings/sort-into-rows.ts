@@ -43,7 +43,7 @@ export interface RowsShape {
 }
 
 /**
- * Sorts ratings into compressed rows by way of bands (see tasks.ts): each group counts its ratings by band, all counts
+ * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts its ratings by band, all counts
  * together give each group its places, each group scatters to them, and each band is sorted by itself. `rowNumbers`
  * is scratch of one number a rating.
  */

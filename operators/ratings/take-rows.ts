@@ -9,7 +9,7 @@ export function takeRows(batch: RecordBatch, positions: Uint32Array): RecordBatc
   return new RecordBatch(batch.schema, data);
 }
 
-/** By the buffers, so that every value keeps all its bits: a nanosecond, a 38th digit, a list inside a list. */
+/** Copies buffers, so that every value keeps all its bits, such as nanoseconds, 38 digits and nested lists. */
 function takeData(data: Data, positions: Uint32Array): Data {
   const { type } = data;
   if (DataType.isUnion(type) || DataType.isUtf8View(type) || DataType.isBinaryView(type)) return takeByBuilder(data, positions);
@@ -78,7 +78,7 @@ function elementsOf(positions: Uint32Array, start: (row: number) => number, size
   return elements;
 }
 
-/** The few types that are left go value by value through Arrow's own builder. */
+/** Takes rows of the remaining types value by value, with Arrow's builder. */
 function takeByBuilder(data: Data, positions: Uint32Array): Data {
   const vector = new Vector([data]);
   const builder: Builder = makeBuilder({ type: data.type, nullValues: [null] });

@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import { renumberChunks } from './relabel.ts';
 
-/** Ratings numbered among their own ids and a model's, and where the model's are. */
+/** Ratings numbered among their own ids and a model's, and the positions of the model's ids. */
 export interface WidenedRatings {
   readonly indexed: IndexedRatings;
   /** Position of each of the model's users and items. */

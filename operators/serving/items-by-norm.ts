@@ -7,7 +7,7 @@ const ROUNDING = 1 + 1e-4;
 
 /**
  * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the best items can
- * leave out the rest once that bound is below what it has.
+ * leave out the rest once that bound is below the predictions that it has.
  */
 export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; readonly bounds: Partition } {
   const { rank, items, itemFactors } = model;

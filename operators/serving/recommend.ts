@@ -25,7 +25,7 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'top-n';
 
-/** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself is busy only with many, but their lists have bounds. */
+/** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself needs many to be busy; the memory of their lists is bounded. */
 function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
@@ -108,12 +108,12 @@ async function* ranges(users: number, step: number): AsyncGenerator<Range> {
   for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
 }
 
-/** Lists that are sent at once: of a device that works in order, one computes, one's users go up and one's lists come down. */
+/** Ranges under way at once. On a device that works in order one computes while the users of another go up and the lists of a third come down. */
 function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
-/** A GPU compiles while the host does what comes first: nothing waits for this. The device compiles when it must if it cannot hear it. */
+/** Starts compiling on a GPU while the host prepares the search. Nothing waits for it; the search compiles the kernels itself where this fails. */
 function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
   const task: TaskOf<'compile-top-n'> = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
   // Not among the measures of the run, which are of searches alone.
@@ -129,7 +129,7 @@ async function topOf(model: FactorModel, n: number, bounds: Partition, exclude: 
   const name = dataSetName('top');
   const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
   const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
-  // Exclusions were sorted where the host's threads find them; elsewhere they go without their values.
+  // Exclusions lie in host memory; a device with memory of its own gets them without their values.
   const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
   await giveTo(ctx, place, [[ref('bounds'), bounds], ...pattern]);
   const common = { columnFactors: items, bounds: ref('bounds'), ...(exclude ? { exclude: exclude.ref } : {}) };

@@ -24,7 +24,7 @@ export interface SimilarQuery {
 
 /**
  * The search for neighbours as a recommendation: the asked-for rows are the users of a model whose items are all rows of
- * their side. A row of zeros is like nothing: its cosines are 0.
+ * their side. The cosines of a row of zeros are 0.
  */
 export function similarityModel({ ids, factors, rank, features, positions, similarity }: SimilarQuery): FactorModel {
   const all = sharedArray(Float32Array, keyCount(ids) * features);

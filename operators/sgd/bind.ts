@@ -12,16 +12,16 @@ import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts'
 import { contracts } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import { steppedBytes } from './bytes.ts';
-import type { HostPart } from './cut-blocks.ts';
-import type { SgdData } from './data.ts';
-import { hogwildTeams } from './gpu-schedule.ts';
-import type { SgdLayoutData } from './layout.ts';
+import type { HostPart } from './data/cut-blocks.ts';
+import type { SgdData } from './data/data.ts';
+import { hogwildTeams } from './schedules/gpu-schedule.ts';
+import type { SgdLayoutData } from './data/layout.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
-import { BATCH_RATINGS } from './schedule.ts';
+import { BATCH_RATINGS } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './stages.ts';
 import { startParams } from './start.ts';
-import { teamOf, tileShape } from './tiles.ts';
+import { teamOf, tileShape } from './schedules/tiles.ts';
 
 /** Factors as they are trained, by label, without padding; with AdaGrad the sums of squared gradients too. */
 export interface TrainedFactors {

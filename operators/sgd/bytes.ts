@@ -1,15 +1,15 @@
 import { blockBytes } from '../planner/sizes.ts';
-import type { SgdSchedule } from './schedule.ts';
+import type { SgdSchedule } from './schedules/schedule.ts';
 
 /** The ratings as an epoch steps them. */
 export interface SgdLayout {
-  /** Of the stage that lays them out, in front of the steps or with the first epoch. */
+  /** The stage that lays them out, in front of the steps or with the first epoch. */
   readonly name: string;
   readonly kernel: string;
   readonly where: 'host' | 'device';
   readonly tasks?: number;
   readonly bytes: number;
-  /** Of the largest buffer on a GPU. */
+  /** Bytes of the largest buffer on a GPU. */
   readonly bufferBytes: number;
   readonly step: string;
 }

@@ -6,7 +6,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { steppedBytes } from './bytes.ts';
 import type { SgdParams } from './params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 /**
  * The data sets of a run of SGD.
@@ -48,7 +48,7 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   ];
   if (deviceBlocks === undefined) return [...factors, ...ratingSets(profile, schedule, counts.rows, compute[0], host)];
   const { resident, steps } = deviceBlocks;
-  // What is staged is counted at the size of a large block.
+  // A staged block counts as one of the largest.
   const large = resident ? 1 : 1.25;
   const grid = (name: string, ratings: number, part: (ratings: number, rows: number) => Pick<DataPart, 'bytes' | 'deviceBytes'>, layout = 'rating-block'): DataSet => {
     const each = Math.min(ratings, Math.ceil((large * ratings) / (bands.length * segments)));

@@ -1,8 +1,8 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { SgdData, SgdSide } from './data.ts';
+import type { SgdData, SgdSide } from './data/data.ts';
 import type { SgdParams } from './params.ts';
 
-/** X and Θ as a model has them: rows by position, with biases the two features of foldBiases beside the rank. */
+/** X and Θ of a model: rows by position, with biases the two features of foldBiases beside the rank. */
 export interface ModelFactors {
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
@@ -14,7 +14,7 @@ export function biasColumns(isRow: boolean): { readonly own: 0 | 1; readonly one
 }
 
 /**
- * One side as a model has it, from its trained matrix (labels x features, on the scale of SgdData): factors times √σ on
+ * One side of a model, from its trained matrix (labels x features, on the scale of SgdData): factors times √σ on
  * both sides make products times σ, biases are multiplied by σ, μ goes to the users' bias, and labels become positions.
  *
  *     user [x, β + μ, 1] · item [θ, 1, γ]  =  xᵀθ + β + μ + γ
@@ -38,14 +38,14 @@ export function toModelSide(values: Float32Array, side: SgdSide, isRow: boolean,
   return all;
 }
 
-/** Both sides as a model has them, from what was trained. */
+/** Both sides of a model, from the trained matrices. */
 export function modelFactors(rows: Float32Array, columns: Float32Array, data: SgdData, { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>): ModelFactors {
   const rowSide = toModelSide(rows, data.rows, true, data, rank, biases);
   const columnSide = toModelSide(columns, data.columns, false, data, rank, biases);
   return data.rows.name === 'users' ? { userFactors: rowSide, itemFactors: columnSide } : { userFactors: columnSide, itemFactors: rowSide };
 }
 
-/** The inverse of toModelSide: where training goes on from a model. */
+/** The inverse of toModelSide, for training that goes on from a model. */
 export function fromModelSide(factors: Float32Array, side: SgdSide, isRow: boolean, data: SgdData, rank: number, biases: boolean): Float32Array {
   const { deviation, mean } = data.scale;
   // Reads in order and writes at random: half the time of the other way round.

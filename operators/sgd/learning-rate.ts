@@ -12,7 +12,7 @@ const BOLD_CUT = 0.5;
  *     bold       α, then 5 % more after an epoch whose loss fell, half as much after one whose loss rose
  *     adagrad    α, which the kernel divides by each row's own √(1 + G)
  *
- * `halve` is divergence's: from then on every rate is half of what it would have been.
+ * `halve` is called after an epoch that diverged: every later rate is halved.
  */
 export class LearningRate {
   readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
@@ -39,7 +39,7 @@ export class LearningRate {
     this.#kept.push({ factor: this.#factor, loss });
   }
 
-  /** Goes back to what it was after so many epochs. */
+  /** Restores the state after the given number of epochs. */
   rewind(epochs: number): void {
     this.#kept = this.#kept.slice(0, epochs);
     const { factor = 1, loss = Number.POSITIVE_INFINITY } = this.#kept.at(-1) ?? {};

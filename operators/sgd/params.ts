@@ -10,9 +10,9 @@ export interface SgdParams extends CommonParams {
   readonly learningRate: number;
   /** β of the rate `paper`. */
   readonly decay: number;
-  /** How the rate goes on: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate of each row's own). */
+  /** Course of the rate: `paper` α / (1 + β t^1.5), `constant`, `bold` (by the loss), `adagrad` (a rate for each row). */
   readonly rate: 'paper' | 'constant' | 'bold' | 'adagrad';
-  /** Which ratings are visited when, and by whom. */
+  /** Order in which workers visit the ratings. */
   readonly schedule: 'auto' | 'hogwild' | 'wavefront' | 'tile' | 'blocks';
 }
 

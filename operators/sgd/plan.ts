@@ -11,21 +11,21 @@ import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { layoutOf } from './bytes.ts';
-import { schedulesFor } from './choose-schedule.ts';
-import { convergenceReport, dominantItem } from './convergence.ts';
+import { schedulesFor } from './schedules/choose-schedule.ts';
+import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import { sgdDataSets } from './data-sets.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
-import type { SgdSchedule } from './schedule.ts';
+import type { SgdSchedule } from './schedules/schedule.ts';
 import { type SgdStages, sgdStages } from './stages.ts';
 
-/** What is known beside the profile. */
+/** Facts beside the profile. */
 export interface SgdPlanDetails {
   /** n_v of each item: makes the expected collisions exact. */
   readonly itemCounts?: ArrayLike<number>;
   readonly userCounts?: ArrayLike<number>;
   /** The model that is continued, as messages name it. */
   readonly start?: string;
-  /** A schedule that was chosen before, in place of those that suit. */
+  /** A schedule that was chosen before, in place of the choice. */
   readonly schedule?: SgdSchedule;
 }
 

@@ -9,17 +9,17 @@ import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
-import { BATCH_RATINGS, type SgdSchedule } from './schedule.ts';
+import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
 
 /** Streams of the generator that draw the order of batches: over all ratings, and within a block. */
 const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
 
-/** Tasks for each worker in an epoch of Hogwild!, so that a slow one does not hold up the others for long. */
+/** Tasks for each worker in an epoch of Hogwild!, so that the others wait little for a slow one. */
 export const TASKS_PER_WORKER = 8;
 
-/** The stages of a run of SGD. Parameters that only the data can tell are bound later. */
+/** The stages of a run of SGD. Parameters that depend on the data are bound later. */
 export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedule, { compute, host }: PlanDevices, reasons: { readonly epoch: readonly string[]; readonly start: string }): SgdStages {
   const { ratings: nz, testRatings } = profile;
   const [device] = compute;

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { SgdData } from './data.ts';
+import type { SgdData } from './data/data.ts';
 import { biasColumns } from './factors.ts';
 import type { SgdParams } from './params.ts';
 

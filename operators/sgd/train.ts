@@ -1,18 +1,17 @@
 import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
+import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { bindSgd, type TrainedFactors } from './bind.ts';
-import type { SgdData } from './data.ts';
+import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
-import { layOut } from './layout.ts';
+import { layOut } from './data/layout.ts';
 import { LearningRate } from './learning-rate.ts';
 import { lambdasOf, type SgdParams } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
@@ -38,13 +37,13 @@ export interface TrainSgdOptions {
   readonly copySeconds?: number;
 }
 
-/** An epoch whose loss is a tenth above the one before, and by a thousandth of σ² Nz, has diverged; less than that is the noise of SGD. */
+/** An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller rises are the noise of SGD. */
 const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
 
 /**
  * Matrix factorization by parallel stochastic gradient descent (cuMF_SGD). Each epoch steps a copy of the factors of the
- * one before; one that diverges is thrown away, the rate is halved, and it is run again, three times at most. Where one column has
- * most of the ratings, the loss of any order of blocks goes up by as much now and then. Throws DivergedError when that does not help,
+ * one before; one that diverges is discarded and run again at half the rate, three times at most. Where one column has most of the
+ * ratings, the loss sometimes rises by that much for any order of blocks. Throws DivergedError when the fourth attempt diverges too,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
@@ -83,7 +82,7 @@ function trainedFrom({ userFactors, itemFactors }: ModelFactors, data: SgdData, 
   return { rows: side('rows'), columns: side('columns') };
 }
 
-/** The parts of the loop that are SGD's own. */
+/** The functions of SGD that the training loop calls. */
 function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, continued: boolean, name: string, segments: readonly number[] | undefined): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { block, scale, squares } = data;
   const lambdas = lambdasOf(params);
@@ -93,14 +92,14 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
   const ones = params.biases ? block.ratings : 0;
   const term = (side: 'users' | 'items', norm: number) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (norm - ones));
   return {
-    // All factors 0 would leave Σ r²: a good start and a good first epoch are better than that.
+    // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less.
     startLoss: continued ? 'measure' : scale.deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
     errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),
     diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
     divergence: (epoch, loss, before) =>
-      new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it, and so it was with ${MOST_RESTARTS} halved learning rates, the last of them ${rate.of(epoch)}`, {
+      new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it; ${MOST_RESTARTS} runs at halved learning rates, the last of them ${rate.of(epoch)}, did not lower it`, {
         phase: 'train',
         iteration: epoch,
         advice: `Lower learningRate (α), which is ${params.learningRate}, or raise regParam (λ), which is ${params.regParam}`,
@@ -111,22 +110,9 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
     },
     accepted: (loss) => rate.see(loss),
     factors: (results) => {
-      const part = (set: string, width: number, ofSegments: boolean) => joined(results, `${name}/${set}`, width, ofSegments ? segments : undefined);
+      const part = (set: string, width: number, ofSegments: boolean) => joinedParts(results, `${name}/${set}`, ofSegments ? segments?.map((columns) => columns * width) : undefined);
       const factors = { rows: part('rows', features, false), columns: part('columns', features, true) };
       return params.rate === 'adagrad' ? { ...factors, rowSums: part('row-sums', 1, false), columnSums: part('column-sums', 1, true) } : factors;
     },
   };
-}
-
-/** The rows of all parts that were handed out, in part order; of segments those that are in use. */
-function joined(results: StepResults, name: string, features: number, segments: readonly number[] | undefined): Float32Array {
-  const parts = results.partitions(name).map(({ columns }, c) => (columns.values as Float32Array).subarray(0, segments && segments[c] * features));
-  if (parts.length === 1) return parts[0];
-  const values = sharedArray(Float32Array, parts.reduce((sum, part) => sum + part.length, 0));
-  let filled = 0;
-  for (const part of parts) {
-    values.set(part, filled);
-    filled += part.length;
-  }
-  return values;
 }

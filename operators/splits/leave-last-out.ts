@@ -8,7 +8,7 @@ import { type LastRatings, timedPairs, type TimedPairColumns } from './last-rati
 import { takeRows } from '../ratings/take-rows.ts';
 import { requireTimes } from './times.ts';
 
-/** Keeps the last rating of every user who has another one, or all the others. */
+/** Keeps the last rating of every user with two ratings or more, or all the other ratings. */
 export class LeaveLastOut implements Operator {
   readonly name = 'leave-last-out';
   readonly #columns: TimedPairColumns;

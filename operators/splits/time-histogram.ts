@@ -7,7 +7,7 @@ import { requireTimes, timesOf } from './times.ts';
 
 export interface TimeCounts {
   readonly rows: number;
-  /** For each prefix that was asked for, how many of its times have each digit. */
+  /** Number of times with each digit, for each prefix that was asked for. */
   readonly counts: readonly Float64Array[];
   /** True where any time has a last digit other than 0. Whole seconds have none, so their selection ends a pass earlier. */
   readonly lastDigitUsed: boolean;

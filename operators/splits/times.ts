@@ -3,7 +3,7 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { fieldOf, numbersOf, requireNumbers } from '../ratings/columns.ts';
 
-/** Throws DataError unless the column is there and holds numbers or Arrow timestamps. */
+/** Throws DataError unless the column exists and holds numbers or Arrow timestamps. */
 export function requireTimes(schema: Schema, column: string): void {
   if (!schema.fields.some((field) => field.name === column)) {
     const names = schema.fields.map((field) => field.name).join(', ');

@@ -24,7 +24,7 @@ export interface DataTasks {
    * Turns external ids into numbers of their own within one chunk of rows.
    * Input: `ids` (layout key-pairs: the key arrays of users, prefix "user", and of items, prefix "item").
    * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys by code, prefix
-   * "key", and `counts` Int32: how often each occurs).
+   * "key", and `counts` Int32: the number of times that each occurs).
    */
   'number-keys': { inputs: { ids: PartitionRef }; outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef }; params: { readonly rows: number }; values: None };
 

@@ -8,7 +8,7 @@ import type { Task } from '../../engine/task.ts';
 import type { KernelName, KernelTasks, Rows, TaskOf, ValuesOf } from './tasks.ts';
 
 /**
- * Runs tasks that are independent of each other, and gives their values in task order. `onDone` hears the number of
+ * Runs tasks that are independent of each other, and gives their values in task order. `onDone` is called with the number of
  * tasks that have ended.
  */
 export async function runTasks<K extends KernelName>(ctx: ExecutionContext, stage: string, at: Place, tasks: readonly TaskOf<K>[], onDone?: (finished: number) => void): Promise<ValuesOf<K>[]> {

@@ -1,7 +1,7 @@
 /**
  * The tasks of SGD beside those of tasks.ts: part of the same contract between the operators and the devices.
  *
- * One side of R is called the rows and the other the columns; which of them is the users is the plan's choice. Ids are
+ * One side of R is called the rows and the other the columns; the plan chooses which of them is the users. Ids are
  * relabelled at random before anything is sorted, so that bands of adjacent rows and columns are like any others.
  *
  * Further partition layouts
@@ -53,7 +53,7 @@ export interface SgdTasks {
       readonly from?: number;
       readonly to?: number;
       readonly batch?: number;
-      /** On a GPU: threads that step one rating together, teams of them at work at once, and what factors are stored as while they are stepped. */
+      /** On a GPU: threads that step one rating together, teams of them at work at once, and the storage of factors while they are stepped. */
       readonly lanes?: number;
       readonly workers?: number;
       readonly precision?: 'f32' | 'f16';
@@ -68,7 +68,7 @@ export interface SgdTasks {
    * (Hogwild!), so a step may overwrite another's. Inputs
    * `sourceRows`, `sourceColumns`, with AdaGrad `sourceRowSums`, `sourceColumnSums` too: the version that is stepped; outputs
    * `rows`, `columns`, `rowSums`, `columnSums`: what becomes of it. Sources that are the outputs are stepped in place, as by sgd-block. Features may be kept in float16 meanwhile (`precision`), and
-   * a rating is kept as what it is above `level`, in float16: near their mean that rounds ratings by a few 10,000ths of their deviation.
+   * a rating is stored as its difference to `level`, in float16, which rounds ratings near their mean by a few 10,000ths of their deviation.
    */
   'sgd-tiles': {
     inputs: { block: PartitionRef } & Sources;

@@ -68,18 +68,18 @@ export type UpdateProblem = {
   readonly longest: number;
   /** Largest |rating|. */
   readonly largestRating: number;
-  /** A variant's name, asked for. */
+  /** The name of the variant that the caller asks for. */
   readonly kernel?: string;
 };
 
-/** The variant of a kernel that a device takes for a problem, and why. Part of the plan: a run that is repeated takes it again. */
+/** The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is repeated takes it again. */
 export type KernelChoice = {
   readonly variant: string;
   readonly precision: 'f32' | 'f16';
-  /** Power of two by which ratings are multiplied before they meet float16. */
+  /** Power of two by which ratings are multiplied before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
-  /** What the variant takes of the device's memory beside its inputs and outputs: work lists, partial sums, copies of half the width. */
+  /** Bytes of the device's memory that the variant needs beside its inputs and outputs: work lists, partial sums, copies of half the width. */
   readonly deviceBytes: number;
 };
 
@@ -93,15 +93,15 @@ export type KernelTuning = {
   /** Of the sample. */
   readonly rows: number;
   readonly ratings: number;
-  /** Whose clock: the GPU's where it has one. */
+  /** The clock: the GPU's where it has one. */
   readonly clock: 'gpu' | 'host';
-  /** Why it will not be remembered beyond this process, where that is so. */
+  /** The reason why the measurement is kept for this process only; absent where it is stored. */
   readonly note?: string;
 };
 
 /** Every kernel. Those that prepare data are in data-tasks.ts, those of SGD in sgd-tasks.ts. */
 export interface KernelTasks extends DataTasks, SgdTasks {
-  /** Brings its input, of any layout, to the memory of a device that has its own; a CPU, which reaches it where it is, has no such task. */
+  /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
   /**
@@ -113,9 +113,9 @@ export interface KernelTasks extends DataTasks, SgdTasks {
    *
    * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v: the last of the `rank` features of a fixed row is 1, so that the last number
    * solved for a row is its bias. Further inputs `fixedBias` (γ) and `previousBias`, further output `bias` (layout bias, there
-   * already); what is solved for is r_uv - `mean` - γ_v, and the 1 is put back in the row.
+   * already); rows are solved for r_uv - `mean` - γ_v, and the 1 is written to the row again.
    *
-   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly whatever the solver choice says, and
+   * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
    * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
    * A GPU does not have it.
    */
@@ -178,7 +178,7 @@ export interface KernelTasks extends DataTasks, SgdTasks {
     values: None;
   };
 
-  /** Tells a GPU that top-n tasks will come, with exclusions or without and with bounds: compiling goes on while their inputs are on the way. */
+  /** Starts compiling for top-n tasks with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
   'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
 
   /**

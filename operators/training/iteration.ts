@@ -1,8 +1,8 @@
-/** What a run tells of one iteration of ALS, or one epoch of SGD. */
+/** The report of one iteration of ALS, or one epoch of SGD. */
 export interface TrainingIteration {
   /** From 1. */
   readonly iteration: number;
-  /** Without evaluation. */
+  /** Time without evaluation. */
   readonly seconds: number;
   /** J, see TrainingErrors. */
   readonly loss: number;

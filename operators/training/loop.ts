@@ -15,7 +15,7 @@ import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
 
-/** An algorithm as the loop runs it: a bound plan, and pure functions that read what its steps gave. */
+/** An algorithm in the form that the loop runs: a bound plan, and pure functions of the results of its steps. */
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
@@ -28,12 +28,12 @@ export interface Training<Factors> {
   /** Throws DivergedError for a round whose tasks report that. */
   check(number: number, results: StepResults): void;
   errors(measured: StepResults): TrainingErrors;
-  /** True for a loss that is that of a run gone wrong. */
+  /** True where the loss shows that the run has diverged. */
   diverged(loss: number, before: number): boolean;
   divergence(number: number, loss: number, before: number): DivergedError;
-  /** Makes the steps of a round that is run again, and of the later ones, smaller; gives the new rate. Absent where a round is not run again. */
+  /** Halves the steps of the round that is run again and of all later ones, and gives the new rate. Absent where rounds are not run again. */
   slower?(number: number): number;
-  /** Hears the loss of each round that is kept. */
+  /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
   /** The factors that the phase `end` handed out. */
   factors(results: StepResults): Factors;
@@ -71,7 +71,7 @@ export const MOST_RESTARTS = 3;
 /** A copy to the host costs at most this part of a run's time. */
 const COPY_SHARE = 0.05;
 
-/** Seconds between two copies at least: what a lost device may cost. */
+/** Least seconds between two copies: about the work that the loss of a device may cost. */
 const COPY_SECONDS = 2;
 
 /**
@@ -83,7 +83,7 @@ export async function runLoop<Factors>(options: LoopOptions<Factors>, ctx: Execu
   return new Loop(options, ctx).run();
 }
 
-/** A round that was expanded before it is its turn; undefined where it turned out to be another. */
+/** A round that was expanded ahead; undefined where the run took another course. */
 interface RoundAhead {
   of(from: Versions, params: JsonObject, kept: readonly Versions[]): Expanded | undefined;
 }
@@ -95,7 +95,7 @@ interface State {
 
 class Loop<Factors> {
   readonly #options: LoopOptions<Factors>;
-  /** That of the attempt at hand, whose devices know what it has alive. */
+  /** The context of the current attempt, whose devices hold its partitions. */
   #ctx: ExecutionContext;
   readonly #phase: Phase;
   #iterations: TrainingIteration[] = [];
@@ -160,7 +160,7 @@ class Loop<Factors> {
       await this.#round(training, round.steps, number);
       const seconds = (performance.now() - started) / 1000;
       const measuring = this.#measure(training, versions);
-      // While the devices measure; most rounds are as expected.
+      // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
       const errors = await measuring;
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
@@ -195,7 +195,7 @@ class Loop<Factors> {
     return expand(training.bound, contracts, 'round', from, round, kept);
   }
 
-  /** The next round, if this one is kept and becomes the best. `of` gives it where that and the parameters turn out so. */
+  /** The next round, if this one is kept and becomes the best. `of` gives it where the run and the parameters are as expected. */
   #expandAhead(training: Training<Factors>, versions: Versions, number: number, keep: KeptVersions): RoundAhead {
     const params = training.round(number);
     const expected = keptOf(keep, versions, versions);
@@ -229,7 +229,7 @@ class Loop<Factors> {
     return training.factors(await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx));
   }
 
-  /** Copies the factors to the host, if it is time to: the less often the longer that takes. */
+  /** Copies the factors to the host when a copy is due; longer copies are made less often. */
   async #offerCopy(training: Training<Factors>, { number, versions }: State): Promise<void> {
     const start = performance.now();
     if (number === this.#copy?.iteration || start - this.#copied < 1000 * this.#wait) return;

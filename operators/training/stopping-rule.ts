@@ -12,7 +12,7 @@ export interface StoppingParams {
 export interface Verdict {
   /** These factors are the ones to keep so far. */
   readonly best: boolean;
-  /** Why to stop now; undefined to go on. */
+  /** The reason to stop now; undefined to go on. */
   readonly stop?: string;
 }
 
@@ -30,7 +30,7 @@ export class StoppingRule {
     if (test !== undefined && test.ratings > 0) return;
     const lack = test === undefined ? 'a validation set' : 'a validation set with users and items of the training set, and this one has none';
     for (const name of ['earlyStop', 'targetRmse'] as const) {
-      if (params[name] !== undefined) throw new UsageError(`${name} needs ${lack}`, { advice: 'Give one with --test or --test-fraction (validation)' });
+      if (params[name] !== undefined) throw new UsageError(`${name} needs ${lack}`, { advice: 'Pass one with the option validation' });
     }
   }
 

@@ -15,7 +15,7 @@ const rows = lowRankRatings();
 const estimator = (params: { rank?: number; regParam?: number; solver?: 'cholesky' }) => new ALS({ maxIter: 8, ...params });
 
 describe('a cross-validator', () => {
-  it('finds the best combination and trains it on everything', async () => {
+  it('finds the best combination and trains it on all ratings', async () => {
     await using session = await Session.create({ workers: 2 });
     const ratings = session.from(ratingBatches(rows));
     const grid = paramGrid({ rank: [1, 2], regParam: [0.01, 1] });
@@ -64,7 +64,7 @@ describe('a cross-validator', () => {
     expect(best).toBe(results[0]);
   });
 
-  it('tells of fits and combinations, and stops when cancelled', async () => {
+  it('reports fits and combinations, and stops when cancelled', async () => {
     await using session = await Session.create({ workers: 1 });
     const validator = new CrossValidator({ estimator, grid: paramGrid({ rank: [1, 2] }), numFolds: 2 });
     const events: ProgressEvent[] = [];
@@ -83,7 +83,7 @@ describe('a cross-validator', () => {
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
   });
 
-  it('refuses what cannot work before it trains', async () => {
+  it('refuses invalid options before it trains', async () => {
     await using session = await Session.create({ workers: 1 });
     const grid = [{ rank: 2 }];
     expect(() => new CrossValidator({ estimator, grid: [{ rank: 2 }, { rank: 0 }] })).toThrow('rank must be a whole number from 1 to 512, got 0');

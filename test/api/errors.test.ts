@@ -15,7 +15,7 @@ it.each([
   expect(deserializeError(structuredClone(serializeError(error)))).toMatchObject({ code, exitCode, message: error.message });
 });
 
-it('training that diverges tells where', async () => {
+it('training that diverges reports the place', async () => {
   await using session = await Session.create({ workers: 1, device: 'cpu' });
   const large = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * 1e37 }));
   const failure = async (run: Promise<unknown>) => run.then(() => expect.fail('it ended well'), (error: unknown) => error as DivergedError);

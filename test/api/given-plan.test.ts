@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 describe.each([['ALS', new ALS(params)], ['SGD', new SGD(params)]] as const)('the plan of %s', (_, trainer) => {
-  it('is run as it is, as its JSON, and as the model keeps it', async () => {
+  it('is run as an object, as JSON, and as the model saves it', async () => {
     const plan: ExplainedPlan = await trainer.plan(ratings);
     const bits = async (given?: ExplainedPlan | PhysicalPlan | JsonObject) => Array.from((await trainer.fit(ratings, { plan: given })).userFactors.getChild('features')?.data[0].children[0].values as Float32Array);
     const free = await bits();

@@ -2,14 +2,14 @@ import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, DivergedError, type FitOptions, type Model, Session, SGD, UsageError } from '../../index.ts';
 import { type PartitionRef, partitionKey } from '../../engine/partition.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 300, 200, 8000);
 const batches = ratingBatches(rows, 500);
 
 let session: Session;
-/** What is on the device. */
+/** The partitions on the device. */
 const held = new Set<string>();
 
 beforeAll(async () => {
@@ -104,7 +104,7 @@ describe('nothing stays on the device', () => {
 });
 
 describe('a session that is closed', () => {
-  it('refuses what begins later, and starts no threads again', async () => {
+  it('refuses later work, and starts no threads again', async () => {
     const closed = await Session.create({ workers: 2 });
     const model = await new ALS({ rank: 2, maxIter: 1 }).fit(closed.from(batches));
     await closed.close();
@@ -113,7 +113,7 @@ describe('a session that is closed', () => {
     await expect(drain(model.predict(closed.from(batches)))).rejects.toBeInstanceOf(UsageError);
   });
 
-  it('ends what still runs with an error that says so', async () => {
+  it('ends running work with an error about the closed session', async () => {
     const closed = await Session.create({ workers: 2 });
     const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), { onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()) });
     await expect(running).rejects.toThrow('the session is closed');
@@ -132,7 +132,7 @@ it('runs of one session at the same time do not see each other', async () => {
   for (const model of [together[0], together[3]]) expect(factors(model)).toEqual(factors(alone));
 });
 
-it('a validation set needs no times, whatever the policy for duplicates', async () => {
+it('a validation set needs no times for any policy for duplicates', async () => {
   const column = (of: (row: Triple) => number, type: 'int32' | 'float32') => ({ type, values: rows.map(of) });
   const pairs = { user: column((row) => row.user, 'int32'), item: column((row) => row.item, 'int32'), rating: column((row) => row.rating, 'float32') };
   const timed = batchOf({ ...pairs, timestamp: column((row) => row.rating, 'int32') });

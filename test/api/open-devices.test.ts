@@ -1,8 +1,8 @@
-/** Which devices a session gets, and that no driver can spoil a run on the CPU. */
+/** The devices of a session; no driver can disturb a run on the CPU. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { checkDevice, type DeviceRequest } from '../../api/device-request.ts';
-import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions } from '../../api/open-devices.ts';
-import { trainingDevice } from '../../api/training-device.ts';
+import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
+import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions } from '../../api/devices/open-devices.ts';
+import { trainingDevice } from '../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
@@ -11,11 +11,11 @@ import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import type { Card } from '../../gpu/cards/find-cards.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
 
-function machineWith(outcome: ProbeOutcome, open: Machine['open'] = () => Promise.reject(new Error('nobody asked for it'))): Machine {
+function machineWith(outcome: ProbeOutcome, open: Machine['open'] = () => Promise.reject(new Error('the machine must not be opened'))): Machine {
   const unasked = () => Promise.reject(new Error('no memory is asked for'));
   return { hasGraphicsDevice: () => true, probe: async () => outcome, open, findCards: () => [], memoryUsed: unasked };
 }
@@ -27,7 +27,7 @@ async function opened(device: DeviceRequest, machine: Machine): Promise<OpenedDe
 }
 
 describe('device auto', () => {
-  it('does not even look where the system has no graphics device', async () => {
+  it('starts no probe where the system has no graphics device', async () => {
     const machine: Machine = { ...machineWith({ adapter: card, messages: '' }), hasGraphicsDevice: () => false, probe: () => Promise.reject(new Error('looked')) };
     expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', adapter: null, reason: 'no GPU: this system has no graphics device' });
   });
@@ -46,7 +46,7 @@ describe('device auto', () => {
     expect(await opened('auto', machineWith({ failure, messages: '' }))).toMatchObject({ kind: 'cpu', reason: expect.stringMatching(reason) });
   });
 
-  it('takes the CPU where the GPU cannot be opened after all', async () => {
+  it('takes the CPU when opening the GPU fails', async () => {
     const machine = machineWith({ adapter: card, messages: '' }, () => Promise.reject(new UsageError('no GPU: it is gone')));
     expect(await opened('auto', machine)).toMatchObject({ kind: 'cpu', reason: 'no GPU: it is gone' });
   });
@@ -177,7 +177,7 @@ describe('several devices', () => {
 });
 
 describe('a signal while a driver is asked', () => {
-  it.each(['auto', 'gpu'] as const)('cancels, whatever became of the probe: %s', async (device) => {
+  it.each(['auto', 'gpu'] as const)('cancels for any outcome of the probe: %s', async (device) => {
     const stop = new AbortController();
     const probe: Machine['probe'] = async (signal) => {
       stop.abort();
@@ -199,18 +199,18 @@ describe('the probe', () => {
     else process.env.NODE_OPTIONS = options;
   });
 
-  /** What the probe finds beside a driver that does this first. */
+  /** The finding of the probe with a driver that does this first. */
   function probeBeside(code: string): Promise<ProbeOutcome> {
     process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`;
     return probeWebGpu();
   }
 
-  it('does not mind what a driver prints', async () => {
+  it('ignores the output of a driver', async () => {
     const { adapter, failure } = await probeBeside(`process.stdout.write('{"a driver": says hi}\\n{ and');`);
     expect(adapter === undefined ? failure : 'an adapter').toMatch(/^(an|no) adapter$/);
   });
 
-  it('tells the error that ended it', async () => {
+  it('reports the error that ended it', async () => {
     const outcome = await probeBeside(`throw new Error('no device for you')`);
     expect(explainProbe(outcome, 'linux')).toMatch(/The probe failed \(exit code 1\)\. It said: Error: no device for you\.$/);
   });
@@ -240,7 +240,7 @@ describe('parameters that cannot act on a device', () => {
 });
 
 describe('a graphics device', () => {
-  it('is looked for on Linux only: elsewhere the system itself has what a driver needs', () => {
+  it('is looked for on Linux only: elsewhere the system has the files of a driver', () => {
     expect([hasGraphicsDevice('darwin'), hasGraphicsDevice('win32')]).toEqual([true, true]);
   });
 });

@@ -26,7 +26,7 @@ describe('a session', () => {
     await expect(Session.create(options as SessionOptions)).rejects.toBeInstanceOf(UsageError);
   });
 
-  it('without devices reads and writes rows, and names what is missing for more', async () => {
+  it('without devices reads and writes rows, and names the missing devices for other work', async () => {
     await using session = Session.withoutDevices();
     const dataset = session.from(ratingBatches(rows, 100));
     expect(await dataset.count()).toBe(rows.length);
@@ -47,7 +47,7 @@ describe('a session', () => {
     await expect(new ALS({ rank: 3 }).fit(dataset)).rejects.toThrow('can be read only once');
   });
 
-  it('tells of phases and iterations as it goes', async () => {
+  it('reports phases and iterations during a run', async () => {
     await using session = await Session.create({ workers: 2 });
     const events: ProgressEvent[] = [];
     await new ALS({ rank: 3, maxIter: 3 }).fit(session.from(stream()), { onEvent: (event) => void events.push(event) });
@@ -59,13 +59,13 @@ describe('a session', () => {
     expect(progress.at(-1)).toBe(3);
   });
 
-  it('refuses what the memory budget does not hold, before it allocates factors', async () => {
+  it('refuses ratings beyond the memory budget, before it allocates factors', async () => {
     await using session = await Session.create({ workers: 1, memoryBudget: '310MiB' });
     await expect(new ALS({ rank: 512 }).fit(session.from(randomBatches(40_000)))).rejects.toBeInstanceOf(CapacityError);
     await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(/more than [\d,]+ ratings do not fit/);
   });
 
-  it('names what is wrong with the data', async () => {
+  it('names errors in the data', async () => {
     await using session = await Session.create({ workers: 1 });
     await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toBeInstanceOf(DataError);
     await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toThrow('no ratings are left');

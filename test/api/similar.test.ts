@@ -44,7 +44,7 @@ describe.each([false, true])('similar items and users, biases %s', (biases) => {
     }
   });
 
-  it('are there for everybody', async () => {
+  it('are given for all items and users', async () => {
     const model = await fit(biases);
     const found = await rowsOf(model.similarUsers('all', 3));
     expect(found.length).toBe(3 * model.userCount);
@@ -53,7 +53,7 @@ describe.each([false, true])('similar items and users, biases %s', (biases) => {
 });
 
 describe('similar', () => {
-  it('names what is wrong', async () => {
+  it('names invalid options', async () => {
     const model = await fit(false);
     expect(() => model.similarItems([77_777], 3)).toThrow('the model has no item 77777');
     expect(() => model.similarItems([rows[0].item], 0)).toThrow('n must be');

@@ -1,9 +1,9 @@
-/** Where an update begins: new users and items at their least-squares rows, the model's own as they are. */
+/** The start of an update: new users and items at their least-squares rows, those of the model unchanged. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Device } from '../../engine/run/device.ts';
 import { ALS, type Dataset, type Model, Session, SGD } from '../../index.ts';
-import { PRIOR_RATINGS } from '../../operators/solve-new-rows.ts';
+import { PRIOR_RATINGS } from '../../operators/sgd/data/solve-new-rows.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { ratingBatches, type Triple } from '../support/ratings.ts';
@@ -53,7 +53,7 @@ const newUsers = planted.filter(({ user, item }) => user >= 100 && item < 60);
 const newItems = planted.filter(({ user, item }) => user < 100 && item >= 60);
 const bothNew = planted.filter(({ user, item }) => user >= 100 && item >= 60);
 const known = plantedRatings(12, 100, 60, 300);
-/** A user and an item that only each other knows, and a user of a single new item. */
+/** A user and an item with one rating, of each other, and a user with one rating of a new item. */
 const apart: readonly Triple[] = [{ user: 900, item: 800, rating: 5 }];
 const oneOfEach: readonly Triple[] = [{ user: 901, item: 60, rating: 1 }, { user: 902, item: 3, rating: 4 }];
 
@@ -92,7 +92,7 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     expect(await rmse(await base.update(dataset(rows)))).toBeLessThan(await rmse(start));
   });
 
-  it('takes new ratings that are all alike', async () => {
+  it('takes new ratings that are all equal', async () => {
     const base = await fit();
     const rows = newUsers.map((row) => ({ ...row, rating: 4 }));
     const start = await base.update(dataset(rows), standing);

@@ -1,4 +1,4 @@
-/** Models that go on with new ratings. */
+/** Updates of models with new ratings. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PhysicalPlan, stagesOf } from '../../engine/plan/physical-plan.ts';
@@ -39,7 +39,7 @@ describe.each([
 });
 
 describe('update', () => {
-  it.each([0.5, 0.01, 1e-4])('takes small steps from ratings that happen to be alike, all 5 but for one of %f less', async (less) => {
+  it.each([0.5, 0.01, 1e-4])('takes small steps from nearly equal ratings, all 5 except one of %f less', async (less) => {
     for (const biases of [false, true]) {
       const base = await new ALS({ rank: 4, biases, regParam: 0.05 }).fit(dataset(old));
       const alike = Array.from({ length: 50 }, (_, at): Triple => ({ user: 6 * at, item: at % 7, rating: at === 0 ? 5 - less : 5 }));
@@ -49,7 +49,7 @@ describe('update', () => {
     }
   });
 
-  it('is planned as it is done, with the ids of both counted', async () => {
+  it('has the plan of planUpdate, with the ids of both counted', async () => {
     const base = await new ALS({ rank: 4, biases: true, regParam: 0.07 }).fit(dataset(old));
     const news: Triple[] = [{ user: -5, item: 3, rating: 5 }, { user: 1, item: 1000, rating: 1 }, { user: 1, item: 2, rating: 4 }];
     const planned = await base.planUpdate(dataset(news), { validation: dataset(test), maxIter: 3 });
@@ -83,7 +83,7 @@ describe('update', () => {
     expect(await mean(3, 1000)).toBeLessThan(2.6);
   });
 
-  it('goes on from a model on disk, and from one that Spark wrote, which says nothing of its training', async () => {
+  it('updates a model on disk, and one that Spark wrote, without metadata of its training', async () => {
     const base = await new ALS({ rank: 4, biases: true }).fit(dataset(old));
     await base.save(join(folder, 'base'));
     const loaded = await Model.load(session, join(folder, 'base'));
@@ -108,7 +108,7 @@ describe('update', () => {
     expect(updated.metadata).toMatchObject({ params: { precision: 'f32', maxIter: 1 } });
   });
 
-  it('refuses what cannot act', async () => {
+  it('refuses options that cannot act', async () => {
     const base = await new ALS({ rank: 4 }).fit(dataset(old));
     await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(/unknown option rank of update/);
     await expect(base.update(dataset(fresh), { learningRate: -1 })).rejects.toThrow(UsageError);

@@ -31,7 +31,7 @@ describe.concurrent('bad data exits with 3 and says where', () => {
     await fails(3, pattern, ...train(join(folder, name)));
   });
 
-  it('a column that is not there: names the ones there are', async () => {
+  it('a missing column: names the existing ones', async () => {
     await fails(3, /no column "film"; there are: user \(Int32\), item \(Int32\), rating \(Float32\), timestamp \(Int64\)/, ...train(ratings, '--item-col', 'film'));
     await fails(3, /no column "film"/, 'inspect', ratings, '--item-col', 'film');
   });
@@ -63,13 +63,13 @@ describe.concurrent('bad data exits with 3 and says where', () => {
     expect(stderr).toMatch(/no ratings/);
   });
 
-  it('held-out ratings that are not there, before training', async () => {
+  it('missing held-out ratings, before training', async () => {
     const { code, stderr } = await runHere(...train(ratings, '--test', join(folder, 'missing.parquet')));
     expect(code).toBe(3);
     expect(stderr).toMatch(/^factorflow: read: no such file/);
   });
 
-  it('what is no model', async () => {
+  it('a folder that is not a model', async () => {
     await fails(3, /no such file or folder/, 'evaluate', join(folder, 'missing'), ratings);
     await fails(3, /not a model/, 'evaluate', join(folder, 'empty'), ratings);
     await fails(3, /not a model/, 'recommend', ratings, '--users', '1');
@@ -83,7 +83,7 @@ describe.concurrent('bad data exits with 3 and says where', () => {
 });
 
 describe('afterwards', () => {
-  it('there are the models of the runs that succeeded, and nothing half-written', () => {
+  it('only the models of runs that succeeded remain, and nothing half-written', () => {
     const left = readdirSync(models);
     expect(left).toHaveLength(3);
     for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);

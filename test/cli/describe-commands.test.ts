@@ -7,7 +7,7 @@ import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from 
 const folder = temporaryFolder();
 
 describe.concurrent('inspect', () => {
-  it('tells files, columns, degrees and values', async () => {
+  it('prints files, columns, degrees and values', async () => {
     const report = await json('inspect', ratings);
     expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: null });
     expect(report.density).toBeCloseTo(100_000 / (16_554 * 10_506), 12);
@@ -21,7 +21,7 @@ describe.concurrent('inspect', () => {
     for (const part of ['100,000 rows in 1 file', 'timestamp', 'Int64', 'zstd', 'users', '16,554', 'standard deviation']) expect(stdout).toContain(part);
   });
 
-  it('tells the columns where the usual ones are not there, and counts bad rows', async () => {
+  it('prints the columns where the default ones are missing, and counts bad rows', async () => {
     const file = await writeParquet(join(folder, 'odd.parquet'), "SELECT 1 AS who, 'x' AS what, 'NaN'::FLOAT AS stars UNION ALL SELECT 2, 'y', 4");
     const report = await json('inspect', file);
     expect(report).toMatchObject({ rows: 2, columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }] });
@@ -71,7 +71,7 @@ describe.concurrent('generate', () => {
 });
 
 describe.concurrent('doctor', () => {
-  it('tells what there is, and why there is no adapter where there is none', async () => {
+  it('describes the machine, with the reason for a missing adapter', async () => {
     const report = await json('doctor');
     expect(report).toMatchObject({ command: 'doctor', versions: { node: process.versions.node, 'apache-arrow': expect.any(String) }, cpu: { cores: expect.any(Number) } });
     expect(['simd', 'relaxed-simd']).toContain(report.webAssembly);

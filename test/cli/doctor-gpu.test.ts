@@ -8,7 +8,7 @@ import { checkKernelsOf } from '../../cli/doctor/check-kernels.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import type { Task } from '../../engine/task.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { fails, objectOf, start, temporaryFolder } from './run-cli.ts';
 
@@ -22,14 +22,14 @@ describe('doctor --check-kernels', () => {
     run: async ({ params }: Task) => ({ metrics: { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values: params.check === undefined ? { checks } : outcome(params.check as number) }),
   });
 
-  it('has a line a kernel with what came nearest to its limit', async () => {
+  it('has a line for each kernel with the error nearest to its limit', async () => {
     const { text, exitCode, json } = await checkKernelsOf(gpu((check) => ({ error: check * 1e-6, limit: 1e-4 })), context);
     expect(text).toBe('  Card; f16\n  one      2 checks, all good  largest error 1.0e-6 of 1.0e-4\n  other    1 checks, all good  largest error 2.0e-6 of 1.0e-4');
     expect(exitCode).toBeUndefined();
     expect(json).toMatchObject({ command: 'doctor', adapter: 'Card; f16', checks: [{ kernel: 'one', variant: 'a', error: 0, limit: 1e-4, failed: false }, {}, {}] });
   });
 
-  it('names what fails, and the exit code is 5', async () => {
+  it('names failing checks, and the exit code is 5', async () => {
     const { text, exitCode, json } = await checkKernelsOf(
       gpu((check) => {
         if (check === 2) throw new Error('kernel other: line 7: no such type\nmore');
@@ -62,7 +62,7 @@ describe('doctor', () => {
 });
 
 describe.skipIf(noGpu)('doctor --tune', () => {
-  it('tells of the variants, and training takes the fastest from then on', async () => {
+  it('reports the variants, and training takes the fastest from then on', async () => {
     const env = { FACTORFLOW_CACHE_DIR: mkdtempSync(join(tmpdir(), 'factorflow-cache-')) };
     const file = join(folder, 'few.csv');
     writeFileSync(file, `user,item,rating\n${randomRatings(5, 20, 15, 150).map(({ user, item, rating }) => `${user},${item},${rating}`).join('\n')}\n`);

@@ -2,10 +2,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { LostTrainingError } from '../../api/lost-training.ts';
+import { LostTrainingError } from '../../api/training/lost-training.ts';
 import { saveLostModel } from '../../cli/commands/train.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 import { factorflow, objectOf, ratings, runHere, start, temporaryFolder, trainedModel } from './run-cli.ts';
@@ -32,7 +32,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(got.metrics.rmse).toBeCloseTo(expected.metrics.rmse, 4);
   });
 
-  it('trains: the first line says where, the JSON names the adapter, and the model is like any other', async () => {
+  it('trains: the first line names the device, the JSON the adapter, and the model is like any other', async () => {
     const file = writeRatings('few.csv', randomRatings(62, 40, 30, 600));
     const flags = ['train', file, '--rank', '4', '--max-iter', '2', '--test-fraction', '0.1', '--json', '--model-dir'];
     const { code, stdout, stderr } = await factorflow(...flags, join(folder, 'small'), '--device', 'gpu');
@@ -74,7 +74,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
       expect((await runHere(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
     expect((await runHere(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
-    // What does not fit as a whole may fit block by block, but never without the rows.
+    // Ratings that do not fit as a whole may fit block by block, but the rows must fit.
     const staged = await runHere(...shape, '--device-memory', '500MiB');
     expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile does not fit the GPU\n.*\n.*blocks of ratings are staged, two at a time(.*\n)* +rejected: schedule tile needs 67\d\.\d MiB/);
     const refused = await runHere(...shape, '--device-memory', '300MiB');
@@ -82,13 +82,13 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(refused.stderr).toMatch(/the factors and ratings need 3\d\d\.\d MiB \(\d+ bytes\) but device gpu:0 has 300\.0 MiB/);
   });
 
-  it('gathers in the precision asked for, whichever algorithm is chosen', async () => {
+  it('gathers in the precision asked for by any algorithm', async () => {
     const { code, stdout } = await runHere('plan', ratings, '--algorithm', 'auto', '--precision', 'f16', '--device', 'gpu', '--quiet');
     expect(code).toBe(0);
     expect(stdout).toMatch(/update-users: kernel tiled\d-f16 .*θ in float16/);
   });
 
-  it('without an adapter is a usage error that says what to install', async () => {
+  it('without an adapter is a usage error that names the packages to install', async () => {
     const { code, stdout, stderr } = await start(['train', ratings, '--model-dir', join(folder, 'none'), '--device', 'gpu', '--quiet'], { env: { VK_DRIVER_FILES: '/dev/null' } }).outcome;
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/^factorflow: no GPU: WebGPU found no adapter on this machine\. .*Vulkan.* Or use device cpu\n$/);
@@ -96,7 +96,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
 });
 
 describe.skipIf(noGpu)('Ctrl-C', () => {
-  it.each([1, 2])('%i times while the GPU works ends with 130, and without a word of the driver', async (times) => {
+  it.each([1, 2])('%i times while the GPU works ends with 130, and without output of the driver', async (times) => {
     const file = writeRatings(`endless-${times}.csv`, randomRatings(63, 40, 30, 600));
     const { child, outcome, stderrMatches } = start(['train', file, '--rank', '4', '--max-iter', '1000000', '--device', 'gpu', '--model-dir', join(folder, 'endless')]);
     await stderrMatches(/iteration 2\//);

@@ -12,20 +12,20 @@ describe.concurrent('evaluate', () => {
     expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
   });
 
-  it('says the same in words', async () => {
+  it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
     expect(stdout).toMatch(/RMSE +\d\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
   });
 
-  it('has no error to tell where no pair is known', async () => {
+  it('has no error where no pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
     expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, pairs: 1, coldPairs: 1 });
   });
 });
 
 describe.concurrent('predict', () => {
-  it('writes rows with predictions, and the model or the flag says what becomes of cold ones', async () => {
+  it('writes rows with predictions, and treats cold ones by the model or the flag', async () => {
     const pairs = await writeParquet(join(folder, 'pairs.parquet'), `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`);
     const all = await json('predict', model, pairs, '--output', join(folder, 'all'));
     expect(all).toMatchObject({ command: 'predict', rows: 11, coldPairs: 1, files: 1, output: join(folder, 'all') });
@@ -39,7 +39,7 @@ describe.concurrent('predict', () => {
 });
 
 describe.concurrent('outputs of predict and recommend', () => {
-  it('have the format that the ending says', async () => {
+  it('have the format of the ending', async () => {
     const pairs = await writeParquet(join(folder, 'some-pairs.parquet'), `(SELECT "user", item FROM '${ratings}' LIMIT 3) UNION ALL SELECT -1, 1 UNION ALL SELECT -2, 1`);
     const text = await factorflow('predict', model, pairs, '--output', join(folder, 'p.csv'), '--quiet');
     expect(text.stdout).toMatch(/predictions +5\n +cold pairs +2 with an unknown user or item \(NaN\)/);
@@ -55,7 +55,7 @@ describe.concurrent('outputs of predict and recommend', () => {
     expect(readdirSync(join(folder, 'v1.2'))).toEqual(['part-00000.parquet']);
   });
 
-  it('are refused where the ending says none, and where a flag cannot act', async () => {
+  it('are refused for an unknown ending, and where a flag cannot act', async () => {
     for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
       for (const command of [['predict', model, ratings, '--output'], ['recommend', model, '--output'], ['convert', ratings]]) {
         await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.arrow, or a folder name without an ending/, ...command, join(folder, name));

@@ -32,7 +32,7 @@ describe('an output never takes the place of an input, with --force either', () 
     expect(readdirSync(path('model')).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
   });
 
-  it('an input that does not exist is told as such', async () => {
+  it('an input that does not exist is reported as missing', async () => {
     for (const nothing of ['', path('nothing')]) await fails(3, /no such file or folder/, 'train', nothing, '--model-dir', path('new-model'));
   });
 

@@ -57,7 +57,7 @@ describe('train --plan', () => {
     expect(factorflow.plan).toMatchObject({ choices: { schedule: { rowBands: 16, workers: 8 } } });
   });
 
-  it('runs what plan --analyze printed', async () => {
+  it('runs the plan that plan --analyze printed', async () => {
     await trained('analyzed', repeated, '--plan', fileOf(await planned(repeated, ...common, '--biases', '--analyze')));
   });
 });

@@ -26,13 +26,13 @@ describe('a bar', () => {
     expect(barText({ ...state, total: undefined }, 10)).toBe('read      25 ratings  13 ratings/s  2.00 s');
   });
 
-  it('tells slow things by the time of one', () => {
+  it('shows slow rates as the time of one', () => {
     expect(barText({ ...state, phase: 'train', done: 2.5, total: 10, unit: 'iterations', seconds: 10 }, 8)).toBe('train     [==------]  25%  2/10 iterations  4.00 s each  30.0 s left');
   });
 });
 
 describe('the line of a start', () => {
-  it('has a number only where something is known of it', () => {
+  it('has a number only where the total is known', () => {
     const started = { ...state, phase: 'evaluate', unit: 'pairs' };
     expect(startText({ ...started, total: 0, estimated: true })).toBe('evaluate: started');
     expect(startText({ ...started, total: undefined })).toBe('evaluate: started');
@@ -90,7 +90,7 @@ describe('plain lines', () => {
 });
 
 describe('bars on a terminal', () => {
-  it('let what is said scroll away above, and give the terminal back', () => {
+  it('let messages scroll above, and restore the terminal', () => {
     let written = '';
     const stream = Object.assign(new Writable({ write: (chunk, _encoding, done) => ((written += String(chunk)), done()) }), { isTTY: true, columns: 100 });
     const { onEvent, note, close } = barProgress(stream as unknown as NodeJS.WriteStream);
@@ -148,7 +148,7 @@ describe('a missing adapter', () => {
     expect(explainProbe(outcome, 'linux')).toMatch(/^nothing to do for the CPU, which is used here; for a GPU: /);
   });
 
-  it('is no matter where there is one that computes', () => {
+  it('is not reported where another one computes', () => {
     const adapter = { name: 'card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
     expect(explainProbe({ adapter, messages: '' }, 'linux')).toBeUndefined();
     expect(explainProbe({ adapter: { ...adapter, isFallback: true }, messages: '' }, 'linux')).toMatch(/computes on the processor/);

@@ -76,7 +76,7 @@ export function objectOf(stdout: string): Record<string, unknown> {
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-/** Runs a command line inside this process: the same outcome but for what belongs to a process (signals, crashes, pipes). */
+/** Runs a command line inside this process: the same outcome except for signals, crashes and pipes. */
 export async function runHere(...args: readonly string[]): Promise<Outcome> {
   let [stdout, stderr] = ['', ''];
   const terminal = { print: async (text: string) => void (stdout += `${text}\n`), say: (line: string) => void (stderr += `${line}\n`) };
@@ -89,7 +89,7 @@ export async function fails(code: number, pattern: RegExp, ...args: readonly str
   expectFailure(await runHere(...args, '--quiet'), code, pattern);
 }
 
-/** A failure tells what to do: exit code, one line on stderr, no stack, nothing on stdout. */
+/** Checks that a failure gives advice: exit code, one line on stderr, no stack, nothing on stdout. */
 export function expectFailure({ code: ended, stdout, stderr }: Outcome, code: number, pattern: RegExp): void {
   expect(stderr).toMatch(pattern);
   expect(stderr).toMatch(/^factorflow: [^\n]+\n$/);
@@ -118,7 +118,7 @@ export function temporariesIn(folder: string): string[] {
   return readdirSync(folder).filter((name) => name.startsWith('.'));
 }
 
-/** Writes what a query selects as Parquet, by DuckDB. */
+/** Writes the rows of a query as Parquet, by DuckDB. */
 export async function writeParquet(file: string, query: string, options = ''): Promise<string> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' });
   const connection = await instance.connect();

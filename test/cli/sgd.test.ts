@@ -1,4 +1,4 @@
-/** --algorithm sgd and auto, and models that go on with new ratings, on the command line. */
+/** --algorithm sgd and auto, and updates of models, on the command line. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 describe.concurrent('train --algorithm sgd', () => {
-  it('reports like ALS, and saves a model in the same layout that says sgd', async () => {
+  it('reports like ALS, and saves a model in the same layout with sgd in its metadata', async () => {
     const directory = join(folder, 'json');
     const report = await json('train', ratings, '--model-dir', directory, '--algorithm', 'sgd', '--test-fraction', '0.1', '--rate', 'bold', '--schedule', 'wavefront', '--reg-param-items', '0.2', ...quick);
     expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'seconds', 'peakRssBytes', 'model']);
@@ -27,7 +27,7 @@ describe.concurrent('train --algorithm sgd', () => {
     });
   });
 
-  it('tells of its schedule and collisions, and sums up for people', async () => {
+  it('prints its schedule and collisions, and a summary', async () => {
     const { code, stdout, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'text'), '--algorithm', 'sgd', '--schedule', 'hogwild', '--workers', '2', ...quick);
     expect(code).toBe(0);
     expect(stderr).toMatch(/schedule hogwild: s = 2 workers.*its twentieth is 525; expected collisions s Σ \(n_v\/Nz\)² = \d\.\de-\d a step/);
@@ -74,7 +74,7 @@ describe.concurrent('train --init-model', () => {
 });
 
 describe.concurrent('plan', () => {
-  it('of sgd says what is visited when, by whom, and with how many collisions', async () => {
+  it('of sgd gives the order of visits, the workers and the collisions', async () => {
     const { code, stdout } = await factorflow('plan', ratings, '--algorithm', 'sgd', '--workers', '2', ...quick);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Physical plan: sgd\n/);
@@ -83,7 +83,7 @@ describe.concurrent('plan', () => {
     expect(stdout).toMatch(/fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313 may share it, its twentieth \(65\) safely/);
   });
 
-  it('without data and with what a run measured', async () => {
+  it('without data, and with the measures of a run', async () => {
     const counts = await json('plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--algorithm', 'sgd', '--schedule', 'hogwild');
     expect(counts).toMatchObject({ plan: { algorithm: 'sgd', round: expect.arrayContaining([expect.objectContaining({ name: 'sgd-epoch' })]) } });
     const analyzed = await json('plan', ratings, '--analyze', '--algorithm', 'sgd', ...quick);
@@ -100,7 +100,7 @@ describe.concurrent('plan', () => {
 });
 
 describe.concurrent('train --algorithm auto', () => {
-  it('trains by what it chose, and tells why', async () => {
+  it('trains by its choice, and gives the reason', async () => {
     const { code, stdout, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'auto'), '--algorithm', 'auto', ...quick);
     expect(code).toBe(0);
     expect(stderr).toContain('algorithm auto: als, since');

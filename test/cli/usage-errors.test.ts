@@ -83,7 +83,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     await fails(2, pattern, ...train, '-c', config);
   });
 
-  it('a configuration that is not there', async () => {
+  it('a missing configuration', async () => {
     await fails(2, /no such file or folder \(.*missing\.json\)/, ...train, '-c', join(folder, 'missing.json'));
   });
 

@@ -161,7 +161,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
     }
   });
 
-  it('gives the same bits however the rows are cut into tasks', () => {
+  it('gives the same bits for any cut of the rows into tasks', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.nat(40), fc.nat(2000), fc.constant(0)), { minLength: 1, maxLength: 12 }),

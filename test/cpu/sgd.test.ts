@@ -2,11 +2,11 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
 import { type ReferenceSteps, type ReferenceSums, stepInOrder, type VisitedRatings } from '../../cpu/reference/sgd.ts';
-import { copyRows } from '../../cpu/tasks/copy-rows.ts';
-import { cutBlock } from '../../cpu/tasks/cut-block.ts';
+import { copyRows } from '../../cpu/tasks/sgd/copy-rows.ts';
+import { cutBlock } from '../../cpu/tasks/sgd/cut-block.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
-import { sgdBlock } from '../../cpu/tasks/sgd-block.ts';
-import { dealRatings, shuffleRatings } from '../../cpu/tasks/shuffle-ratings.ts';
+import { sgdBlock } from '../../cpu/tasks/sgd/sgd-block.ts';
+import { dealRatings, shuffleRatings } from '../../cpu/tasks/sgd/shuffle-ratings.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, TestMemory } from './scope.ts';
 

@@ -116,7 +116,7 @@ describe.each(builds)('kernels with %s', (build) => {
 });
 
 describe('the two builds', () => {
-  it('are chosen by what the runtime validates', () => {
+  it('are chosen by the features of the runtime', () => {
     expect(availableBuild()).toBe('relaxed-simd');
   });
 

@@ -72,7 +72,7 @@ describe.each(builds)('update with %s', (build) => {
     }
   });
 
-  it('gives the same bits however the rows are cut into tasks', () => {
+  it('gives the same bits for any cut of the rows into tasks', () => {
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.nat(40), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
@@ -105,7 +105,7 @@ describe.each(builds)('update with %s', (build) => {
     }
   });
 
-  it('gathers in every pass what exceeds its workspace', () => {
+  it('gathers rows beyond its workspace in every pass', () => {
     // Rank 512: the panels of some 3,000 ratings fit.
     const memory = new TestMemory(build);
     const theta = memory.matrix(200, 512, 1);

@@ -1,10 +1,10 @@
-/** Runs that end badly: by a task that fails, by a cancel, by a device that is lost. Nothing runs on behind them, and nothing stays. */
+/** Runs that fail: by a task that throws, a cancel or a lost device. No work continues after them, and no partition stays. */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
-import { recordAls, recordSgd, type RunProblem } from '../support/recorded-runs.ts';
-import type { RecordingOptions } from '../support/recording-device.ts';
-import { cpuInfo, gpuInfo, mostly } from '../support/small-problems.ts';
-import { RandomTurns } from '../support/turns.ts';
+import { recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
+import type { RecordingOptions } from '../support/steps/recording-device.ts';
+import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
+import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
 const cases: Record<string, { readonly compute: RunProblem['compute']; readonly make: (problem: RunProblem) => ReturnType<typeof recordAls> | ReturnType<typeof recordSgd> }> = {
@@ -18,7 +18,7 @@ const cases: Record<string, { readonly compute: RunProblem['compute']; readonly 
 
 type Outcome = { readonly result: { readonly iterations: readonly unknown[]; readonly lost?: DeviceLostError } } | { readonly error: unknown };
 
-/** A run with these options of its devices, and what came of it; checks that nothing runs on and nothing stays. */
+/** A run with these options of its devices, and its outcome; checks that no work continues and no partition stays. */
 async function endOf(name: string, options: (place: string) => RecordingOptions, signal?: AbortSignal) {
   const { compute, make } = cases[name];
   const made = await make({ ...problem, compute, options, signal });
@@ -42,7 +42,7 @@ async function verbsOf(name: string): Promise<Readonly<Record<string, number>>> 
 }
 
 describe.each(Object.keys(cases))('%s', (name) => {
-  it('ends with the error of the verb that failed, whichever that is, and leaves nothing', async () => {
+  it('ends with the error of any verb that fails, and leaves nothing', async () => {
     for (const [place, verbs] of Object.entries(await verbsOf(name))) {
       for (let n = 0; n < verbs; n++) {
         const failures: Error[] = [];
@@ -59,7 +59,7 @@ describe.each(Object.keys(cases))('%s', (name) => {
     }
   });
 
-  it('ends with CancelledError, whenever it is cancelled, and leaves nothing', async () => {
+  it('ends with CancelledError when cancelled at any step, and leaves nothing', async () => {
     for (const [place, verbs] of Object.entries(await verbsOf(name))) {
       for (let n = 0; n < verbs; n++) {
         const turns = new RandomTurns(n);

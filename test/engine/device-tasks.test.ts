@@ -14,7 +14,7 @@ import type { Task } from '../../engine/task.ts';
 import { ratingBlock, relativeDistance, residual, rowOf } from '../cpu/scope.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const lengths = [0, 1, 2, 3, 4, 5, 300, 0, 900, 9];
 const COLUMNS = 120;
@@ -183,7 +183,7 @@ describe.each([
     for (const { columns } of [x, theta]) for (let i = 0; i < columns.values.length; i++) columns.values[i] = Math.round((columns.values[i] as number) * Math.sqrt(rank) * 2);
     const whole = ratingBlock(Array.from({ length: rows }, (_, row) => (row * 5) % 40), COLUMNS, 9);
     const { offsets, indices } = whole.columns as unknown as Block;
-    // The values of what is excluded need not be there.
+    // Exclusions need no values.
     const exclude = { ...whole, columns: { ...whole.columns, values: sharedArray(Float32Array, 0) } };
     const [from, to] = [2, rows];
     const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}) }, ['top']);

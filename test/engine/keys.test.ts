@@ -59,7 +59,7 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
     );
   });
 
-  it('finds what was added and nothing else', () => {
+  it('finds added keys and no others', () => {
     fc.assert(
       fc.property(columns, columns, (known, asked) => {
         const table = makeKeyTable(type);
@@ -72,7 +72,7 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
     );
   });
 
-  it('merges two ascending columns to one, and says where the keys of each are', () => {
+  it('merges two ascending columns to one, with the positions of the keys of each', () => {
     fc.assert(
       fc.property(columns, columns, (one, other) => {
         const [left, right] = [one, other].map((values) => sorted(values, type));

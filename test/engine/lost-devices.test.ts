@@ -1,9 +1,9 @@
-/** A run that goes on without a lost device: with the right best round, and without what the lost attempt had on the others. */
+/** A run that goes on without a lost device: with the right best round, and without the partitions of the lost attempt on the others. */
 import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
-import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/recorded-runs.ts';
-import { gpuInfo, mostly } from '../support/small-problems.ts';
-import { RandomTurns } from '../support/turns.ts';
+import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
+import { gpuInfo, mostly } from '../support/steps/small-problems.ts';
+import { RandomTurns } from '../support/steps/turns.ts';
 
 const compute = [gpuInfo(0), gpuInfo(1)];
 const problem: RunProblem = { rows: mostly(40, 30), columns: 30, test: true, compute };
@@ -25,7 +25,7 @@ function roundAt({ events }: Recording): number {
 
 const rmse = [0, 0.9, 0.8, 0.7, 0.75, 0.76, 0.77];
 
-it('the bold driver goes on with the rate of the epoch that it goes on from', async () => {
+it('the bold driver continues with the rate of the epoch that was copied', async () => {
   const rates = async (lostAt?: number) => {
     const made = await recordSgd({ ...problem, test: false, options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}) }, { rank: 4, maxIter: 4, rate: 'bold' }, { held: true });
     const { iterations } = await made.train();
@@ -38,7 +38,7 @@ it('the bold driver goes on with the rate of the epoch that it goes on from', as
 describe.each(Object.keys(algorithms))('%s', (name) => {
   const make = algorithms[name];
 
-  it('keeps the round with the least validation error, whenever a device is lost', async () => {
+  it('keeps the round with the least validation error when a device is lost at any step', async () => {
     const run = async (lostAt?: number) => {
       const turns = new RandomTurns(1);
       let recording: Recording | undefined;
@@ -71,7 +71,7 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
     }
   });
 
-  it('frees what the attempt before had on the device that is left', async () => {
+  it('frees the partitions of the attempt before on the remaining device', async () => {
     const peakOf = async (devices: RunProblem['compute'], lostAt?: number) => {
       const made = await make({ ...problem, compute: devices, options: (place) => (place === 'gpu:1' && lostAt !== undefined ? { lostAt } : {}) }, {});
       await made.train();

@@ -12,7 +12,7 @@ import { GpuDevice } from '../../gpu/device.ts';
 import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
 import { ratingBlock } from '../cpu/scope.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const [ROWS, COLUMNS, RANK] = [12, 20, 9];
 const lengths = [0, 1, 2, 3, 4, 5, 6, 0, 20, 9, 1, 7];

@@ -1,17 +1,17 @@
-/** Devices are told what the plan's steps say, and nothing else: for each place in the order of its edges, for all as a set. */
+/** Devices get exactly the calls of the plan's steps: at each place in the order of its edges, over all places as a set. */
 import { describe, expect, it } from 'vitest';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../engine/plan/bound-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { expand, expandFree } from '../../engine/run/expand.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import type { SgdSchedule } from '../../operators/sgd/schedule.ts';
-import { type BoundProblem, boundAls, boundSgd } from '../support/bound-problems.ts';
-import type { RunProblem } from '../support/recorded-runs.ts';
-import { recordAls, recordSgd } from '../support/recorded-runs.ts';
-import { shortName } from '../support/recording-device.ts';
-import { cpuInfo, gpuInfo, mostly } from '../support/small-problems.ts';
-import { RandomTurns } from '../support/turns.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import { type BoundProblem, boundAls, boundSgd } from '../support/steps/bound-problems.ts';
+import type { RunProblem } from '../support/steps/recorded-runs.ts';
+import { recordAls, recordSgd } from '../support/steps/recorded-runs.ts';
+import { shortName } from '../support/steps/recording-device.ts';
+import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
+import { RandomTurns } from '../support/steps/turns.ts';
 
 const rows = mostly(13, 9);
 const devicesOf: Record<string, RunProblem['compute']> = { 'the CPU': [cpuInfo], 'one GPU': [gpuInfo(0)], 'two GPUs': [gpuInfo(0), gpuInfo(1)], 'four GPUs': [0, 1, 2, 3].map((n) => gpuInfo(n)), 'two devices that keep no order': [0, 1].map((n) => gpuInfo(n, { inOrder: false, wholePasses: false })) };
@@ -55,7 +55,7 @@ function listsOf(bound: BoundPlan, keep: KeptVersions, rounds: number): (readonl
     const better = number === 1 || !keep.best;
     if (better) best = good;
     for (const old of kept) lists.push(expandFree(bound, contracts, 'free', old, [good, best]));
-    // Where a device may be lost the best factors are copied to the host, each once.
+    // The best factors are copied to the host, each once, if a device may be lost.
     if (number < rounds && better && bound.devices.some(({ ownMemory }) => ownMemory)) lists.push(expand(bound, contracts, 'end', best).steps);
   }
   return [...lists, expand(bound, contracts, 'end', best).steps];
@@ -69,7 +69,7 @@ async function compare(made: { readonly recording: Awaited<ReturnType<typeof rec
   const expected = listsOf(bound, keep, rounds).flatMap((steps) => steps.flatMap((step) => verbsOf(step, infos)));
   const given = new Set(Object.values(bound.given).flat().map((ref) => `${HOST} put ${shortName(ref)}`));
   const text = ({ at, verb, text: what }: (typeof recording.log)[number]) => `${at} ${verb} ${what}`;
-  // What lays ratings out comes before, and behind the last step what is left is released.
+  // The layout of ratings comes before; partitions that are left are released behind the last step.
   const first = Math.max(0, recording.log.findIndex((one) => text(one) === 'host put row-keys.0@0'));
   const log = recording.log.slice(first, 1 + recording.log.findLastIndex(({ verb }) => verb !== 'release')).map(text).filter((line) => !given.has(line));
   expect([...log].sort()).toEqual([...expected].sort());

@@ -1,12 +1,12 @@
-/** Invariants of the steps of any plan: of their edges, of what they visit, of what they leave behind, and of their memory. */
+/** Invariants of the steps of any plan: their edges, their visits of ratings, the partitions that they free, and their memory. */
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/bound-problems.ts';
-import { checkCoverage, checkEdges, LiveSet } from '../support/check-steps.ts';
-import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/orders.ts';
+import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
+import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
+import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
 import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];

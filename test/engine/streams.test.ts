@@ -36,7 +36,7 @@ function counted() {
 describe('a stream', () => {
   const select = new SelectRatings({ user: 'user', item: 'item', rating: 'rating' });
 
-  it('pulls no more than its consumer asks for, and closes its source when left early', async () => {
+  it('pulls no more batches than its consumer asks for, and closes its source when left early', async () => {
     const { state, source } = counted();
     let seen = 0;
     for await (const batch of await executePlan(andThen(fromSource(source), select), context())) {

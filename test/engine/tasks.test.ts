@@ -11,7 +11,7 @@ import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { ALS, Session } from '../../index.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = [...randomRatings(41, 300, 200, 9000), ...randomRatings(42, 300, 200, 300)];

@@ -1,12 +1,12 @@
-/** A run ends when everything that it began has ended, whatever failed before, and tells the first failure. */
+/** A run ends when all the work that it began has ended, also after a failure, and throws the first failure. */
 import { describe, expect, it } from 'vitest';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { RecordingDevice, type RecordingOptions } from '../support/recording-device.ts';
-import { contextOf, cpuInfo } from '../support/small-problems.ts';
+import { RecordingDevice, type RecordingOptions } from '../support/steps/recording-device.ts';
+import { contextOf, cpuInfo } from '../support/steps/small-problems.ts';
 
 const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
 
@@ -42,7 +42,7 @@ describe('a run of which a task fails', () => {
     expect([device.running, device.log.length]).toEqual([0, 2]);
   });
 
-  it('tells the first failure of two', async () => {
+  it('throws the first of two failures', async () => {
     const later = Promise.withResolvers<void>();
     const { ctx } = recorded((_, __, task) => (task?.params.name === 'a' ? later.promise : Promise.reject(new Error('b fails first'))));
     const run = runSteps(steps(), ctx).catch((error: Error) => error.message);
@@ -51,7 +51,7 @@ describe('a run of which a task fails', () => {
     expect(await run).toBe('b fails first');
   });
 
-  it('hears of a cancel before anything begins', async () => {
+  it('ends at once when cancelled before it begins', async () => {
     const { device, ctx } = recorded(() => {});
     await expect(runSteps(steps(), { ...ctx, signal: AbortSignal.abort() })).rejects.toThrow('cancelled');
     expect(device.log).toEqual([]);

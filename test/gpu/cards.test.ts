@@ -58,7 +58,7 @@ describe('the cards of a machine', () => {
 describe('the memory that is used', () => {
   const cards = [{ address: '0000:06:00.0', vendor: 'nvidia' }, { address: '0000:87:00.0', vendor: 'nvidia' }];
 
-  it('is read from what nvidia-smi tells, by address', () => {
+  it('is read from the output of nvidia-smi, by address', () => {
     expect(readNvidia('00000000:87:00.0, 524\n00000000:06:00.0, 3\n', cards)).toEqual([3 * 2 ** 20, 524 * 2 ** 20]);
   });
 

@@ -8,10 +8,10 @@ import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts
 import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
 import { everyVariant } from '../../gpu/update/variants.ts';
-import { tensorGpu } from '../support/gpu-info.ts';
-import { type NullGpu, openNullGpu } from '../support/null-gpu.ts';
+import { tensorGpu } from '../support/gpu/gpu-info.ts';
+import { type NullGpu, openNullGpu } from '../support/gpu/null-gpu.ts';
 
-describe('the texts of kernels, those for hardware that is not here too', () => {
+describe('the texts of kernels, also those for other hardware', () => {
   let gpu: NullGpu;
   beforeAll(async () => {
     gpu = await openNullGpu();
@@ -22,7 +22,7 @@ describe('the texts of kernels, those for hardware that is not here too', () => 
     expect([...gpu.features].sort()).toEqual(['chromium-experimental-subgroup-matrix', 'shader-f16', 'subgroups']);
   });
 
-  it('are found wrong where they are', async () => {
+  it('are refused with the line of an error', async () => {
     expect(await gpu.errorsOf('wrong', '@compute @workgroup_size(1) fn main() { let x: u32 = 1.5; }')).toEqual([expect.stringMatching(/line 1: .*u32/)]);
   });
 

@@ -1,4 +1,4 @@
-/** Every rating of every row goes to one kernel, once: the lists of gpu/update, and how a tensor-core workgroup shares out tiles. */
+/** Every rating of every row goes to one kernel, once: the lists of gpu/update, and the tiles of a tensor-core workgroup. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dealRows, type RowLimits } from '../../gpu/update/deal-rows.ts';

@@ -4,7 +4,7 @@ import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../.
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { Task } from '../../engine/task.ts';
 import { GpuDevice } from '../../gpu/device.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const ref = (name: string, version = 0) => ({ name, partition: 0, version });
 
@@ -28,7 +28,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
   });
   afterAll(() => device?.close());
 
-  it('says what it is', () => {
+  it('describes itself', () => {
     expect(device.adapter.software).toBe(true);
     expect(device.info).toMatchObject({ place: 'gpu:0', kind: 'gpu', parallelism: 1, inOrder: true, wholePasses: true, ownMemory: true, choosesKernels: true, strideStep: 16, capacityBytes: null, bindingBytes: 2 ** 30 });
     expect(device.info.description).toMatch(/swiftshader.*; (.*, )?computes on the processor$/);
@@ -45,7 +45,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
     device.release(ref('a'));
   });
 
-  it('gives what was put under the same name anew', async () => {
+  it('gives a partition that was put again under the same name', async () => {
     const [small, large] = [factors(2, 5), factors(2, 5)];
     (large.columns.values as Float32Array).fill(1);
     device.put(ref('twice'), small);
@@ -163,7 +163,7 @@ describe.skipIf(noGpu)('a GPU that goes away', () => {
 });
 
 describe.skipIf(noGpu)('without an adapter', () => {
-  it('a GPU is refused with what to do', async () => {
+  it('a GPU is refused with advice', async () => {
     const driver = process.env.VK_DRIVER_FILES;
     process.env.VK_DRIVER_FILES = '/dev/null';
     try {

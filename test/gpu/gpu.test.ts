@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { NORM_ROWS, weightedNormKernel } from '../../gpu/kernels/loss/weighted-norm.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { noGpu, openTestGpu } from '../support/open-gpu.ts';
+import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('a GPU', () => {
   let gpu: Gpu;

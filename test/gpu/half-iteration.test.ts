@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { halfIterationChecks } from '../../gpu/kernels/update/half-iteration.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
-import { noGpu, openTestGpu } from '../support/open-gpu.ts';
+import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
 const shapes = [
   { rank: 10, solver: 'cg', biases: false },

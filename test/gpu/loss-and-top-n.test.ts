@@ -6,7 +6,7 @@ import { byNorm, topNCheck, topNChecks } from '../../gpu/kernels/serving/top-n.c
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { topN } from '../../gpu/tasks/top-n.ts';
-import { noGpu, openTestGpu } from '../support/open-gpu.ts';
+import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('loss, predictions and best columns on a GPU', () => {
   let gpu: Gpu;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ALS, Model, Session } from '../../index.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(91, 2300, 40, 12_000);
@@ -25,7 +25,7 @@ async function recommended(device: 'cpu' | 'gpu', folder: string, exclude: boole
 }
 
 describe.skipIf(noGpu)('recommending on a GPU', () => {
-  it.each([true, false])('gives each user of several ranges what a CPU gives (exclusions: %s)', async (exclude) => {
+  it.each([true, false])('gives each user of several ranges the list of a CPU (exclusions: %s)', async (exclude) => {
     const folder = await mkdtemp(join(tmpdir(), 'factorflow-recommend-'));
     try {
       await using session = await Session.create({ device: 'cpu', workers: 1 });

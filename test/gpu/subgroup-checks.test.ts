@@ -1,14 +1,14 @@
 /** The checks of kernels for subgroups and tensor cores, which no software adapter runs, on an emulation of these kernels. */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../gpu/kernels/checks.ts';
-import { emulatedGpu, gradients } from '../support/emulated-gpu.ts';
+import { emulatedGpu, gradients } from '../support/gpu/emulated-gpu.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32)\b|not finite/.test(variant));
 const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];
 
 describe('conjugate gradients with one reduction a step', () => {
-  it('end where rounding does, however many steps a small system is given', () => {
+  it('end at rounding for any number of steps of a small system', () => {
     const random = new CounterRandom(7);
     for (let number = 0; number < 20_000; number++) {
       const draw = (at: number) => Math.fround(random.uniform(4 * number + at));
@@ -22,7 +22,7 @@ describe('conjugate gradients with one reduction a step', () => {
 describe('checks of kernels for subgroups and tensor cores', () => {
   const gpu = emulatedGpu();
 
-  it('are there for each', () => {
+  it('exist for each', () => {
     expect(kernels).toEqual(['normal-equations-tensor', 'update-tensor', 'update-short', 'solve-cg-registers']);
     for (const name of kernels) expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(4);
   });

@@ -4,7 +4,7 @@ import { computeDevice } from '../../engine/run/devices.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
 import { ALS, type AlsOptions, CancelledError, DeviceLostError, LostTrainingError, type Model, type ProgressEvent, Session } from '../../index.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
-import { noGpu } from '../support/open-gpu.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -35,7 +35,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }])('gives what the CPU gives, within float32: %j', async (options) => {
+  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }])('gives the model of a CPU, within float32: %j', async (options) => {
     const [expected, got] = [await fit(cpu, options), await fit(gpu, options)];
     expect(distance(got, expected)).toBeLessThan(2e-3);
     const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
@@ -54,13 +54,13 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     expect(got.metadata.plan).toMatchObject({ choices: { users: { variant: expect.any(String), precision: 'f32' } } });
   });
 
-  it('takes the kernel that is asked for, and tells those that there are', async () => {
+  it('takes the kernel that is asked for, and names those that exist', async () => {
     const model = await fit(gpu, { rank: 4, maxIter: 1, kernel: 'tiled4-f32' });
     expect(stageNamed(model.training!.plan, 'update-items')).toMatchObject({ kernel: expect.stringMatching(/^update tiled4-f32 /), reasons: expect.arrayContaining([expect.stringMatching(/as asked/)]) });
     await expect(fit(gpu, { rank: 4, kernel: 'no-such' })).rejects.toThrow(/there is no kernel no-such for rank 4.*There are: .*tiled4-f32/);
     const unread = gpu.from((async function* (): AsyncGenerator<never> {
       yield* [];
-      throw new Error('nobody should read these ratings');
+      throw new Error('these ratings must not be read');
     })());
     await expect(new ALS({ rank: 4, kernel: 'no-such' }).fit(unread)).rejects.toThrow(/there is no kernel no-such/);
     const half = await fit(gpu, { rank: 4, maxIter: 1, precision: 'f16' });
@@ -83,7 +83,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
     expect((await fit(gpu, { rank: 4, maxIter: 1 })).training?.iterations).toHaveLength(1);
   });
 
-  it('that is lost keeps the last model that was copied, and the session says what is the matter', async () => {
+  it('that is lost keeps the last model that was copied, and the session names the failure', async () => {
     await using session = await Session.create({ device: 'gpu', workers: 1 });
     const device = computeDevice(session.context().executor) as GpuDevice;
     const run = device.run.bind(device);

@@ -50,7 +50,7 @@ describe('turns', () => {
     expect(await Promise.all([a, b, c].map(({ done }) => done))).toEqual(['a', 'b', 'c']);
   });
 
-  it('goes on after a failure, which stays with the one that failed', async () => {
+  it('goes on after a failure, which only its own caller gets', async () => {
     const { log, start } = workshop();
     const [a, b] = [start('a', false), start('b', false)];
     a.fail();
@@ -60,7 +60,7 @@ describe('turns', () => {
     expect(log).toEqual(['a begins', 'b begins', 'b ends']);
   });
 
-  it('tells the last one when those before it have ended', async () => {
+  it('calls the last one when those before it have ended', async () => {
     const { turns, log, start } = workshop();
     const [a, b] = [start('a', true), start('b', true)];
     const last = turns.run(async () => {

@@ -16,7 +16,7 @@ const fit = (rows: readonly Triple[], options: AlsOptions): Promise<Model> => ne
 const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
 
 describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (solver) => {
-  it('learns what is all bias: r = μ + β_u + γ_v', async () => {
+  it('learns ratings that are sums of biases: r = μ + β_u + γ_v', async () => {
     const random = testRandom(5);
     const [beta, gamma] = [Array.from({ length: 60 }, () => random() - 0.5), Array.from({ length: 40 }, () => 2 * random() - 1)];
     const rows = beta.flatMap((b, user) => gamma.map((g, item) => ({ user, item, rating: 3 + b + g }))).filter(() => random() < 0.6);
@@ -24,7 +24,7 @@ describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (sol
     expect((await model.evaluate(dataset(rows.slice(0, 100)))).rmse).toBeLessThan(2e-3);
   });
 
-  it('shrinks the factors of a pair apart that is rated like the mean, down to nothing', async () => {
+  it('shrinks the factors of a separate pair with a mean rating to 0', async () => {
     const rows = Array.from({ length: 200 }, (_, at) => ({ user: 1 + (at % 20), item: 1 + Math.floor(at / 20), rating: 1 + ((7 * (at % 20) + 3 * Math.floor(at / 20)) % 5) }));
     const model = await fit([{ user: 0, item: 0, rating: 3 }, ...rows], { rank: 16, regParam: 0.1, maxIter: 30, solver });
     expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.3);

@@ -93,7 +93,7 @@ describe('non-negative als', () => {
     expect(chooseSolver(checkAlsParams({ rank: 64, nonnegative: true })).kernel).toBe('nnls');
   });
 
-  it('says in the model that it is', async () => {
+  it('is noted in the metadata of the model', async () => {
     const model = await fit(randomRatings(6, 50, 40, 600), { rank: 4, maxIter: 1 });
     expect(model.training?.params).toMatchObject({ nonnegative: true });
   });

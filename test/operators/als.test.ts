@@ -130,6 +130,14 @@ describe('als', () => {
     }
   });
 
+  it('finds the level of positive ratings at once from absolute rows, as any start does in the end', async () => {
+    const rows = randomRatings(5, 60, 50, 1200);
+    const first = async (start: 'spark' | 'level', maxIter: number) => (await fit(rows, { rank: 6, maxIter, start })).training?.iterations.at(-1)?.trainRmse ?? NaN;
+    expect(await first('level', 1)).toBeLessThan(0.65 * (await first('spark', 1)));
+    expect(await first('level', 60)).toBeCloseTo(await first('spark', 60), 1);
+    await expect(fit(rows, { biases: true, start: 'level' })).rejects.toThrow('start level does nothing with biases');
+  });
+
   it('depends on the seed', async () => {
     const rows = randomRatings(4, 50, 40, 600);
     const [one, two] = [await fit(rows, { rank: 4, maxIter: 1, seed: 1 }), await fit(rows, { rank: 4, maxIter: 1, seed: 2 })];
@@ -198,7 +206,7 @@ describe('als', () => {
     await expect(fit(rows, { rank: 4 })).rejects.toThrow(/iteration 1, side/);
   });
 
-  it('stops soon after it is cancelled, and the session works on', async () => {
+  it('stops soon after it is cancelled, and the session stays usable', async () => {
     const rows = randomRatings(5, 400, 300, 20_000);
     const controller = new AbortController();
     const run = new ALS({ rank: 32, maxIter: 1000 }).fit(dataset(rows), {

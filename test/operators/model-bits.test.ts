@@ -58,8 +58,7 @@ const sets: Readonly<Record<string, RatingSet>> = {
 
 // Every parameter is named, defaults too: some of the defaults will change, and these models must not.
 const ratings = { userCol: 'user', itemCol: 'item', ratingCol: 'rating', coldStartStrategy: 'nan', onDuplicates: 'keep', onBadRows: 'error' } as const satisfies RatingOptions;
-// Once the start of ALS can be chosen, it is named here: start: 'spark'.
-const als = { ...ratings, regParam: 0.1, seed: 3, solver: 'cholesky', cgSteps: 6, biases: false, nonnegative: false, precision: 'f32' } as const satisfies AlsOptions;
+const als = { ...ratings, start: 'spark', regParam: 0.1, seed: 3, solver: 'cholesky', cgSteps: 6, biases: false, nonnegative: false, precision: 'f32' } as const satisfies AlsOptions;
 const adagrad = { ...ratings, regParam: 0.05, seed: 3, schedule: 'blocks', biases: false, learningRate: 0.1, rate: 'adagrad', precision: 'f32' } as const satisfies SgdOptions;
 const sgd = { ...adagrad, learningRate: 0.08, rate: 'paper', decay: 0.3 } as const satisfies SgdOptions;
 

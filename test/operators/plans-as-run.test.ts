@@ -1,4 +1,4 @@
-/** Plans with the data bound tell of every stage as many tasks as it ran. */
+/** Plans with bound data have the number of tasks of every stage that ran. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stageNamed, stagesOf } from '../../engine/plan/physical-plan.ts';
 import { ALS, type Model, Session, SGD, type SgdOptions } from '../../index.ts';
@@ -15,7 +15,7 @@ afterAll(() => session.close());
 
 const rows = randomRatings(5, 900, 3, 12_000).map(({ user, item, rating }, at) => ({ user, item: item + (at % 40 === 0 ? 1 : 0), rating }));
 
-/** Stages of the steps whose tasks that ran are not those that are planned. */
+/** Stages with another number of tasks in the run than in the plan. */
 function wrong({ training }: Model): string[] {
   const { plan, iterations } = training!;
   return stagesOf(plan).flatMap(({ phase, stage: { name, work, tasks } }) => {

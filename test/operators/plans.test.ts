@@ -1,4 +1,4 @@
-/** Plans are pure functions of what is known: their printouts are kept as golden files under test/golden/plans. */
+/** Plans are pure functions: their printouts are golden files under test/golden/plans. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../engine/errors.ts';
@@ -9,12 +9,12 @@ import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
-import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
 import { cpuInfo, h200Info } from '../support/device-info.ts';
 
@@ -43,7 +43,7 @@ describe('the plan of als', () => {
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
-  it('counts what is alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
+  it('counts the data that are alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
     const { users: m, items: n, ratings: nz } = movielens;
     // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of another are replaced.
     expect(planAls(movielens, checkAlsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
@@ -53,13 +53,13 @@ describe('the plan of als', () => {
     expect(gpu.memory['gpu:0']).toBe(64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
   });
 
-  it('refuses what one buffer of a GPU does not hold', () => {
+  it('refuses data beyond one buffer of a GPU', () => {
     const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, checkAlsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
   });
 
-  it('prints what a run measured beside what was planned', async () => {
+  it('prints the measures of a run beside the plan', async () => {
     const plan = planAls(movielens, checkAlsParams({ rank: 8 }), cpu);
     const measured = { runs: 1280, rows: 272_780, bytesUp: 1.44e9, bytesDown: 0, milliseconds: 4321, wallMilliseconds: 2200 };
     await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(golden('analyzed'));
@@ -163,7 +163,7 @@ describe('the convergence of sgd', () => {
 describe('algorithm auto', () => {
   const choose = (rank: number, more = {}) => chooseAlgorithm({ ...movielens, rank, cgSteps: 6, ...more }, cpuInfo);
 
-  it('takes ALS at small ranks and SGD at large ones, earlier with a target, and tells the figures', () => {
+  it('takes ALS at small ranks and SGD at large ones, earlier with a target, and gives the figures', () => {
     expect(choose(10).algorithm).toBe('als');
     expect(choose(64).algorithm).toBe('sgd');
     expect([choose(20).algorithm, choose(20, { targetRmse: 0.8 }).algorithm]).toEqual(['als', 'sgd']);

@@ -1,14 +1,14 @@
-/** What SGD does on a GPU, as functions of the problem and of what the GPU is: no GPU is here. */
+/** Plans of SGD on a GPU, as functions of the problem and of the GPU's properties; they need no GPU. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../engine/plan/explain.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
-import { schedulesFor } from '../../operators/sgd/choose-schedule.ts';
-import { convergenceReport } from '../../operators/sgd/convergence.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
-import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedule.ts';
+import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { cpuInfo, h200Info as h200 } from '../support/device-info.ts';
 
 const second = { ...h200, place: 'gpu:1' };
@@ -79,7 +79,7 @@ describe('the plan of sgd on a GPU', () => {
     expect(() => plan({ schedule: 'tile' }, { ...h200, bindingBytes: 2 ** 28 })).toThrow(/99,072,112 ratings need 755\.9 MiB .* in one buffer but device gpu:0 binds at most 256\.0 MiB/);
     const few = { ...netflix, items: 300 };
     expect(() => plan({ rank: 512 }, { ...h200, bindingBytes: 900 * 2 ** 20 }, few)).toThrow(/the factors of 480,189 rows need 937\.9 MiB .* in one buffer/);
-    // Rows stay on their device, whatever the schedule.
+    // Rows stay on their device in any schedule.
     expect(() => plan({}, { ...h200, capacityBytes: 2 ** 29 }, few)).toThrow(/the factors and ratings need 7\d\d\.\d MiB .* but device gpu:0 has 512\.0 MiB/);
   });
 });

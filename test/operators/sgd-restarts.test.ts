@@ -9,7 +9,7 @@ import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import type { Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import type { Task, TaskResult } from '../../engine/task.ts';
 import { DivergedError } from '../../index.ts';
-import { dominantItem } from '../../operators/sgd/convergence.ts';
+import { dominantItem } from '../../operators/sgd/schedules/convergence.ts';
 import { LearningRate } from '../../operators/sgd/learning-rate.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';

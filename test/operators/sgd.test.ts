@@ -30,7 +30,7 @@ describe.each(schedules)('sgd by %s', (schedule) => {
   });
 
   it('steps every rating exactly once an epoch', async () => {
-    // With one item each, a user's bias after one epoch at a rate of 1 / 2 tells how often its rating was stepped, whatever the order.
+    // With one item each, a user's bias after one epoch at a rate of 1 / 2 shows how often its rating was stepped, in any order.
     const rows = Array.from({ length: 3000 }, (_, i): Triple => ({ user: i, item: i, rating: i % 2 === 0 ? 2 : 4 }));
     const model = await fit(rows, { rank: 1, biases: true, schedule, rate: 'constant', learningRate: 0.25, regParam: 0, maxIter: 1 });
     // On the scale of the deviation, 1: e is 1 up to the small product of the start; one step adds 1 / 4 to β and γ.

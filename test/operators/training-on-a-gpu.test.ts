@@ -1,4 +1,4 @@
-/** What training does with a device beside the CPU, whichever it is. */
+/** Training with any device beside the CPU. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
@@ -92,7 +92,7 @@ describe('training on a second device', () => {
       expect(ran.filter(({ kernel }) => kernel === 'sgd-block')).toHaveLength(6 * 4);
       for (const { inputs, outputs } of ran) for (const ref of [...Object.values(inputs), ...Object.values(outputs)]) await expect(fetch(ref)).rejects.toThrow('not on device');
     }
-    // Where a run fits, so does the next.
+    // The next run fits as well.
     expect((await sgd(session)).training?.iterations).toHaveLength(6);
   });
 

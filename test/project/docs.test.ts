@@ -1,4 +1,4 @@
-/** What the Markdown says must be so: generated pages are current, links lead somewhere, command lines and imports are real. */
+/** Checks of the Markdown files: generated pages are current, links have targets, command lines and imports are valid. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';

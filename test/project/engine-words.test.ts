@@ -21,7 +21,7 @@ const callsDevices: Readonly<Record<string, string>> = {
   'cli/doctor/check-kernels.ts': 'the doctor looks at the kernels of a device, not at a plan',
 };
 
-/** What has methods of these names without being a device. */
+/** Objects with methods of these names that are not devices. */
 const noDevices = ['command', 'this', 'new Loop(options, ctx)', 'this.#slot', 'pool', 'this.#piscina', 'this.#pool', 'steps', 'expansion.list', 'this.list'];
 
 describe('a device', () => {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The folder of real rating sets, or undefined with a message that says what is skipped. */
+/** The folder of real rating sets, or undefined with a message about the skipped tests. */
 export function dataFolder(set: string): string | undefined {
   const folder = process.env.FACTORFLOW_DATA;
   const path = folder && join(folder, set);

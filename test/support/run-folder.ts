@@ -1,4 +1,4 @@
-/** A folder for what test files of one run share; it goes away with the run. */
+/** A folder that the test files of one run share; it is removed after the run. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

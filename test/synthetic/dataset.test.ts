@@ -59,7 +59,7 @@ describe('generateDataset', () => {
     expect(sharing).toBe('0');
   });
 
-  it('writes what another reader reads and dataset.json says', async () => {
+  it('writes data that another reader reads, with the counts of dataset.json', async () => {
     const output = join(folder, 'data');
     const { description, files } = await generateDataset({ ...small, seed: 4, output });
     expect(JSON.parse(await readFile(join(output, 'dataset.json'), 'utf8'))).toEqual(description);

@@ -73,7 +73,7 @@ export function partEquations(rows: RatedRows, first: number, count: number): No
   return normalEquations(rows.theta, rows.stride, rows.rank, rows.part(first, count), 0);
 }
 
-/** Puts normal equations into a slot (normal-equations/slots.ts). */
+/** Puts normal equations into a slot (gpu/kernels/normal-equations/slots.ts). */
 export function writeSlot(slot: Float32Array, { matrix, bias }: NormalEquations): void {
   eachSlotElement(bias.length, (at, i, j) => (slot[at] = matrix[i * bias.length + j]));
   slot.set(bias, slotElements(bias.length) - tilesOf(bias.length) * TILE);

@@ -58,7 +58,7 @@ export function chooseNormalEquations(
 
 /**
  * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work` lists parts
- * (update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole tiles, float32 or float16 by
+ * (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole tiles, float32 or float16 by
  * `precision`. With biases the ratings are r_uv - mean - fixed_bias[v]; else any buffer serves as `fixed_bias`.
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {

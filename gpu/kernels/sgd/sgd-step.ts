@@ -2,7 +2,7 @@ import { STRIDE_STEP, strideOf } from '../../device/resources.ts';
 import type { GpuFeature } from '../../webgpu/gpu-info.ts';
 import { range } from '../kernel.ts';
 
-/** Parameters of a step on one rating (parts/sgd-step.wgsl). */
+/** Parameters of a step on one rating (gpu/kernels/parts/sgd-step.wgsl). */
 export type SgdStepParams = {
   /** Features of a row: the rank, with biases two more. */
   readonly features: number;

@@ -18,7 +18,7 @@ export function chooseSolveCholesky(rank: number, biases: boolean, half: boolean
 }
 
 /**
- * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row. `work` lists rows (update/work.ts): row, first slot, n_u, slots;
+ * x of (A + λ n_u I) x = b by Cholesky, one workgroup a row. `work` lists rows (gpu/update/work.ts): row, first slot, n_u, slots;
  * a row's slots follow each other, are added up in order and are changed. `factors` has a stride of whole tiles, padding 0;
  * `half` is its mirror. A row with n_u = 0 becomes 0. `status` becomes the lowest row whose A is not positive definite
  * or whose x is not finite; it starts as the largest u32.

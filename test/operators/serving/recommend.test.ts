@@ -31,7 +31,7 @@ describe('recommend', () => {
     [2, 600, 2500, 16, 3],
     [3, 5, 9, 3, 1],
     [4, 20, 3000, 1, 8],
-  ])('finds the best of all items, whatever their norms (seed %i)', async (seed, users, items, rank, spread) => {
+  ])('finds the best of all items with any norms (seed %i)', async (seed, users, items, rank, spread) => {
     const model = randomModel(seed, users, items, rank, spread);
     const n = 7;
     const found = new Map<number, number[]>();

@@ -1,0 +1,93 @@
+import { openCpus } from '../../cpu/device.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/run/device.ts';
+import { findingOf } from '../../gpu/probe/explain-probe.ts';
+import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
+import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import { cardsOf, type DeviceRequest } from './device-request.ts';
+import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
+
+/** The devices that a session computes on, and the reason for the choice. */
+export interface SessionDevice {
+  readonly requested: DeviceRequest;
+  readonly kind: 'cpu' | 'gpu';
+  /** Name of the GPU, such as "NVIDIA H200"; of several different ones all names. */
+  readonly adapter: string | null;
+  /** "NVIDIA H200; f16, subgroups, tensor", or "2 threads, WebAssembly relaxed-simd"; of several devices "gpu:0 (..), gpu:1 (..)". */
+  readonly description: string;
+  /** The reason for the CPU, where `auto` was asked for. */
+  readonly reason?: string;
+  /** A warning before a long run. */
+  readonly warning?: string;
+}
+
+export interface OpenedDevices {
+  /** The first is a CPU's: it sorts and numbers. */
+  readonly devices: readonly Device[];
+  readonly device: SessionDevice;
+}
+
+export interface OpenDevicesOptions {
+  readonly device: DeviceRequest;
+  readonly workers?: number;
+  /** Bytes of each GPU's memory that may be used. */
+  readonly memoryBytes?: number;
+  /** Devices in the place of one: the threads of the CPU shared out, or the one GPU opened several times. */
+  readonly fakeDevices?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** The functions that examine the machine; tests replace them. */
+export interface Machine extends GpuMachine {
+  readonly hasGraphicsDevice: () => boolean;
+  readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
+}
+
+const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
+
+/**
+ * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
+ * the packages to install when a GPU was asked for and there is none; CancelledError.
+ */
+export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+  const onCpu = (reason?: string): OpenedDevices => {
+    const devices = openCpus(fakeDevices, workers);
+    return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
+  };
+  if (requested === 'cpu') return onCpu();
+  let cpu: Device | undefined;
+  try {
+    const found = await findGpu(requested, machine, signal);
+    if ('missing' in found) return onCpu(found.missing);
+    [cpu] = openCpus(1, workers);
+    const cards = cardsOf(requested);
+    const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
+    const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
+    const warning = software === undefined ? undefined : `the GPU ${software} computes on the processor, far slower than device cpu: it serves for tests only`;
+    const adapter = [...new Set(gpus.map(({ adapter: { name } }) => name))].join(', ');
+    return { devices: [cpu, ...gpus], device: { requested, kind: 'gpu', adapter, description: descriptionOf(gpus), warning } };
+  } catch (error) {
+    await cpu?.close();
+    if (requested === 'auto' && !signal?.aborted) return onCpu(error instanceof Error ? error.message.split('\n')[0] : String(error));
+    throw error;
+  }
+}
+
+/** "NVIDIA H200; f16, subgroups, tensor", of several devices "gpu:0 (..), gpu:1 (..)". */
+function descriptionOf(devices: readonly Device[]): string {
+  if (devices.length === 1) return devices[0].info.description;
+  return devices.map(({ info: { place, description } }) => `${place} (${description})`).join(', ');
+}
+
+/** The GPU to open, or the reason why `auto` takes the CPU. Throws UsageError for `gpu` without a GPU. */
+async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: Machine, signal?: AbortSignal): Promise<{ readonly adapter: Adapter } | { readonly missing: string }> {
+  if (requested === 'auto' && !hasGraphicsDevice()) return { missing: 'no GPU: this system has no graphics device' };
+  const outcome = await probe(signal);
+  // Ctrl-C also ends the probe's process; that is not a crash.
+  throwIfAborted(signal, 'gpu');
+  const { adapter, failure } = outcome;
+  if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter };
+  const summary = { 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];
+  if (requested === 'auto') return { missing: `no GPU: ${summary}` };
+  throw new UsageError(`no GPU: ${summary}`, { advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim() });
+}

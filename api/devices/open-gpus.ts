@@ -1,0 +1,63 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { Device } from '../../engine/run/device.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
+import { memoryUsed } from '../../gpu/cards/memory-used.ts';
+import { tellApart } from '../../gpu/cards/tell-apart.ts';
+
+/** The interface of a GPU to a session. Not GpuDevice: its declarations name WebGPU's types, which not every program has. */
+export type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
+
+export interface OpenGpuOptions {
+  readonly place?: Place;
+  readonly memoryBytes?: number;
+  /** PCI address of the card, where there are several. */
+  readonly card?: string;
+}
+
+/** The functions that find and open GPUs; tests replace them. */
+export interface GpuMachine {
+  readonly open: (options: OpenGpuOptions) => Promise<OpenedGpu>;
+  /** The cards of a vendor, in order; undefined where the system does not tell. */
+  readonly findCards: (vendor: string) => readonly Card[] | undefined;
+  readonly memoryUsed: (cards: readonly Card[]) => Promise<readonly number[]>;
+}
+
+export const gpusOfThisMachine: GpuMachine = {
+  // Loaded on demand: most runs do not need it.
+  open: async (options) => (await import('../../gpu/device.ts')).GpuDevice.open(options),
+  findCards,
+  memoryUsed,
+};
+
+/** Opens the GPU that the system puts first, `count` times. */
+export function openFirst(count: number, memoryBytes: number | undefined, machine: GpuMachine): Promise<OpenedGpu[]> {
+  return openEach(Array.from({ length: count }, (_, number) => ({ place: `gpu:${number}`, memoryBytes })), machine);
+}
+
+/** Opens cards by their numbers. Throws UsageError for a card that does not exist, and where cards cannot be told apart. */
+export async function openCards(wanted: readonly number[], vendor: string, memoryBytes: number | undefined, machine: GpuMachine): Promise<OpenedGpu[]> {
+  const only = wanted.length === 1 && wanted[0] === 0;
+  const cards = machine.findCards(vendor);
+  if (only && (cards === undefined || cards.length <= 1)) return openFirst(1, memoryBytes, machine);
+  if (cards === undefined) throw new UsageError('GPUs can be chosen by number on Linux only', { advice: 'Use device gpu' });
+  const missing = wanted.find((number) => number >= Math.max(1, cards.length));
+  if (missing !== undefined) {
+    const there = cards.length > 1 ? `${cards.length} GPUs, gpu:0 to gpu:${cards.length - 1}` : 'one GPU, gpu:0';
+    throw new UsageError(`there is no gpu:${missing}: this machine shows ${there}`, { advice: 'A container sees the cards that it was given' });
+  }
+  const addresses = await tellApart(wanted, cards, machine);
+  return openEach(wanted.map((number) => ({ place: `gpu:${number}`, memoryBytes, card: addresses.get(number) })), machine);
+}
+
+/** Opens cards one after the other, since an environment variable names the card. */
+async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine): Promise<OpenedGpu[]> {
+  const opened: OpenedGpu[] = [];
+  try {
+    for (const one of options) opened.push(await open(one));
+    return opened;
+  } catch (error) {
+    await Promise.allSettled(opened.map((gpu) => gpu.close()));
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
+import type { ColdStart } from '../../operators/serving/predict.ts';
+import type { BadRowPolicy } from '../../operators/ratings/select-ratings.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import type { Dataset } from '../dataset.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
+import { fitAls, planAlsFit } from './fit-als.ts';
+import type { Model } from '../model.ts';
+import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+
+/** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
+export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
+
+/** Alternating least squares on explicit ratings with weighted-λ regularization. Immutable; `fit` may run many times. */
+export class ALS {
+  readonly params: AlsParams;
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly onDuplicates: DuplicatePolicy;
+  readonly onBadRows: BadRowPolicy;
+  readonly #input: RatingInput;
+
+  /** Throws UsageError naming the parameter that is unknown or out of range. */
+  constructor(options: AlsOptions = {}) {
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
+    this.params = checkAlsParams(rest, ratingOptionNames);
+    this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
+    this.columns = this.#input.columns;
+    this.coldStartStrategy = this.#input.coldStartStrategy;
+    this.onDuplicates = this.#input.onDuplicates;
+    this.onBadRows = this.#input.onBadRows;
+  }
+
+  /**
+   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
+   * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   */
+  async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
+    checkFit('ALS.plan', ratings, options);
+    return planAlsFit({ params: this.params, input: this.#input }, ratings, options);
+  }
+
+  /**
+   * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made before, for these
+   * ratings, parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming
+   * iteration, side and row, UsageError for a plan that does not fit, DeviceLostError when the last GPU was lost, or
+   * LostTrainingError, with a model, where an iteration's factors had been copied from it.
+   */
+  async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
+    checkFit('ALS.fit', ratings, options, true);
+    return fitAls({ params: this.params, input: this.#input }, ratings, options);
+  }
+}

@@ -1,0 +1,37 @@
+import { computeDevice } from '../../engine/run/devices.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
+import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
+import { alsDefaults } from '../../operators/als/params.ts';
+import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import type { CommonParams } from '../../operators/params/common.ts';
+import { ALS } from './als.ts';
+import type { Dataset } from '../dataset.ts';
+import { RatingInput, type RatingOptions } from '../rating-input.ts';
+import { requireReplayable } from '../replayable.ts';
+import { SGD } from './sgd.ts';
+import type { RunOptions } from '../session.ts';
+
+/** Parameters that both algorithms have. */
+export interface TrainerOptions extends Partial<CommonParams>, RatingOptions {}
+
+export interface ChosenTrainer {
+  readonly trainer: ALS | SGD;
+  /** The rule and the figures that decided. */
+  readonly reason: string;
+}
+
+/**
+ * ALS or SGD, by the ratings' shape, the session's device and the target: see chooseAlgorithm for the rule.
+ * Reads the ids once to count users and items. `maxIter` is iterations or epochs, by default each algorithm's own.
+ */
+export async function chooseTrainer(ratings: Dataset, options: TrainerOptions = {}, run: RunOptions = {}): Promise<ChosenTrainer> {
+  const [als, sgd] = [new ALS(options), new SGD(options)];
+  requireReplayable(ratings, 'chooseTrainer');
+  const { userCol, itemCol, ratingCol, onBadRows } = options;
+  const ctx = ratings.session.context(run);
+  const plan = new RatingInput({ userCol, itemCol, ratingCol, onBadRows }).selected(ratings.plan);
+  const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
+  const { rank, targetRmse } = als.params;
+  const { algorithm, reason } = chooseAlgorithm({ users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse }, computeDevice(ctx.executor).info);
+  return { trainer: algorithm === 'als' ? als : sgd, reason };
+}

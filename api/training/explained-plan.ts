@@ -1,0 +1,23 @@
+import { explain } from '../../engine/plan/explain.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+
+/** A physical plan that prints itself. */
+export class ExplainedPlan {
+  readonly plan: PhysicalPlan;
+
+  constructor(plan: PhysicalPlan) {
+    this.plan = plan;
+  }
+
+  toString(): string {
+    return explain(this.plan);
+  }
+
+  toJSON(): PhysicalPlan {
+    return this.plan;
+  }
+
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    return this.toString();
+  }
+}

@@ -1,0 +1,156 @@
+import { isDeepStrictEqual } from 'node:util';
+import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../../engine/run/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { trainSgd } from '../../operators/sgd/train.ts';
+import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
+import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
+import { continueFrom } from '../../operators/sgd/data/continue.ts';
+import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
+import type { SgdParams } from '../../operators/sgd/params.ts';
+import { planSgd, scheduleOf, type SgdPlanDetails } from '../../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
+import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import type { Dataset } from '../dataset.ts';
+import { ExplainedPlan } from './explained-plan.ts';
+import { computingOf } from './fit-als.ts';
+import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { requireBudget } from './memory-budget.ts';
+import type { Model } from '../model.ts';
+import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
+import type { SessionDevice } from '../devices/open-devices.ts';
+import { trainedModel } from './trained-model.ts';
+
+/** Most workers of a plan's schedule, as many as `workers` of a session allows. */
+const MOST_WORKERS = 256;
+
+export interface SgdFit {
+  readonly params: SgdParams;
+  readonly input: RatingInput;
+  /** The model that training goes on from: its ids are kept beside those of the ratings. */
+  readonly start?: FactorModel;
+  /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
+  readonly stepLambda?: number;
+}
+
+/** Trains by SGD in a scope of its own. */
+export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+  const context = ratings.session.context(options);
+  sgdDevices(ratings.session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, (ctx) => fitInScope(fit, ratings, options, ctx));
+}
+
+/** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
+export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const { session } = ratings;
+  const context = session.context(options);
+  sgdDevices(session.device, context.executor, fit.params);
+  return Holdings.ofRun(context, async (ctx) => {
+    const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
+    const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
+    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
+    requireBudget(plan, session.memoryBudget);
+    return new ExplainedPlan(plan);
+  });
+}
+
+/** The parameters of the epochs, for the plan and the training. */
+function stepParams({ params, stepLambda }: SgdFit): SgdParams {
+  return stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+}
+
+async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
+  const { users, items, ratings: count } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
+  return { users, items, ratings: count, input: describeInput(ratings.plan) };
+}
+
+/** Description of the devices that SGD is trained on. Throws UsageError for parameters that cannot act there. */
+export function sgdDevices(device: SessionDevice, executor: Executor, params: Pick<SgdParams, 'schedule' | 'precision'>): string {
+  const host = hostDevice(executor);
+  const devices = computeDevices(executor);
+  if (devices[0] !== host) {
+    const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
+    return `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}`;
+  }
+  const because = device.reason === undefined ? '' : ` (${device.reason})`;
+  if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
+  return `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}`;
+}
+
+/** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
+async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
+  ctx.events({ type: 'note', text: sgdDevices(ratings.session.device, ctx.executor, params) });
+  const own = await input.index(ratings, options.validation, ctx);
+  const widened = start && (await widenRatings(own, start, ctx));
+  const indexed = widened?.indexed ?? own;
+  const { users, items, itemCounts, userCounts } = indexed;
+  if (start) {
+    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)].map((count) => count.toLocaleString('en'));
+    ctx.events({ type: 'note', text: `training goes on from a model of ${keyCount(start.users).toLocaleString('en')} users and ${keyCount(start.items).toLocaleString('en')} items; new: ${fresh[0]} users, ${fresh[1]} items` });
+  }
+  const details: SgdPlanDetails = { itemCounts, userCounts, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
+  const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
+  return { indexed, widened, profile, details };
+}
+
+async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  const { params, input, start } = fit;
+  const { session } = ratings;
+  const started = performance.now();
+  const given = options.plan && requirePlan(options.plan);
+  if (given) requireProblem(given, { algorithm: 'sgd', params });
+  const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
+  const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
+  const { users, items, itemCounts, userCounts } = indexed;
+  requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
+  const from = start && widened && continueFrom(start, widened, params);
+  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
+  if (from) await solveNewRows(from, data, params, ctx);
+  if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
+  const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
+  const steps = stepParams(fit);
+  const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
+  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, read]);
+  const chosen = given ? { ...details, schedule: plannedSchedule(given, [known, read], params, devices) } : details;
+  const plan = planSgd(known, steps, devices, chosen);
+  if (given) requireFits(given, [plan, planSgd(read, steps, devices, chosen)]);
+  const schedule = scheduleOf(plan);
+  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
+  ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
+  if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
+  const loaded = performance.now();
+  const compute = computingOf(plan, devices, 'sgd-epoch');
+  const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, result, planned, started, loaded }, ctx);
+}
+
+/** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
+function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfile[], params: SgdParams, { compute }: PlanDevices): SgdSchedule {
+  const { reasons, ...planned } = (choices.schedule ?? {}) as Partial<SgdSchedule>;
+  const { workers = 0, rowBands, columnBands, kind } = planned;
+  const isCount = Number.isInteger(workers) && workers >= 1 && workers <= MOST_WORKERS;
+  const devices = compute.map((device) => (device.kind === 'cpu' && isCount ? { ...device, parallelism: workers } : device));
+  const suiting = profiles.flatMap((profile) => [...schedulesFor(profile, params, devices)]);
+  const found = suiting.find(({ reasons: _reasons, ...schedule }) => isDeepStrictEqual(JSON.parse(JSON.stringify(schedule)), planned));
+  if (found === undefined) {
+    throw new UsageError(`the plan does not fit: its schedule ${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of columns, workers) is none for these ratings, parameters and devices`, { phase: 'plan', advice: 'Make the plan anew' });
+  }
+  return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
+}
+
+async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {
+  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
+  return { block: await loadSgdTest(indexed, data, ctx), coldPairs };
+}

@@ -1,0 +1,106 @@
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
+import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import { ExplainedPlan } from './explained-plan.ts';
+
+/** The parts of a plan that decide a run, without measurements. */
+export type GivenPlan = Pick<PhysicalPlan, 'planVersion' | 'algorithm' | 'sizes' | 'params' | 'choices' | 'rounds' | 'start' | 'round' | 'measure' | 'end'> & { readonly devices: readonly { readonly place: string; readonly kind: string }[] };
+
+const objects = ['sizes', 'params', 'choices'] as const;
+const lists = ['devices', 'start', 'round', 'measure', 'end'] as const;
+const compared = ['rounds', 'devices', 'start', 'round', 'measure', 'end'] as const;
+
+/** Most differences in a message, and most characters of a value or a name. */
+const SHOWN = 3;
+const SHOWN_CHARACTERS = 60;
+
+/** A plan of this version as given: as the API makes it or as JSON, of any origin. Throws UsageError for anything else. */
+export function requirePlan(value: unknown): GivenPlan {
+  const plan = (value instanceof ExplainedPlan ? value.plan : value) as Partial<Record<string, unknown>> | null;
+  if (typeof plan !== 'object' || plan === null || plan.planVersion === undefined) throw new UsageError('this is no plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
+  if (plan.planVersion !== PLAN_VERSION) throw new UsageError(`this plan has version ${shown(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`, { advice: 'Make the plan anew' });
+  const isUsable = (name: string) => isObject(plan[name]);
+  const isList = (name: string) => Array.isArray(plan[name]) && (plan[name] as unknown[]).every(isObject);
+  const missing = [...(typeof plan.algorithm === 'string' ? [] : ['algorithm']), ...objects.filter((name) => !isUsable(name)), ...lists.filter((name) => !isList(name))];
+  if (missing.length > 0) throw new UsageError(`this plan has no usable ${missing.join(', ')}`, { advice: 'Make the plan anew' });
+  return plan as unknown as GivenPlan;
+}
+
+/** The plan as it is saved: nothing that differs between runs of the same data, seed and plan, such as the number of threads. */
+export function savedPlan(plan: PhysicalPlan): JsonObject {
+  return JSON.parse(JSON.stringify(deciding(plan))) as JsonObject;
+}
+
+function deciding({ planVersion, algorithm, sizes, params, choices, rounds, devices, start, round, measure, end }: GivenPlan): GivenPlan {
+  const stages = (list: PhysicalPlan['start']) => list.map(({ name, at, work }) => ({ name, at, work }));
+  return { planVersion, algorithm, sizes, params, choices, rounds, devices: devices.map(({ place, kind }) => ({ place, kind })), start: stages(start), round: stages(round), measure: stages(measure), end: stages(end) };
+}
+
+/** Throws UsageError for a plan of another algorithm or other parameters, or of training that goes on from a model. */
+export function requireProblem({ algorithm, params, choices }: GivenPlan, actual: { readonly algorithm: string; readonly params: object }): void {
+  requireNone([[...differencesOf('algorithm', algorithm, actual.algorithm), ...differencesOf('params', params, { ...actual.params } as JsonObject)]]);
+  if (choices.start !== undefined) throw new UsageError('the plan does not fit: it goes on from a model, and this training starts anew', { phase: 'plan', advice: 'Update the model instead' });
+}
+
+/** The devices at hand that the plan computes on. Throws UsageError naming one that is not there. */
+export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDevices): PlanDevices {
+  const there = new Map([host, ...compute].map(({ place, kind }) => [place, kind]));
+  const missing = devices.find(({ place, kind }) => there.get(place) !== kind);
+  const used = compute.filter(({ place }) => devices.some((device) => device.place === place));
+  if (missing !== undefined || used.length === 0) {
+    const names = (list: readonly { readonly place: string }[]) => list.map(({ place }) => (typeof place === 'string' ? place.slice(0, SHOWN_CHARACTERS) : shown(place))).join(', ');
+    throw new UsageError(`the plan does not fit: it computes on ${names(devices) || 'nothing'}, and this session on ${names(compute)}`, { phase: 'plan', advice: 'Open the devices of the plan, or make the plan anew' });
+  }
+  return { compute: used, host };
+}
+
+/** Sizes of ratings: as they are trained on, and as they were read, with repetitions of pairs and with pairs of unknown users and items. */
+export interface GivenSizes {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  readonly testRatings?: number;
+}
+
+/** Throws UsageError where the plan's sizes are none of these. */
+export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
+  requireNone(actual.map(({ users, items, ratings, testRatings }) => differencesOf('sizes', sizes, { users, items, ratings, testRatings })));
+}
+
+/** Throws UsageError where the stages and devices of the plan are none of those that the data lead to when the same choices are made. */
+export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): void {
+  const left = deciding(given) as unknown as JsonObject;
+  requireNone(actual.map((plan) => {
+    const right = savedPlan(plan);
+    return compared.flatMap((name) => differencesOf(name, left[name], right[name]));
+  }));
+}
+
+/** Throws UsageError with the shortest list of differences, unless one is empty. */
+function requireNone(lists: readonly (readonly string[])[]): void {
+  const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
+  if (differences.length === 0) return;
+  const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
+  throw new UsageError(`the plan does not fit: ${differences.slice(0, SHOWN).join('; ')}${more}`, { phase: 'plan', advice: 'Make the plan anew for these ratings, parameters and devices' });
+}
+
+function differencesOf(path: string, planned: Json | undefined, actual: Json | undefined): string[] {
+  if (typeof planned === 'object' && planned !== null && typeof actual === 'object' && actual !== null && Array.isArray(planned) === Array.isArray(actual)) {
+    const [left, right] = [planned as JsonObject, actual as JsonObject];
+    const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
+    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${/^[\w-]{1,60}$/.test(name) ? name : shown(name)}`}`, left[name], right[name]));
+  }
+  return planned === actual ? [] : [`${path} is ${shown(planned)} in the plan, and ${shown(actual)} here`];
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** A value of a plan in a message, in short. */
+export function shown(value: unknown): string {
+  if (value === undefined) return 'not there';
+  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
+  return (JSON.stringify(value) ?? typeof value).slice(0, SHOWN_CHARACTERS);
+}

@@ -1,0 +1,29 @@
+import type { JsonObject } from '../../engine/json.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { savedPlan } from './given-plan.ts';
+import type { TrainingReport } from '../model.ts';
+
+/**
+ * The facts about its training that a saved model contains. Nothing that differs between runs of the same data, seed and plan
+ * (times, number of threads), so that the same model is the same bytes.
+ */
+export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string): JsonObject {
+  const { planned } = report;
+  return {
+    format: 1,
+    algorithm: report.algorithm,
+    // Spark sums over the `rank` beside this object: there it is the number of stored features.
+    rank: report.params.rank,
+    params: { ...report.params },
+    ratingCol,
+    idTypes: { user: users.type, item: items.type },
+    users: keyCount(users),
+    items: keyCount(items),
+    ratings: report.ratings,
+    duplicates: report.duplicates,
+    bestIteration: report.bestIteration,
+    iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
+    ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
+    plan: savedPlan(planned),
+  };
+}

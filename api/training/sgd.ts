@@ -1,0 +1,57 @@
+import type { ColdStart } from '../../operators/serving/predict.ts';
+import type { BadRowPolicy } from '../../operators/ratings/select-ratings.ts';
+import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import type { Dataset } from '../dataset.ts';
+import type { ExplainedPlan } from './explained-plan.ts';
+import { fitSgd, planSgdFit } from './fit-sgd.ts';
+import type { Model } from '../model.ts';
+import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
+
+/** Parameters of `SGD` and options of its ratings. A name that is not here is an error. */
+export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
+
+/**
+ * Stochastic gradient descent on explicit ratings (cuMF_SGD): cheaper epochs than ALS's iterations, more of them, and a
+ * learning rate to choose. Immutable; `fit` may run many times.
+ */
+export class SGD {
+  readonly params: SgdParams;
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
+  readonly coldStartStrategy: ColdStart;
+  readonly onDuplicates: DuplicatePolicy;
+  readonly onBadRows: BadRowPolicy;
+  readonly #input: RatingInput;
+
+  /** Throws UsageError naming the parameter that is unknown or out of range. */
+  constructor(options: SgdOptions = {}) {
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } = options;
+    this.params = checkSgdParams(rest, ratingOptionNames);
+    this.#input = new RatingInput({ userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows });
+    this.columns = this.#input.columns;
+    this.coldStartStrategy = this.#input.coldStartStrategy;
+    this.onDuplicates = this.#input.onDuplicates;
+    this.onBadRows = this.#input.onBadRows;
+  }
+
+  /**
+   * The physical plan for these ratings, printable by `explain` (or String()). Reads the ids once to count users and
+   * items; allocates no factors. Throws CapacityError when the problem doesn't fit.
+   */
+  async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
+    checkFit('SGD.plan', ratings, options);
+    return planSgdFit({ params: this.params, input: this.#input }, ratings, options);
+  }
+
+  /**
+   * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
+   * and of epochs that were run again with half the rate; `signal` cancels; `plan` is one that was made before, for these ratings,
+   * parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError when an epoch
+   * diverges at three halved rates too, DeviceLostError when the last GPU was lost, or LostTrainingError, with a model, where an
+   * epoch's factors had been copied from it.
+   */
+  async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
+    checkFit('SGD.fit', ratings, options, true);
+    return fitSgd({ params: this.params, input: this.#input }, ratings, options);
+  }
+}

@@ -1,0 +1,57 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import type { ModelFactors } from '../../operators/sgd/factors.ts';
+import type { LoopResult } from '../../operators/training/loop.ts';
+import { LostTrainingError } from './lost-training.ts';
+import { Model, type TrainingReport } from '../model.ts';
+import type { RatingInput } from '../rating-input.ts';
+import type { Session } from '../session.ts';
+
+/** A run of either algorithm that has ended. */
+export interface EndedTraining {
+  readonly about: Pick<Extract<TrainingReport, { algorithm: 'als' }>, 'algorithm' | 'params'> | Pick<Extract<TrainingReport, { algorithm: 'sgd' }>, 'algorithm' | 'params'>;
+  readonly session: Session;
+  readonly input: RatingInput;
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  readonly ratings: number;
+  readonly duplicates: number;
+  readonly test: { readonly block: RatingBlock; readonly coldPairs: number } | undefined;
+  readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan };
+  readonly planned: PhysicalPlan;
+  /** Milliseconds by performance.now(). */
+  readonly started: number;
+  readonly loaded: number;
+}
+
+/** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
+export function trainedModel({ about, session, input, users, items, ratings, duplicates, test, result, planned, started, loaded }: EndedTraining, { metrics }: ExecutionContext): Model {
+  const { user, item, rating } = input.columns;
+  const { rank, biases } = about.params;
+  const model = new Model({
+    rank: rank + (biases ? 2 : 0),
+    users,
+    items,
+    userFactors: result.userFactors,
+    itemFactors: result.itemFactors,
+    columns: { user, item, rating, prediction: 'prediction' },
+    coldStartStrategy: input.coldStartStrategy,
+    session,
+    training: {
+      ...about,
+      ratings,
+      duplicates,
+      iterations: result.iterations,
+      bestIteration: result.bestIteration,
+      testPairs: test && test.block.ratings + test.coldPairs,
+      coldPairs: test?.coldPairs,
+      seconds: { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 },
+      plan: withMeasures(result.plan, metrics),
+      planned,
+    },
+  });
+  if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
+  return model;
+}

@@ -1,0 +1,29 @@
+import { Holdings } from '../../engine/run/holdings.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import type { AlsParams } from '../../operators/als/params.ts';
+import { profileOfBlocks, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import type { Dataset } from '../dataset.ts';
+import { RatingInput, type RatingOptions } from '../rating-input.ts';
+import type { RunOptions } from '../session.ts';
+
+export interface RatingsTuning {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  /** In the order of the parameters. */
+  readonly tunings: readonly SideTunings[];
+}
+
+/** Times all kernels of ALS's half-iterations on these ratings, once for each set of parameters; see tuneKernels. */
+export async function tuneRatings(ratings: Dataset, wanted: readonly AlsParams[], columns: RatingOptions, options: RunOptions): Promise<RatingsTuning> {
+  return Holdings.ofRun(ratings.session.context(options), async (ctx) => {
+    const indexed = await new RatingInput(columns).index(ratings, undefined, ctx);
+    const { users, items } = indexed;
+    const blocks = await buildRatingBlocks(indexed, 'keep', ctx);
+    const profile = profileOfBlocks(blocks);
+    const tunings: SideTunings[] = [];
+    for (const params of wanted) tunings.push(await tuneKernels(blocks, profile, params, 'thorough', ctx));
+    return { users: keyCount(users), items: keyCount(items), ratings: blocks.byUser.ratings, tunings };
+  });
+}

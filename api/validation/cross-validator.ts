@@ -1,0 +1,148 @@
+import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { noEvents, type ProgressEvent } from '../../engine/events.ts';
+import { startPhase } from '../../engine/phase.ts';
+import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
+import type { Dataset, TrainTest } from '../dataset.ts';
+import type { Model } from '../model.ts';
+import type { FitOptions } from '../rating-input.ts';
+import { requireReplayable } from '../replayable.ts';
+import { requireDataset } from '../require-dataset.ts';
+import type { RunOptions } from '../session.ts';
+
+/** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
+export interface Estimator {
+  readonly columns: { readonly user: string; readonly item: string };
+  fit(ratings: Dataset, options?: FitOptions): Promise<Model>;
+}
+
+export type CrossValidationMetric = 'rmse' | 'mae';
+
+export interface CrossValidatorOptions<P extends object> {
+  /** Makes the estimator of one combination of parameters. */
+  readonly estimator: (params: P) => Estimator;
+  /** The combinations to compare, e.g. those of `paramGrid`. */
+  readonly grid: readonly P[];
+  /** 2 or more; default 3. */
+  readonly numFolds?: number;
+  /** Seed of the folds; default 0. */
+  readonly seed?: number;
+  /** Error by which combinations are compared, averaged over the folds. Default 'rmse'. */
+  readonly metric?: CrossValidationMetric;
+}
+
+/** The errors of one fold's model on the ratings of that fold. */
+export interface FoldErrors {
+  readonly rmse: number;
+  readonly mae: number;
+  readonly pairs: number;
+  /** Pairs with a user or an item that is not in the other folds; not averaged in. */
+  readonly coldPairs: number;
+}
+
+/** The result of one combination: `rmse` and `mae` are means over the folds, NaN when it failed. */
+export interface CrossValidationResult<P extends object> {
+  readonly params: P;
+  readonly rmse: number;
+  readonly mae: number;
+  readonly folds: readonly FoldErrors[];
+  readonly seconds: number;
+  /** The failure of a combination that diverged or did not fit into memory. */
+  readonly failure?: DivergedError | CapacityError;
+}
+
+export interface CrossValidation<P extends object> {
+  readonly best: CrossValidationResult<P>;
+  /** In the order of the grid. */
+  readonly results: readonly CrossValidationResult<P>[];
+  /** Trained on all ratings with the best parameters. */
+  readonly model: Model;
+}
+
+/**
+ * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already. The folds are
+ * those of `Dataset.kFold`, the same for every combination. Immutable; `fit` may run many times.
+ */
+export class CrossValidator<P extends object> {
+  readonly numFolds: number;
+  readonly seed: number;
+  readonly metric: CrossValidationMetric;
+  readonly #candidates: readonly { readonly params: P; readonly estimator: Estimator }[];
+
+  /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
+  constructor(options: CrossValidatorOptions<P>) {
+    checkOptions('a cross-validator', options, ['estimator', 'grid', 'numFolds', 'seed', 'metric'], '{ estimator, grid }');
+    const { estimator, grid, numFolds = 3, seed = 0, metric = 'rmse' } = options;
+    if (typeof estimator !== 'function') throw new UsageError(`estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`);
+    if (!Array.isArray(grid)) throw new UsageError(`grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`);
+    if (grid.length === 0) throw new UsageError('the grid of a cross-validator is empty');
+    if (metric !== 'rmse' && metric !== 'mae') throw new UsageError(`metric must be rmse or mae, got ${String(metric)}`);
+    if (!Number.isInteger(numFolds) || numFolds < 2) throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
+    checkSeed(seed);
+    this.#candidates = grid.map((params) => ({ params, estimator: estimator(params) }));
+    this.numFolds = numFolds;
+    this.seed = seed;
+    this.metric = metric;
+  }
+
+  /**
+   * Trains numFolds models a combination, then one on all ratings with the best parameters. Events: a phase
+   * 'cross-validate' counted in fits, a note for each combination, and all of the last fit's. A combination that
+   * diverges or does not fit into memory is recorded and skipped; any other failure ends the run and is thrown. Throws the first
+   * failure when all combinations failed.
+   */
+  async fit(ratings: Dataset, options: RunOptions = {}): Promise<CrossValidation<P>> {
+    requireDataset(ratings, 'CrossValidator.fit');
+    checkOptions('CrossValidator.fit', options, runOptionNames);
+    const { signal, onEvent = noEvents } = options;
+    requireReplayable(ratings, 'cross-validation');
+    const { user, item } = this.#candidates[0].estimator.columns;
+    const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
+    const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
+    const results: CrossValidationResult<P>[] = [];
+    for (const [i, { params, estimator }] of this.#candidates.entries()) {
+      const tell = (done: number) => phase.progress(i * folds.length + done);
+      const result = await crossValidate(params, estimator, folds, { signal, onEvent }, tell);
+      onEvent({ type: 'note', text: describeResult(result) });
+      results.push(result);
+    }
+    phase.end(this.#candidates.length * folds.length);
+    const best = this.#best(results);
+    const { estimator } = this.#candidates[results.indexOf(best)];
+    return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
+  }
+
+  /** The combination with the least error; of equal ones the first. */
+  #best(results: readonly CrossValidationResult<P>[]): CrossValidationResult<P> {
+    const usable = results.filter(({ failure }) => failure === undefined);
+    if (usable.length === 0) throw results[0].failure;
+    return usable.reduce((left, right) => (right[this.metric] < left[this.metric] ? right : left));
+  }
+}
+
+async function crossValidate<P extends object>(params: P, estimator: Estimator, folds: readonly TrainTest[], run: RunOptions, tell: (done: number) => void): Promise<CrossValidationResult<P>> {
+  const started = performance.now();
+  const errors: FoldErrors[] = [];
+  const onEvent = (event: ProgressEvent) => void (event.type === 'warning' && run.onEvent?.(event));
+  const seconds = () => (performance.now() - started) / 1000;
+  try {
+    for (const [i, { train, test }] of folds.entries()) {
+      throwIfAborted(run.signal, 'cross-validate');
+      const model = await estimator.fit(train, { signal: run.signal, onEvent });
+      const { rmse, mae, pairs, coldPairs } = await model.evaluate(test, { signal: run.signal });
+      if (pairs === coldPairs) throw new DataError(`fold ${i + 1} has no pair whose user and item are in the other folds`, { phase: 'cross-validate', advice: 'Use fewer folds, or more ratings' });
+      errors.push({ rmse, mae, pairs, coldPairs });
+      tell(i + 1);
+    }
+  } catch (error) {
+    if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
+    tell(folds.length);
+    return { params, rmse: Number.NaN, mae: Number.NaN, folds: errors, seconds: seconds(), failure: error };
+  }
+  const mean = (name: 'rmse' | 'mae') => errors.reduce((sum, fold) => sum + fold[name], 0) / errors.length;
+  return { params, rmse: mean('rmse'), mae: mean('mae'), folds: errors, seconds: seconds() };
+}
+
+function describeResult({ params, rmse, mae, failure }: CrossValidationResult<object>): string {
+  const text = Object.entries(params).map(([name, value]) => `${name} ${String(value)}`).join(', ');
+  return `${text}: ${failure === undefined ? `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}` : failure.message}`;
+}

@@ -1,0 +1,74 @@
+import { mix32, randomU32 } from '../../../engine/random.ts';
+import type { TaskHandler, TaskScope } from '../../handler.ts';
+
+/** Groups between two looks at the cancel flag. */
+const CHUNK_GROUPS = 64;
+
+/** See `deal-ratings` of KernelTasks. */
+export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
+  const { from, to, buckets, seed } = scope.params;
+  const { offsets, indices, values } = scope.partition('block').columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  const list = listOf(scope);
+  const groups = Math.floor(values.length / buckets);
+  const rest = values.length % buckets;
+  const bucketOf = new Uint32Array(buckets);
+  let row = rowAt(offsets, from * buckets);
+  for (let group = from; group < to && !((group - from) % CHUNK_GROUPS === 0 && scope.cancelled()); group++) {
+    const first = group * buckets;
+    const count = Math.min(buckets, values.length - first);
+    for (let i = 0; i < count; i++) bucketOf[i] = i;
+    shuffle(count, mix32(seed, 3), group, (i, j) => ([bucketOf[i], bucketOf[j]] = [bucketOf[j], bucketOf[i]]));
+    for (let i = 0; i < count; i++) {
+      while (offsets[row + 1] <= first + i) row++;
+      const bucket = bucketOf[i];
+      const place = bucket * groups + Math.min(bucket, rest) + group;
+      list.rows[place] = row;
+      list.columns[place] = indices[first + i];
+      list.values[place] = values[first + i];
+    }
+  }
+  return { rows: Math.min(to * buckets, values.length) - from * buckets };
+};
+
+/** See `shuffle-ratings` of KernelTasks. */
+export const shuffleRatings: TaskHandler<'shuffle-ratings'> = (scope) => {
+  const { from, to, buckets, seed } = scope.params;
+  const { rows, columns, values } = listOf(scope);
+  const groups = Math.floor(values.length / buckets);
+  const rest = values.length % buckets;
+  const startOf = (bucket: number) => bucket * groups + Math.min(bucket, rest);
+  for (let bucket = from; bucket < to && !scope.cancelled(); bucket++) {
+    const start = startOf(bucket);
+    shuffle(startOf(bucket + 1) - start, mix32(seed, 4), bucket, (i, j) => {
+      const [a, b] = [start + i, start + j];
+      const [row, column, value] = [rows[a], columns[a], values[a]];
+      rows[a] = rows[b];
+      columns[a] = columns[b];
+      values[a] = values[b];
+      rows[b] = row;
+      columns[b] = column;
+      values[b] = value;
+    });
+  }
+  return { rows: startOf(to) - startOf(from) };
+};
+
+/** Fisher and Yates's shuffle of 0 .. count - 1, by the numbers of the 64-bit key (low, high). */
+function shuffle(count: number, low: number, high: number, swap: (i: number, j: number) => void): void {
+  for (let i = count - 1; i > 0; i--) swap(i, Math.floor(randomU32(low, high, i) * 2 ** -32 * (i + 1)));
+}
+
+function listOf(scope: TaskScope) {
+  return scope.partition('list').columns as { rows: Uint32Array; columns: Uint32Array; values: Float32Array };
+}
+
+/** The row of rating k, by bisection. */
+function rowAt(offsets: Int32Array, k: number): number {
+  let [low, high] = [0, offsets.length - 2];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (offsets[middle + 1] <= k) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,87 @@
+import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import type { IndexedRatings } from '../../ratings/index-ids.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { buildUserBlock } from '../../ratings/rating-blocks.ts';
+import { type Labels, labelsOf, relabel } from '../../ratings/relabel.ts';
+import { type RatingScale, ratingScale, standardize } from './standardize.ts';
+import type { DuplicatePolicy } from '../../tasks/tasks.ts';
+
+/** One side of R under random labels. */
+export interface SgdSide {
+  readonly name: 'users' | 'items';
+  /** By label. */
+  readonly ids: KeyColumn;
+  readonly labels: Labels;
+}
+
+/** Ratings in the form of SGD: relabelled, on the scale, sorted by row. */
+export interface SgdData {
+  readonly rows: SgdSide;
+  readonly columns: SgdSide;
+  readonly block: RatingBlock;
+  /** Ratings of the columns before each, Int32[columns + 1]. */
+  readonly columnOffsets: Int32Array;
+  readonly scale: RatingScale;
+  /** Σ r² on the scale: the squared error of factors that are all 0. */
+  readonly squares: number;
+  /** Ratings beyond the first of their pair in the input. */
+  readonly duplicates: number;
+}
+
+export interface SgdDataOptions {
+  readonly duplicates: DuplicatePolicy;
+  readonly seed: number;
+  readonly biases: boolean;
+  /** μ where it is given: that of the model that is continued. */
+  readonly mean?: number;
+  /** The least σ; see Continuation. */
+  readonly leastDeviation?: number;
+}
+
+/** Relabels, sorts and scales indexed ratings. Releases the chunks. */
+export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptions, ctx: ExecutionContext): Promise<SgdData> {
+  const { seed, biases } = options;
+  const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
+  const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
+  // The side with more rows.
+  const rows = rowSideOf(keyCount(indexed.users), keyCount(indexed.items));
+  const swapped = rows === 'items';
+  const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
+  const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
+  const scale = ratingScale(block, biases, options);
+  const squares = standardize(block, scale);
+  const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
+  phase.end(indexed.rows);
+  return {
+    rows: side(rows, relabelled.users),
+    columns: side(swapped ? 'users' : 'items', relabelled.items),
+    block,
+    columnOffsets: offsetsOf(block.indices, relabelled.itemCounts.length),
+    scale,
+    squares,
+    duplicates: extra,
+  };
+}
+
+/** Known pairs of a validation set under the data's labels and on its scale, by row. Releases the chunks. */
+export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scale }: SgdData, ctx: ExecutionContext): Promise<RatingBlock> {
+  const [users, items] = rows.name === 'users' ? [rows, columns] : [columns, rows];
+  const relabelled = await relabel(indexed, users.labels, items.labels, rows.name === 'items', ctx);
+  const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
+  standardize(byUser, scale);
+  return byUser;
+}
+
+/** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */
+export function rowSideOf(users: number, items: number): 'users' | 'items' {
+  return users >= items ? 'users' : 'items';
+}
+
+function offsetsOf(indices: Uint32Array, columns: number): Int32Array {
+  const offsets = new Int32Array(new SharedArrayBuffer(4 * (columns + 1)));
+  for (let k = 0; k < indices.length; k++) offsets[indices[k] + 1]++;
+  for (let column = 0; column < columns; column++) offsets[column + 1] += offsets[column];
+  return offsets;
+}

@@ -1,0 +1,61 @@
+import type { SgdData, SgdSide } from './data.ts';
+
+/** The ratings of the users, or of the items, that a continued model does not have. */
+export interface NewRowRatings {
+  readonly name: 'users' | 'items';
+  /** Position of each new row, ascending. */
+  readonly positions: Uint32Array;
+  /** Start of each row's ratings, Int32[new rows + 1]. */
+  readonly offsets: Int32Array;
+  /** The other side's labels, ascending inside a row. */
+  readonly others: Uint32Array;
+  /** r_uv, in the ratings' own unit. */
+  readonly values: Float32Array;
+}
+
+/** Takes the ratings of the rows at the given positions of a side from those that SGD steps on. */
+export function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32Array): NewRowRatings {
+  return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
+}
+
+function ofRows({ block, rows, scale: { center, deviation } }: SgdData, positions: Uint32Array): NewRowRatings {
+  const target = room(rows, positions, block.offsets);
+  positions.forEach((position, row) => {
+    let from = block.offsets[rows.labels.label[position]];
+    for (let to = target.offsets[row]; to < target.offsets[row + 1]; to++, from++) {
+      target.others[to] = block.indices[from];
+      target.values[to] = deviation * block.values[from] + center;
+    }
+  });
+  return target;
+}
+
+/** One pass over all ratings, which lie by row. */
+function ofColumns({ block, columns, columnOffsets, scale: { center, deviation } }: SgdData, positions: Uint32Array): NewRowRatings {
+  const target = room(columns, positions, columnOffsets);
+  if (positions.length === 0) return target;
+  // Place of the next rating of each column; -1 for columns that are not new.
+  const next = new Int32Array(columnOffsets.length - 1).fill(-1);
+  positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
+  for (let row = 0; row < block.rows; row++) {
+    for (let from = block.offsets[row]; from < block.offsets[row + 1]; from++) {
+      const column = block.indices[from];
+      if (next[column] < 0) continue;
+      const to = next[column]++;
+      target.others[to] = row;
+      target.values[to] = deviation * block.values[from] + center;
+    }
+  }
+  return target;
+}
+
+/** `starts`: the positions at which the ratings of each label of the side begin. */
+function room({ name, labels }: SgdSide, positions: Uint32Array, starts: Int32Array): NewRowRatings {
+  const offsets = new Int32Array(positions.length + 1);
+  positions.forEach((position, row) => {
+    const label = labels.label[position];
+    offsets[row + 1] = offsets[row] + starts[label + 1] - starts[label];
+  });
+  const ratings = offsets[positions.length];
+  return { name, positions, offsets, others: new Uint32Array(ratings), values: new Float32Array(ratings) };
+}

@@ -1,0 +1,164 @@
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { type NewRowRatings, newRowRatings } from './new-row-ratings.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
+import type { Continuation } from './continue.ts';
+import type { SgdData } from './data.ts';
+import { lambdasOf, type SgdParams } from '../params.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { contracts } from '../../tasks/tasks.ts';
+
+const STAGE = 'solve-new-rows';
+
+/** Items then users, twice: pairs of a new user and a new item count from the second half on, and all of them in the last two. */
+const ROUNDS = 2;
+
+/**
+ * Ratings like the mean row that every new row is taken to have beside its own. Without them two or three ratings decide a
+ * row: on movietweetings by time the test RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small
+ * with a tenth of the users new 0.877, 0.869 and 0.869 (SGD with biases).
+ */
+export const PRIOR_RATINGS = 10;
+
+/** A λ of 0 leaves the normal equations of rows with few ratings singular. */
+const LEAST_LAMBDA = 0.01;
+
+/**
+ * Solves the new users and items of a continuation in place, exactly, each from those of the other side that are known: the
+ * normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side, at which new rows are already and where those stay that
+ * have no rating of anything known.
+ *
+ *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + λ (n_u + 10) ‖d‖²
+ *
+ * With biases the users' d has their β too and θ_v a 1 for it, the items' likewise. First items from the model's users, then users from
+ * all items, and both once more where new users rated new items. Runs on the CPU, also where a GPU trains.
+ */
+export async function solveNewRows(start: Continuation, data: SgdData, params: SgdParams, ctx: ExecutionContext): Promise<void> {
+  const sides = [sideOf('items', start, data), sideOf('users', start, data)] as const;
+  const [items, users] = sides;
+  if (items.ratings.positions.length + users.ratings.positions.length === 0) return;
+  const bothNew = items.ratings.others.some((label) => users.known[label] === 0);
+  for (let round = 0; round < (bothNew ? ROUNDS : 1); round++) {
+    await solveSide(items, users, params, ctx);
+    await solveSide(users, items, params, ctx);
+  }
+}
+
+interface Side {
+  readonly ratings: NewRowRatings;
+  /** X or Θ by position, new rows included. */
+  readonly factors: Float32Array;
+  readonly meanRow: Float64Array;
+  readonly label: Uint32Array;
+  readonly order: Uint32Array;
+  /** By label: 1 where the row is the model's or has been solved. */
+  readonly known: Uint8Array;
+}
+
+function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Side {
+  const { label, order } = (data.rows.name === name ? data.rows : data.columns).labels;
+  const positions = start.newRows[name];
+  const known = new Uint8Array(order.length).fill(1);
+  for (const position of positions) known[label[position]] = 0;
+  const factors = name === 'users' ? start.factors.userFactors : start.factors.itemFactors;
+  return { ratings: newRowRatings(data, name, positions), factors, meanRow: start.meanRows[name], label, order, known };
+}
+
+/** Solves the new rows of a side that have ratings of known rows of the other. */
+async function solveSide(side: Side, other: Side, params: SgdParams, ctx: ExecutionContext): Promise<void> {
+  const { rank, biases } = params;
+  const { name, positions } = side.ratings;
+  const { rows, block, fixed } = normalEquations(side, other, params);
+  if (rows.length === 0) return;
+  const features = rank + (biases ? 1 : 0);
+  const width = rank + (biases ? 2 : 0);
+  const ownBias = name === 'users' ? rank : rank + 1;
+  const differences = await solve(block, fixed, features, Math.max(LEAST_LAMBDA, lambdasOf(params)[name]), ctx);
+  rows.forEach((row, at) => {
+    const d = differences.subarray(at * features, (at + 1) * features);
+    if (!d.every(Number.isFinite)) return;
+    const to = positions[row] * width;
+    for (let k = 0; k < rank; k++) side.factors[to + k] = side.meanRow[k] + d[k];
+    if (biases) side.factors[to + ownBias] = side.meanRow[ownBias] + d[rank];
+    side.known[side.label[positions[row]]] = 1;
+  });
+}
+
+interface NormalEquations {
+  /** Numbers of the new rows that have ratings to be solved from. */
+  readonly rows: readonly number[];
+  /** Errors of the mean row on those ratings; the prior's are 0, of a row of 0s that comes last. */
+  readonly block: Partition;
+  /** The rows of the other side that occur, [θ] or with biases [θ, 1]. */
+  readonly fixed: Partition;
+}
+
+function normalEquations({ ratings, meanRow }: Side, other: Side, { rank, biases }: SgdParams): NormalEquations {
+  const { offsets, others, values } = ratings;
+  const { slotOf, fixed, predicted } = fixedRows(others, other, meanRow, rank, biases);
+  const lastSlot = fixed.rows - 1;
+  const indices = sharedArray(Uint32Array, others.length + PRIOR_RATINGS * ratings.positions.length);
+  const errors = sharedArray(Float32Array, indices.length);
+  const rows: number[] = [];
+  const ends = [0];
+  let count = 0;
+  for (let row = 0; row < ratings.positions.length; row++) {
+    const first = count;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const slot = slotOf[others[k]];
+      if (slot < 0) continue;
+      indices[count] = slot;
+      errors[count++] = values[k] - predicted[slot];
+    }
+    if (count === first) continue;
+    indices.fill(lastSlot, count, (count += PRIOR_RATINGS));
+    rows.push(row);
+    ends.push(count);
+  }
+  const shared = sharedArray(Int32Array, ends.length);
+  shared.set(ends);
+  return { rows, fixed, block: { layout: 'rating-block', rows: rows.length, columns: { offsets: shared, indices: indices.subarray(0, count), values: errors.subarray(0, count) } } };
+}
+
+/** The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's predictions of them. */
+function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow: Float64Array, rank: number, biases: boolean) {
+  const slotOf = new Int32Array(order.length).fill(-1);
+  for (const label of labels) if (known[label] === 1) slotOf[label] = 0;
+  let rows = 0;
+  for (let label = 0; label < slotOf.length; label++) if (slotOf[label] === 0) slotOf[label] = rows++;
+  const features = rank + (biases ? 1 : 0);
+  const width = meanRow.length;
+  const values = sharedArray(Float32Array, (rows + 1) * features);
+  const predicted = new Float64Array(rows);
+  for (let label = 0; label < slotOf.length; label++) {
+    const slot = slotOf[label];
+    if (slot < 0) continue;
+    const from = order[label] * width;
+    for (let k = 0; k < width; k++) predicted[slot] += meanRow[k] * factors[from + k];
+    for (let k = 0; k < rank; k++) values[slot * features + k] = factors[from + k];
+    if (biases) values[slot * features + rank] = 1;
+  }
+  return { slotOf, predicted, fixed: { layout: 'factors', rows: rows + 1, columns: { values } } };
+}
+
+/** The task `update` over all rows of the block, by Cholesky. */
+async function solve(block: Partition, fixed: Partition, rank: number, lambda: number, ctx: ExecutionContext): Promise<Float32Array> {
+  const { place, strideStep } = hostDevice(ctx.executor).info;
+  const name = dataSetName('new-rows');
+  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const inputs = { block: ref('block'), fixed: ref('fixed'), previous: ref('previous') };
+  const factors = ref('factors');
+  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+  const offsets = block.columns.offsets as Int32Array;
+  const steps = new StepList(contracts);
+  for (const matrix of [inputs.previous, factors]) steps.allocate(STAGE, place, matrix, shape);
+  addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { rank, lambda, cgBelow: 0, cgSteps: 1 } }, balancedRanges(offsets, taskCount(offsets[block.rows])));
+  steps.handOut(STAGE, factors, place);
+  steps.free(STAGE, place, [...Object.values(inputs), factors]);
+  const [solved] = (await runSteps(steps.steps, ctx, { given: [[inputs.block, block, place], [inputs.fixed, fixed, place]] })).handed;
+  return solved.columns.values as Float32Array;
+}

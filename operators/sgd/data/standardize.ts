@@ -1,0 +1,34 @@
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { meanRating } from '../../als/biases.ts';
+
+/** The scale of SGD: ratings become (r - center) / deviation. */
+export interface RatingScale {
+  /** μ, also where it is not subtracted. */
+  readonly mean: number;
+  /** μ with biases, else 0: without biases a prediction has no term for it. */
+  readonly center: number;
+  /** σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound of a model that is updated. */
+  readonly deviation: number;
+}
+
+/** The scale of a block's ratings, in float64 in the block's order. `given`: a μ to use in place of the block's own, and the least σ. */
+export function ratingScale(block: RatingBlock, centered: boolean, given: { readonly mean?: number; readonly leastDeviation?: number } = {}): RatingScale {
+  const { values } = block;
+  const own = meanRating(block);
+  const mean = given.mean ?? own;
+  let squares = 0;
+  for (let k = 0; k < values.length; k++) squares += (values[k] - own) ** 2;
+  const deviation = Math.sqrt(squares / values.length);
+  const alike = deviation <= 1e-6 * Math.abs(own) || deviation === 0;
+  return { mean, center: centered ? mean : 0, deviation: Math.max(given.leastDeviation ?? 0, alike ? Math.abs(own) || 1 : deviation) };
+}
+
+/** Puts the block's ratings on the scale, in place: only for a block that no device has been given yet. Gives Σ r² on the scale. */
+export function standardize({ values }: RatingBlock, { center, deviation }: RatingScale): number {
+  let squares = 0;
+  for (let k = 0; k < values.length; k++) {
+    values[k] = (values[k] - center) / deviation;
+    squares += values[k] * values[k];
+  }
+  return squares;
+}

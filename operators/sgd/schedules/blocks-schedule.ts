@@ -1,0 +1,56 @@
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { formatBytes } from '../../../engine/format.ts';
+import { factorBytes } from '../../planner/sizes.ts';
+import { hogwildTeams } from './gpu-schedule.ts';
+import type { SgdParams } from '../params.ts';
+import { BATCH_RATINGS, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
+import { describeTiles, sgdPrecision, teamOf, tileShape } from './tiles.ts';
+
+/** Least number of segments for each device, so that a device that ends finds a free one (cuMF_SGD, section 5.5.2), and of all. */
+export const SEGMENTS_A_DEVICE = 2;
+export const LEAST_SEGMENTS = 4;
+export const MOST_SEGMENTS = 4096;
+
+/** Bound on the width of a segment, as a multiple of the average. */
+const LARGEST = 1.25;
+
+/**
+ * The schedule blocks on devices (cuMF_SGD, section 4). A pure function.
+ *
+ *     i = a band of rows for each device, which stay there; j >= 2 i segments of columns, which go from device to device
+ */
+export function blocksSchedule(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string, columnBands: number, resident: boolean): SgdSchedule {
+  const { users, items, ratings = 0 } = problem;
+  const [device] = devices;
+  const rows = users >= items ? 'users' : 'items';
+  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
+  const columns = rows === 'users' ? 'items' : 'users';
+  const features = params.rank + (params.biases ? 2 : 0);
+  const precision = sgdPrecision(params, device);
+  const rowBands = Math.max(1, Math.min(devices.length, rowCount));
+  const blockRatings = Math.ceil(ratings / (rowBands * columnBands));
+  const width = Math.ceil(columnCount / columnBands);
+  const shape = tileShape({ columns: width, ratings: blockRatings }, params, device);
+  const movedBytes = rowBands * factorBytes(columnCount, features, device.strideStep);
+  const lanes = shape?.lanes ?? teamOf(features, device.limits);
+  const workers = shape ? (shape.tiles * shape.threads) / shape.lanes : hogwildTeams(width, blockRatings);
+  const where = rowBands === 1 ? 'all rows stay on the device' : `a band of ${rows} and its factors stay on each of ${rowBands} devices`;
+  const grid = `${rowBands} x ${columnBands} blocks: ${where}; only segments of ${columns} move, ${formatBytes(movedBytes)} up and down an epoch, in an order drawn for each`;
+  const kept = resident
+    ? `all blocks of ratings stay where they are stepped`
+    : `blocks of ratings are staged, two at a time: one is stepped while the next one comes`;
+  const within = shape
+    ? `a block is stepped by ${describeTiles(shape, features, device.strideStep)}`
+    : `a block is stepped by ${workers} teams of ${lanes} threads, in batches of ${BATCH_RATINGS} of its shuffled ratings (Hogwild!)`;
+  return {
+    kind: 'blocks',
+    workers,
+    rows,
+    rowBands,
+    columnBands,
+    precision,
+    lanes,
+    deviceBlocks: { steps: shape === undefined ? 'hogwild' : 'tile', resident, width: Math.min(columnCount, Math.ceil(LARGEST * width)), movedBytes },
+    reasons: [why, grid, kept, within],
+  };
+}

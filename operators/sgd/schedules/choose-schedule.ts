@@ -1,0 +1,35 @@
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { blocksSchedule, LEAST_SEGMENTS, MOST_SEGMENTS, SEGMENTS_A_DEVICE } from './blocks-schedule.ts';
+import { gpuSchedule } from './gpu-schedule.ts';
+import type { SgdParams } from '../params.ts';
+import { cpuSchedule, type ScheduleProblem, type SgdSchedule } from './schedule.ts';
+
+/**
+ * The schedules for a problem on these devices, the best first; the caller takes the first that fits. A pure function. `auto`
+ * takes blocks on several GPUs, and on one GPU where the other schedules do not fit. Blocks that do not all fit are staged, in
+ * the smaller blocks the less memory there is.
+ */
+export function* schedulesFor(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[]): Generator<SgdSchedule> {
+  const [device] = devices;
+  const several = devices.length > 1;
+  if (device.kind === 'cpu' && !several) return yield cpuSchedule(problem, params, device);
+  if (params.schedule !== 'blocks' && (params.schedule !== 'auto' || !several)) {
+    const whole = device.kind === 'cpu' ? cpuSchedule(problem, params, device) : gpuSchedule(problem, params, device);
+    yield whole;
+    if (params.schedule !== 'auto') return;
+    yield* blocks(problem, params, devices, `schedule auto: blocks, since schedule ${whole.kind} does not fit the GPU`);
+    return;
+  }
+  yield* blocks(problem, params, devices, params.schedule === 'blocks' ? 'schedule blocks, as asked' : `schedule auto: blocks, the one that ${devices.length} devices share`);
+}
+
+function* blocks(problem: ScheduleProblem, params: SgdParams, devices: readonly DeviceInfo[], why: string): Generator<SgdSchedule> {
+  const columns = Math.min(problem.users, problem.items);
+  const most = Math.max(1, Math.min(columns, MOST_SEGMENTS));
+  const least = Math.min(most, Math.max(LEAST_SEGMENTS, SEGMENTS_A_DEVICE * devices.length));
+  for (let segments = least; ; segments = Math.min(most, 2 * segments)) {
+    // Narrower segments make little room for all blocks.
+    for (const resident of segments <= 2 * least ? [true, false] : [false]) yield blocksSchedule(problem, params, devices, why, segments, resident);
+    if (segments === most) return;
+  }
+}

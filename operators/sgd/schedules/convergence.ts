@@ -1,0 +1,92 @@
+import type { SgdSchedule } from './schedule.ts';
+
+/** The paper's own test on Hugewiki: s below a twentieth of min(m/i, n/j) converged, s above it did not. */
+const SAFE_PART = 20;
+
+/** On a GPU most teams wait for memory at any time: 3.8 times as many as there are columns cost 0.0015 of RMSE at Netflix's shape. */
+const GPU_TEAMS_A_COLUMN = 4;
+
+/** Collisions of parallel workers, and their bounds by cuMF_SGD, section 5.5. */
+export interface ConvergenceReport {
+  /** s: workers that step on one block at the same time. */
+  readonly workers: number;
+  /** min(⌊m/i⌋, ⌊n/j⌋), which s must be far below, and its twentieth; on a GPU four times as many. */
+  readonly leastSide: number;
+  readonly bound: number;
+  /** s Σ (n_v / Nz)² over the columns: the expected number of other workers that step a worker's column at the same time. Exact where counts are known. */
+  readonly collisionRate: number;
+  readonly text: string;
+  /** Set when the schedule is outside of the bounds in which the paper found convergence. */
+  readonly warning?: string;
+}
+
+export interface ConvergenceProblem {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings: number;
+  /** Ratings of each item and of each user, where they are known; else all are taken to be equal, which gives the least rate there can be. */
+  readonly itemCounts?: ArrayLike<number>;
+  readonly userCounts?: ArrayLike<number>;
+}
+
+/**
+ * Hogwild! converges for s << min(⌊m/i⌋, ⌊n/j⌋) (section 5.5.1). Schedules without conflicts have one worker a block; theirs
+ * is the other condition, i, j >= 2 s, without which the order of blocks is hardly random (section 5.5.2, Figures 15 and 16).
+ */
+export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSchedule): ConvergenceReport {
+  const { users, items, ratings, itemCounts, userCounts } = problem;
+  const { kind, rowBands, columnBands } = schedule;
+  const [userBands, itemBands] = schedule.rows === 'users' ? [rowBands, columnBands] : [columnBands, rowBands];
+  const leastSide = Math.min(Math.floor(users / userBands), Math.floor(items / itemBands));
+  const onGpu = schedule.precision !== undefined;
+  const bound = onGpu ? GPU_TEAMS_A_COLUMN * leastSide : leastSide / SAFE_PART;
+  if (kind !== 'hogwild' && kind !== 'tile' && !schedule.deviceBlocks) {
+    const s = schedule.workers;
+    const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
+    const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: each block has one, where fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} may share it, its twentieth (${format(leastSide / SAFE_PART)}) safely`;
+    const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
+    return { workers: 1, leastSide, bound, collisionRate: 0, text, ...(few ? { warning } : {}) };
+  }
+  const workers = schedule.workers;
+  // A block on a GPU has the ratings of its own columns alone.
+  const parts = schedule.deviceBlocks ? columnBands : 1;
+  const [columns, counts, symbol] = schedule.rows === 'users' ? ([items, itemCounts, 'n_v'] as const) : ([users, userCounts, 'n_u'] as const);
+  const collisionRate = parts * workers * (counts === undefined ? 1 / columns : sumOfSquares(counts) / ratings ** 2);
+  const rate = `${counts === undefined ? 'at least ' : ''}${collisionRate < 0.1 ? collisionRate.toExponential(1) : collisionRate.toPrecision(2)}`;
+  const limit = onGpu ? `most of which wait for memory at any time, so that they may be four times min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}` : `which must be far below min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}: its twentieth is ${format(bound)}`;
+  const apart = schedule.deviceBlocks ? `${rowBands > 1 ? 'no two GPUs share a row or a column, and ' : ''}in a block ` : '';
+  const text = `${apart}s = ${workers} workers, ${limit}; expected collisions ${parts > 1 ? `${parts} ` : ''}s Σ (${symbol}/Nz)² = ${rate} a step`;
+  const warning = fewSegments(schedule) ?? (workers > bound && workers > 1 ? manyWorkers(workers, leastSide, onGpu) : undefined);
+  return { workers, leastSide, bound, collisionRate, text, ...(warning === undefined ? {} : { warning }) };
+}
+
+/** Part of all ratings that one item must have to raise the loss notably. */
+const DOMINANT_PART = 0.25;
+
+/** A warning about an item with a large part of all ratings; undefined where there is none, or counts are not known. */
+export function dominantItem({ ratings, itemCounts = [] }: Pick<ConvergenceProblem, 'ratings' | 'itemCounts'>): string | undefined {
+  let most = 0;
+  for (let v = 0; v < itemCounts.length; v++) most = Math.max(most, itemCounts[v]);
+  if (itemCounts.length === 1 || most < DOMINANT_PART * ratings) return undefined;
+  return `one item has ${((100 * most) / ratings).toFixed(0)} % of the ratings: the last of them decide its factors after an epoch, so that by any schedule the loss may rise by a tenth and the epoch be run again; use a smaller learningRate, or ALS`;
+}
+
+function manyWorkers(workers: number, leastSide: number, onGpu: boolean): string {
+  return `s = ${workers} workers are more than ${onGpu ? 'four times' : 'a twentieth of'} min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}, where Hogwild! may not converge (cuMF_SGD, section 5.5.1): use ${onGpu ? 'the schedule wavefront' : 'fewer workers, or the schedule blocks'}`;
+}
+
+/** The same rule for GPUs as for workers: with fewer than twice as many segments the order of blocks is hardly random. */
+function fewSegments({ deviceBlocks, rowBands, columnBands }: SgdSchedule): string | undefined {
+  if (deviceBlocks === undefined || rowBands === 1 || columnBands >= 2 * rowBands) return undefined;
+  return `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 segments for each of ${rowBands} GPUs, so the order of blocks is hardly random and GPUs wait for each other (cuMF_SGD, Figure 15): use fewer GPUs`;
+}
+
+function sumOfSquares(counts: ArrayLike<number>): number {
+  let sum = 0;
+  for (let v = 0; v < counts.length; v++) sum += counts[v] ** 2;
+  return sum;
+}
+
+function format(value: number): string {
+  return value < 10 ? value.toFixed(1) : Math.floor(value).toLocaleString('en');
+}

@@ -1,0 +1,82 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { formatBytes } from '../../../engine/format.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { factorBytes } from '../../planner/sizes.ts';
+import type { SgdParams } from '../params.ts';
+import type { TileShape } from './tiles.ts';
+
+/** Consecutive ratings that a worker takes at a time (cuMF_SGD, section 3.2.2). */
+export const BATCH_RATINGS = 256;
+
+/** Bytes of a core's own cache for the column vectors of a block. */
+const SEGMENT_BYTES = 1 << 20;
+
+/** A grid has no fewer bands, so that up to four workers share one grid and give the same bits. */
+const LEAST_BANDS = 8;
+
+/** The schedule blocks on devices that each hold a band of rows. */
+export interface DeviceBlocks {
+  /** The kernel that steps the ratings of a block. */
+  readonly steps: 'tile' | 'hogwild';
+  /** True where all blocks of ratings stay on their devices; else two at a time are there. */
+  readonly resident: boolean;
+  /** Columns of the widest segment, about. */
+  readonly width: number;
+  /** Bytes of column segments that go to devices in an epoch, and as many that come back. */
+  readonly movedBytes: number;
+}
+
+/** The order in which ratings are visited, and the number of workers. */
+export interface SgdSchedule {
+  readonly kind: 'hogwild' | 'wavefront' | 'tile' | 'blocks';
+  /** s: workers that step at the same time. */
+  readonly workers: number;
+  /** The side whose vectors stream by while the other's stay in the cache: the one with more rows. */
+  readonly rows: 'users' | 'items';
+  /** i and j: R is cut into i bands of rows and j bands of columns. */
+  readonly rowBands: number;
+  readonly columnBands: number;
+  /** Of the schedule tile. */
+  readonly tile?: TileShape;
+  /** Of the schedule blocks on GPUs. */
+  readonly deviceBlocks?: DeviceBlocks;
+  /** On a GPU: threads that step one rating together, and the storage of factors during an epoch. */
+  readonly lanes?: number;
+  readonly precision?: 'f32' | 'f16';
+  readonly reasons: readonly string[];
+}
+
+/** The sizes that a schedule is chosen for; the numbers of ratings, and of those of the validation set, where they are known. */
+export interface ScheduleProblem {
+  readonly users: number;
+  readonly items: number;
+  readonly ratings?: number;
+  readonly testRatings?: number;
+}
+
+/**
+ * The schedule on CPU threads. A pure function.
+ *
+ *     hogwild     i = j = 1; every worker takes batches of 256 ratings of a shuffled order, without locks
+ *     wavefront   i = s, a band of rows for each worker; j >= 2 s bands of columns in a sequence of each worker's own
+ *     blocks      i, j >= 2 s, so that there is always a free block to choose from (libmf; cuMF_SGD, section 5.5)
+ *
+ * j also grows until the column vectors of a band fit a core's own cache beside the stream of rows.
+ */
+export function cpuSchedule({ users, items }: ScheduleProblem, params: SgdParams, { parallelism }: DeviceInfo): SgdSchedule {
+  if (params.schedule === 'tile') throw new UsageError('schedule tile cannot act on the CPU: it is for the workgroups of a GPU', { advice: 'Leave the schedule out, or use device gpu' });
+  const kind = params.schedule === 'auto' ? 'blocks' : params.schedule;
+  const rows = users >= items ? 'users' : 'items';
+  const [rowCount, columnCount] = rows === 'users' ? [users, items] : [items, users];
+  const common = { kind, workers: parallelism, rows } as const;
+  const why = params.schedule === 'auto' ? 'schedule auto: blocks, the fastest on CPU threads at the same error: rows stream by in order, columns stay in the cache, and no step overwrites another' : `schedule ${kind}, as asked`;
+  if (kind === 'hogwild') {
+    return { ...common, rowBands: 1, columnBands: 1, reasons: [why, `the ratings are shuffled once; the order of their batches of ${BATCH_RATINGS} is another in each epoch`] };
+  }
+  const columnBytes = factorBytes(columnCount, params.rank + (params.biases ? 2 : 0));
+  const inCache = Math.ceil(columnBytes / SEGMENT_BYTES);
+  const columnBands = Math.min(columnCount, Math.max(LEAST_BANDS, 2 * parallelism, inCache));
+  const rowBands = Math.min(rowCount, kind === 'wavefront' ? parallelism : Math.max(LEAST_BANDS, 2 * parallelism));
+  const grid = `${rowBands} x ${columnBands} blocks: ${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}, and of columns (${formatBytes(columnBytes)} in all) as many as keep a band's vectors in a core's own cache, 1 MiB`;
+  return { ...common, rowBands, columnBands, reasons: [why, `${rows} are the rows: there are more of them, and their vectors stream by`, grid] };
+}

@@ -1,4 +1,0 @@
-import { sgdChecks } from '../../gpu/kernels/checks.ts';
-import { describeChecks } from '../support/run-checks.ts';
-
-describeChecks('kernels of SGD on a GPU', sgdChecks);

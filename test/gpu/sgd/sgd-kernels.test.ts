@@ -1,0 +1,4 @@
+import { sgdChecks } from '../../../gpu/kernels/checks.ts';
+import { describeChecks } from '../../support/gpu/run-checks.ts';
+
+describeChecks('kernels of SGD on a GPU', sgdChecks);

@@ -1,0 +1,101 @@
+import * as fc from 'fast-check';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/bound-plan.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { expand, expandFree } from '../../../engine/run/expand.ts';
+import type { Step } from '../../../engine/run/step.ts';
+import { bindAls } from '../../../operators/als/bind.ts';
+import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
+import { planAls } from '../../../operators/als/plan.ts';
+import { bindSgd } from '../../../operators/sgd/bind.ts';
+import { layOut } from '../../../operators/sgd/data/layout.ts';
+import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
+import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import { RecordingDevice } from './recording-device.ts';
+import { alsProblem, blockOfRows, contextOf, cpuInfo, gpuInfo, sgdProblem } from './small-problems.ts';
+
+export interface BoundProblem {
+  readonly plan: PhysicalPlan;
+  readonly bound: BoundPlan;
+  readonly given: readonly PartitionRef[];
+  readonly keep: KeptVersions;
+}
+
+export interface ProblemShape {
+  readonly rows: readonly (readonly number[])[];
+  readonly columns: number;
+  readonly test: boolean;
+  readonly devices: readonly DeviceInfo[];
+}
+
+export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>): BoundProblem {
+  const params = checkAlsParams(given);
+  const data = alsProblem(rows, columns, test ? rows : undefined);
+  const ratings = data.byUser.ratings;
+  const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) });
+  const made = bindAls(plan, data, { biases: params.biases, mean: 0 });
+  return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
+}
+
+export async function boundSgd({ rows, columns, test, devices }: ProblemShape, given: Partial<SgdParams>, change: (schedule: SgdSchedule) => SgdSchedule = (schedule) => schedule): Promise<BoundProblem> {
+  const params = checkSgdParams(given);
+  const data = sgdProblem(rows, columns);
+  const profile = { users: rows.length, items: columns, ratings: data.block.ratings, ...(test ? { testRatings: data.block.ratings } : {}) };
+  const planOn = { compute: devices, host: hostOf(devices) };
+  const plan = planSgd(profile, params, planOn, { schedule: change(scheduleOf(planSgd(profile, params, planOn))) });
+  const tests = test ? blockOfRows(rows, 'tests') : undefined;
+  const executor = new LocalExecutor([new RecordingDevice(hostOf(devices))]);
+  for (const block of [data.block, ...(tests ? [tests] : [])]) executor.devices[0].put(block.ref, { layout: 'rating-block', rows: block.rows, columns: { offsets: block.offsets, indices: block.indices, values: block.values } });
+  const laid = await layOut(data, tests, scheduleOf(plan), params.seed, contextOf(executor));
+  const made = bindSgd(plan, params, data, laid);
+  return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
+}
+
+function hostOf(devices: readonly DeviceInfo[]): DeviceInfo {
+  return devices.find(({ place }) => place === 'cpu') ?? cpuInfo;
+}
+
+/**
+ * The lists of a run in which `fate` says of each round whether it is the best so far, one among others, or has diverged and is run
+ * again. The last frees what is left.
+ */
+export function listsOfRun({ bound, keep }: BoundProblem, fates: readonly ('best' | 'good' | 'diverged')[]): { readonly name: string; readonly steps: readonly Step[] }[] {
+  const start = expand(bound, contracts, 'start', {});
+  const lists = [{ name: 'start', steps: start.steps }];
+  let [good, best] = [start.versions, start.versions];
+  let number = 1;
+  for (const fate of fates) {
+    const kept = keptOf(keep, good, best);
+    const round = expand(bound, contracts, 'round', good, { number, params: { rate: 0.1, epoch: number, next: number + 1 } }, kept);
+    lists.push({ name: `round ${number}`, steps: round.steps }, { name: `measure ${number}`, steps: expand(bound, contracts, 'measure', round.versions).steps });
+    if (fate === 'diverged' && keep.start) {
+      lists.push({ name: 'free', steps: expandFree(bound, contracts, 'free', round.versions, kept) });
+      continue;
+    }
+    good = round.versions;
+    if (fate === 'best' || !keep.best) best = good;
+    for (const old of kept) lists.push({ name: 'free', steps: expandFree(bound, contracts, 'free', old, [good, best]) });
+    number++;
+  }
+  lists.push({ name: 'end', steps: expand(bound, contracts, 'end', best).steps });
+  lists.push({ name: 'last', steps: expandFree(bound, contracts, 'free', good, good === best ? [] : [best]) });
+  if (good !== best) lists.push({ name: 'last', steps: expandFree(bound, contracts, 'free', best, []) });
+  return lists;
+}
+
+const gpus = fc.integer({ min: 1, max: 4 }).chain((count) => fc.record({ inOrder: fc.boolean(), wholePasses: fc.boolean(), ownMemory: fc.constant(true) }).map((more) => Array.from({ length: count }, (_, n) => gpuInfo(n, more))));
+
+export const shapes: fc.Arbitrary<ProblemShape> = fc
+  .record({ users: fc.integer({ min: 1, max: 14 }), columns: fc.integer({ min: 1, max: 9 }), test: fc.boolean(), devices: fc.oneof(fc.constant([cpuInfo]), gpus) })
+  .chain(({ users, columns, ...more }) =>
+    fc
+      .array(fc.uniqueArray(fc.integer({ min: 0, max: columns - 1 }), { maxLength: columns }).map((row) => row.sort((left, right) => left - right)), { minLength: Math.max(users, columns), maxLength: Math.max(users, columns) })
+      .filter((rows) => rows.some((row) => row.length > 0))
+      .map((rows) => ({ rows, columns, ...more })),
+  );
+
+export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

@@ -1,0 +1,165 @@
+import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
+import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
+import type { DataSet } from '../../../engine/plan/stages.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import type { Step } from '../../../engine/run/step.ts';
+
+interface Access {
+  readonly step: number;
+  readonly place: string;
+  readonly ref: PartitionRef;
+  readonly writes: boolean;
+  /** Bands of a matrix in one part that a task over a grid steps; undefined: the whole. */
+  readonly band?: number;
+}
+
+/** The steps behind which each step comes, by way of any number of edges, as bits. */
+export function predecessors(steps: readonly Step[]): bigint[] {
+  const behind: bigint[] = [];
+  for (const { id, after, ended } of steps) {
+    let bits = 0n;
+    for (const before of [...after, ...ended]) bits |= behind[before] | (1n << BigInt(before));
+    behind[id] = bits;
+  }
+  return behind;
+}
+
+/** The partitions that a step reads and writes, derived from the step alone. */
+export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Access[] {
+  const access = (place: string, ref: PartitionRef, writes: boolean, band?: number): Access => ({ step: id, place, ref, writes, ...(band === undefined ? {} : { band }) });
+  switch (action.kind) {
+    case 'task': {
+      const { inputs, outputs } = action.task;
+      const bands = bandsOf(inputs.block, outputs, bound);
+      return [...Object.values(inputs).map((ref) => access(at, ref, false)), ...Object.values(outputs).map((ref) => access(at, ref, true, bands(ref)))];
+    }
+    case 'allocate':
+      return [access(at, action.ref, true)];
+    case 'move':
+      return [access(action.from, action.ref, false), access(action.to, action.as, true)];
+    case 'hand-out':
+      return [access(at, action.ref, false)];
+    case 'join':
+      return [...action.refs.map((ref) => access(HOST, ref, false)), access(HOST, action.as, true)];
+    case 'free':
+      return action.refs.map((ref) => access(at, ref, true));
+  }
+}
+
+/** A task that steps block (i, j) of a grid touches band i of the rows and band j of the columns, where those are one part. */
+function bandsOf(block: PartitionRef | undefined, outputs: Readonly<Record<string, PartitionRef>>, bound: BoundPlan): (ref: PartitionRef) => number | undefined {
+  const columns = bound.bands?.columns.length ?? 1;
+  const blocks = block && bound.given.blocks?.findIndex((ref) => partitionKey(ref) === partitionKey(block));
+  if (blocks === undefined || blocks < 0 || outputs.rows === undefined) return () => undefined;
+  return (ref) => {
+    const set = setOf(ref, bound);
+    if (set === undefined || set.parts.length > 1) return undefined;
+    return set.by === 'row' ? Math.floor(blocks / columns) : set.by === 'column' ? blocks % columns : undefined;
+  };
+}
+
+export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined {
+  return bound.datasets.find((set) => (set.given ? bound.given[set.name]?.some((one) => partitionKey(one) === partitionKey(ref)) : `${bound.name}/${set.name}` === ref.name));
+}
+
+/** Errors in the edges of a list: readers must come behind writers, and writers behind readers and writers. */
+export function checkEdges(steps: readonly Step[], bound: BoundPlan): string[] {
+  const problems: string[] = [];
+  let edges = 0;
+  for (const { id, after, ended } of steps) {
+    edges += after.length + ended.length;
+    for (const before of [...after, ...ended]) if (before >= id) problems.push(`step ${id} waits for step ${before}`);
+    if (new Set([...after, ...ended]).size < after.length + ended.length) problems.push(`step ${id} waits twice for a step`);
+  }
+  const bands = (bound.bands?.rows.length ?? 1) + (bound.bands?.columns.length ?? 1);
+  if (edges > 8 * steps.length + 4 * bands) problems.push(`${edges} edges for ${steps.length} steps`);
+  const behind = predecessors(steps);
+  const byKey = new Map<string, Access[]>();
+  for (const step of steps) {
+    for (const access of accessesOf(step, bound)) {
+      const key = `${access.place} ${partitionKey(access.ref)}`;
+      for (const other of byKey.get(key) ?? []) {
+        if (other.step === access.step || (!other.writes && !access.writes)) continue;
+        if (other.band !== undefined && access.band !== undefined && other.band !== access.band) continue;
+        if ((behind[access.step] & (1n << BigInt(other.step))) === 0n) problems.push(`${describe(steps[access.step])} does not come behind ${describe(steps[other.step])}, for ${key}`);
+      }
+      byKey.set(key, [...(byKey.get(key) ?? []), access]);
+    }
+  }
+  return problems;
+}
+
+export function describe({ id, stage, at, do: action }: Step): string {
+  return `step ${id} (${stage}, ${action.kind === 'task' ? action.task.kernel : action.kind}, ${at})`;
+}
+
+/** Slices of each task over rows cover these rows once, and a stage visits each block that has ratings once with each kernel. */
+export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[] {
+  const problems: string[] = [];
+  const visited = new Map<string, number>();
+  for (const step of steps) {
+    if (step.do.kind !== 'task') continue;
+    const { task, slices } = step.do;
+    if (bound.slices[step.stage] !== undefined) {
+      let next = 0;
+      for (const { from, to } of slices) {
+        if (from !== next) problems.push(`${describe(step)}: a slice begins at ${from}, not at ${next}`);
+        next = Number(to);
+      }
+      const over = task.inputs.block ?? task.inputs.source ?? task.inputs.keys;
+      const rows = task.kernel === 'sgd-block' ? next : setOf(over, bound)?.parts[partOf(over, bound)].rows;
+      if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);
+    }
+    const { block } = task.inputs;
+    if (block !== undefined) visited.set(`${step.stage} ${task.kernel} ${partitionKey(block)}`, (visited.get(`${step.stage} ${task.kernel} ${partitionKey(block)}`) ?? 0) + 1);
+  }
+  for (const [key, times] of visited) if (times > 1) problems.push(`${key}: visited ${times} times`);
+  for (const [phase, stages] of Object.entries(bound.phases)) {
+    for (const { name, work } of stages) {
+      if (work.kind !== 'blocks' || !steps.some(({ stage }) => stage === name)) continue;
+      const sizes = bound.blockSizes?.[work.grid.of].flat() ?? [];
+      const kernel = work.tasks.find(({ uses }) => uses.block === work.grid.of || uses.block === 'lists')?.kernel;
+      const refs = bound.given[work.tasks.find((one) => one.kernel === kernel)?.uses.block ?? ''] ?? [];
+      sizes.forEach((size, at) => {
+        const times = visited.get(`${name} ${kernel} ${partitionKey(refs[at])}`) ?? 0;
+        if (times !== (size > 0 ? 1 : 0)) problems.push(`${phase} ${name}: block ${at} of ${size} ratings is visited ${times} times`);
+      });
+    }
+  }
+  return problems;
+}
+
+function partOf(ref: PartitionRef, bound: BoundPlan): number {
+  const set = setOf(ref, bound);
+  return set?.given ? (bound.given[set.name].findIndex((one) => partitionKey(one) === partitionKey(ref)) ?? 0) : ref.partition;
+}
+
+/** The partitions that are alive while lists are added one behind the other, and the errors found in them. */
+export class LiveSet {
+  readonly alive = new Set<string>();
+  readonly problems: string[] = [];
+  readonly #bound: BoundPlan;
+
+  constructor(bound: BoundPlan, given: readonly PartitionRef[]) {
+    this.#bound = bound;
+    for (const ref of given) this.alive.add(`${HOST} ${partitionKey(ref)}`);
+  }
+
+  add(steps: readonly Step[]): void {
+    for (const step of steps) {
+      for (const { place, ref, writes } of accessesOf(step, this.#bound)) {
+        const key = `${place} ${partitionKey(ref)}`;
+        if (step.do.kind === 'free') {
+          // Derived data sets have their newest version only, and no orders of blocks without ratings.
+          if (!this.alive.delete(key) && !setOf(ref, this.#bound)?.derived) this.problems.push(`${describe(step)} frees ${key}, which is not there`);
+        } else if (!writes) {
+          if (!this.alive.has(key)) this.problems.push(`${describe(step)} reads ${key}, which is not there`);
+        } else {
+          if (step.do.kind === 'allocate' && this.alive.has(key)) this.problems.push(`${describe(step)} allocates ${key} again`);
+          if (step.do.kind === 'task' && setOf(ref, this.#bound)?.columns !== undefined && !this.alive.has(key)) this.problems.push(`${describe(step)} writes ${key}, which is not there`);
+          this.alive.add(key);
+        }
+      }
+    }
+  }
+}
