@@ -8,7 +8,7 @@ import { ALS, DeviceLostError, Model, Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
-import { factorflow, objectOf, ratings, runHere, start, temporaryFolder, trainedModel } from './run-cli.ts';
+import { factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
 
@@ -38,24 +38,24 @@ describe.skipIf(noGpu)('--device gpu', () => {
     const { code, stdout, stderr } = await factorflow(...flags, join(folder, 'small'), '--device', 'gpu');
     expect(code).toBe(0);
     expect(stderr.replace(SOFTWARE, '')).toMatch(/^GPU: swiftshader.*\nread: started/);
-    const [got, expected] = [objectOf(stdout), objectOf((await runHere(...flags, join(folder, 'same'), '--device', 'cpu', '--solver', 'cholesky')).stdout)];
+    const [got, expected] = [objectOf(stdout), objectOf((await factorflow(...flags, join(folder, 'same'), '--device', 'cpu', '--solver', 'cholesky')).stdout)];
     expect(got).toMatchObject({ command: 'train', algorithm: 'als', device: 'gpu', adapter: expect.stringMatching(/^swiftshader/) });
     expect(expected).toMatchObject({ device: 'cpu', adapter: null });
     expect(Object.keys(got)).toEqual(Object.keys(expected));
     expect(got.testRmse).toBeCloseTo(expected.testRmse as number, 3);
-    expect((await runHere('evaluate', join(folder, 'small'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
+    expect((await factorflow('evaluate', join(folder, 'small'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
   });
 
   it('plans with the adapter, its limits and one task a pass', async () => {
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu'];
-    const { code, stdout } = await runHere(...shape);
+    const { code, stdout } = await factorflow(...shape);
     expect(code).toBe(0);
     expect(stdout).toMatch(/device +gpu:0: swiftshader.*; its memory is not known\n +device +cpu: /);
     expect(stdout).toMatch(/\n +7 +update-users +round +gpu:0 +update \S+ cg\(6\) +1 x 1 +1 /);
-    const tight = await runHere(...shape, '--device-memory', '1GiB');
+    const tight = await factorflow(...shape, '--device-memory', '1GiB');
     expect(tight.code).toBe(4);
     expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu:0 has 1\.0 GiB/);
-    const large = await runHere('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
+    const large = await factorflow('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
     expect(large.code).toBe(4);
     expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu:0 binds at most 1\.0 GiB \(1073741824 bytes\)/);
   });
@@ -65,25 +65,25 @@ describe.skipIf(noGpu)('--device gpu', () => {
     const train = ['train', file, '--algorithm', 'sgd', '--rank', '4', '--biases', '--max-iter', '3', '--test-fraction', '0.1', '--json', '--quiet', '--model-dir'];
     const { code, stdout } = await factorflow(...train, join(folder, 'sgd'), '--device', 'gpu', '--precision', 'f32');
     expect(code).toBe(0);
-    const [got, expected] = [objectOf(stdout), objectOf((await runHere(...train, join(folder, 'sgd-cpu'), '--device', 'cpu')).stdout)];
+    const [got, expected] = [objectOf(stdout), objectOf((await factorflow(...train, join(folder, 'sgd-cpu'), '--device', 'cpu')).stdout)];
     expect(got).toMatchObject({ algorithm: 'sgd', device: 'gpu', adapter: expect.stringMatching(/^swiftshader/) });
     expect(Math.abs((got.testRmse as number) - (expected.testRmse as number))).toBeLessThan(0.02);
-    expect((await runHere('evaluate', join(folder, 'sgd'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
+    expect((await factorflow('evaluate', join(folder, 'sgd'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
     const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '20000000', '--rank', '64', '--algorithm', 'sgd', '--device', 'gpu', '--quiet'];
     for (const [schedule, pattern] of [['auto', /\n +6 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +1 x 1 +1 /], ['wavefront', /\n +6 +wave-order +round +cpu .*\n +7 +sgd-epoch +round +gpu:0 +sgd-waves f16 +512 x 256 +1 /]] as const) {
-      expect((await runHere(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
+      expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }
-    expect((await runHere(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
+    expect((await factorflow(...shape, '--schedule', 'blocks')).stdout).toMatch(/\n +3 +cut-blocks +load +cpu (.*\n)* +8 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +4 x 1 +4 .* of segments up, and down\n/);
     // Ratings that do not fit as a whole may fit block by block, but the rows must fit.
-    const staged = await runHere(...shape, '--device-memory', '500MiB');
+    const staged = await factorflow(...shape, '--device-memory', '500MiB');
     expect(staged.stdout).toMatch(/schedule auto: blocks, since schedule tile does not fit the GPU\n.*\n.*blocks of ratings are staged, two at a time(.*\n)* +rejected: schedule tile needs 67\d\.\d MiB/);
-    const refused = await runHere(...shape, '--device-memory', '300MiB');
+    const refused = await factorflow(...shape, '--device-memory', '300MiB');
     expect(refused.code).toBe(4);
     expect(refused.stderr).toMatch(/the factors and ratings need 3\d\d\.\d MiB \(\d+ bytes\) but device gpu:0 has 300\.0 MiB/);
   });
 
   it('gathers in the precision asked for by any algorithm', async () => {
-    const { code, stdout } = await runHere('plan', ratings, '--algorithm', 'auto', '--precision', 'f16', '--device', 'gpu', '--quiet');
+    const { code, stdout } = await factorflow('plan', ratings, '--algorithm', 'auto', '--precision', 'f16', '--device', 'gpu', '--quiet');
     expect(code).toBe(0);
     expect(stdout).toMatch(/update-users: kernel tiled\d-f16 .*θ in float16/);
   });

@@ -12,7 +12,7 @@ import { type Partition, partitionKey, type PartitionRef } from '../../engine/pa
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { blockWaves, type GridBlock } from '../../engine/plan/grid-order.ts';
 import type { DataPart, Stage } from '../../engine/plan/stages.ts';
-import { CounterRandom, randomOrder } from '../../engine/random.ts';
+import { CounterRandom } from '../../engine/random.ts';
 import { expand } from '../../engine/run/expand.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
@@ -20,40 +20,6 @@ import type { TaskContracts } from '../../engine/run/step.ts';
 import type { Task, TaskResult } from '../../engine/task.ts';
 import { cpuInfo, h200Info } from '../support/device-info.ts';
 import { testRandom } from '../support/ratings.ts';
-
-const size = fc.integer({ min: 1, max: 12 });
-
-describe('the waves of a grid', () => {
-  it('have every block once, and no two of a wave share a row band or a column band', () => {
-    fc.assert(
-      fc.property(size, size, fc.nat(), (rows, columns, seed) => {
-        const waves = blockWaves(rows, columns, new CounterRandom(seed));
-        expect(waves).toHaveLength(Math.max(rows, columns));
-        expect(new Set(waves.flat().map(({ row, column }) => row * columns + column)).size).toBe(rows * columns);
-        expect(waves.flat()).toHaveLength(rows * columns);
-        for (const wave of waves) {
-          expect(wave).toHaveLength(Math.min(rows, columns));
-          expect(new Set(wave.map(({ row }) => row)).size).toBe(wave.length);
-          expect(new Set(wave.map(({ column }) => column)).size).toBe(wave.length);
-        }
-      }),
-    );
-  });
-
-  it('are the same for a seed, and others in each epoch', () => {
-    const random = new CounterRandom(7);
-    expect(blockWaves(5, 9, random.derive(1))).toEqual(blockWaves(5, 9, random.derive(1)));
-    expect(blockWaves(5, 9, random.derive(1))).not.toEqual(blockWaves(5, 9, random.derive(2)));
-  });
-
-  it('are built of orders that have every number once', () => {
-    fc.assert(
-      fc.property(fc.nat(200), fc.nat(), (count, seed) => {
-        expect([...randomOrder(count, new CounterRandom(seed))].sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i));
-      }),
-    );
-  });
-});
 
 /** The tasks `step` and `look` at one block, its row and its column. */
 const contracts: TaskContracts = { step: { block: 'read', rows: 'alone', columns: 'alone' }, look: { block: 'read', rows: 'read', columns: 'read' } };
@@ -239,6 +205,8 @@ async function run(grid: Grid, infos: readonly DeviceInfo[], record: Record, sig
 
 const workers = (parallelism: number): DeviceInfo[] => [{ ...cpuInfo, parallelism }];
 const gpus = (count: number, inOrder = true): DeviceInfo[] => Array.from({ length: count }, (_, r) => ({ ...h200Info, inOrder, place: `gpu:${r}` }));
+
+const size = fc.integer({ min: 1, max: 12 });
 
 describe('blocks on one device', () => {
   it('never hold a row band or a column band twice, are visited once, and keep the order within each band', async () => {
