@@ -73,6 +73,11 @@ export class RatingInput {
     return runInto(this.selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
   }
 
+  /** Tells, as a note, of ratings whose pair came before. */
+  tellDuplicates(count: number, { events }: ExecutionContext): void {
+    if (count > 0) events({ type: 'note', text: `${count.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
+  }
+
   /** The pairs of a validation set whose user and item are known. */
   async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
     return collectKnownPairs(await executePlan(this.#selectedPairs(dataset.plan), ctx), users, items, ctx);

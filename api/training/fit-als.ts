@@ -1,10 +1,9 @@
-import { type PlanDevices, planDevices } from '../../engine/run/devices.ts';
+import { computingOf, planDevices } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
@@ -64,7 +63,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   requireBudget(planAls(profile, params, devices), session.memoryBudget);
   const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
   const { byUser, byItem, duplicates } = blocks;
-  if (duplicates > 0) ctx.events({ type: 'note', text: `${duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
+  input.tellDuplicates(duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
@@ -96,12 +95,6 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   };
   const [users, items] = [await side('users'), await side('items')];
   return users && items && { users, items };
-}
-
-/** The devices on which a stage of a plan runs. */
-export function computingOf(plan: PhysicalPlan, { compute }: PlanDevices, stage: string): readonly DeviceInfo[] {
-  const { at } = stageNamed(plan, stage);
-  return compute.filter(({ place }) => at.includes(place));
 }
 
 async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext) {

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { computeDevices, hostDevice, type PlanDevices, planDevices } from '../../engine/run/devices.ts';
+import { computingOf, type PlanDevices, planDevices } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
-import type { Executor } from '../../engine/run/device.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
@@ -22,13 +21,12 @@ import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
 import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { computingOf } from './fit-als.ts';
 import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
-import type { SessionDevice } from '../devices/open-devices.ts';
 import { trainedModel } from './trained-model.ts';
+import { trainingDevice } from './training-device.ts';
 
 /** Most workers of a plan's schedule, as many as `workers` of a session allows. */
 const MOST_WORKERS = 256;
@@ -42,18 +40,18 @@ export interface SgdFit {
   readonly stepLambda?: number;
 }
 
-/** Trains by SGD in a scope of its own. */
+/** Trains by SGD with holdings of its own. */
 export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
   const context = ratings.session.context(options);
-  sgdDevices(ratings.session.device, context.executor, fit.params);
-  return Holdings.ofRun(context, (ctx) => fitInScope(fit, ratings, options, ctx));
+  context.events({ type: 'note', text: trainingDevice(ratings.session.device, context.executor, fit.params).text });
+  return Holdings.ofRun(context, (ctx) => fitHeld(fit, ratings, options, ctx));
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
 export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const { session } = ratings;
   const context = session.context(options);
-  sgdDevices(session.device, context.executor, fit.params);
+  trainingDevice(session.device, context.executor, fit.params);
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
@@ -73,22 +71,8 @@ async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionCont
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
-/** Description of the devices that SGD is trained on. Throws UsageError for parameters that cannot act there. */
-export function sgdDevices(device: SessionDevice, executor: Executor, params: Pick<SgdParams, 'schedule' | 'precision'>): string {
-  const host = hostDevice(executor);
-  const devices = computeDevices(executor);
-  if (devices[0] !== host) {
-    const shared = devices.length > 1 && (params.schedule === 'auto' || params.schedule === 'blocks');
-    return `${shared ? `${devices.length} GPUs` : 'GPU'}: ${shared ? devices.map(({ info }) => info.description).join(' | ') : device.description}`;
-  }
-  const because = device.reason === undefined ? '' : ` (${device.reason})`;
-  if (params.precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
-  return `CPU: ${device.kind === 'cpu' ? device.description : host.info.description}${because}`;
-}
-
 /** Ratings numbered, among a model's ids where there is one, and the details that a plan needs. */
-async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
-  ctx.events({ type: 'note', text: sgdDevices(ratings.session.device, ctx.executor, params) });
+async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext) {
   const own = await input.index(ratings, options.validation, ctx);
   const widened = start && (await widenRatings(own, start, ctx));
   const indexed = widened?.indexed ?? own;
@@ -102,7 +86,7 @@ async function indexFit({ params, input, start, stepLambda }: SgdFit, ratings: D
   return { indexed, widened, profile, details };
 }
 
-async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
   const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();
@@ -115,7 +99,7 @@ async function fitInScope(fit: SgdFit, ratings: Dataset, options: FitOptions, ct
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
   if (from) await solveNewRows(from, data, params, ctx);
-  if (data.duplicates > 0) ctx.events({ type: 'note', text: `${data.duplicates.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${input.onDuplicates}` });
+  input.tellDuplicates(data.duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);

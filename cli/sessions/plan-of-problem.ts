@@ -1,4 +1,3 @@
-import { sgdDevices } from '../../api/training/fit-sgd.ts';
 import { trainingDevice } from '../../api/training/training-device.ts';
 import type { Session } from '../../api/session.ts';
 import { computeDevice, planDevices } from '../../engine/run/devices.ts';
@@ -26,7 +25,7 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {
   const checked = checkSgdParams(givenParams('sgd', values, given));
   const { executor } = session.context();
-  sgdDevices(session.device, executor, checked);
+  trainingDevice(session.device, executor, checked);
   return planSgd(profile, checked, planDevices(executor));
 }
 

@@ -1,5 +1,6 @@
 import type { Device, Executor } from './device.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
+import { type PhysicalPlan, stageNamed } from '../plan/physical-plan.ts';
 import { HOST, type Place } from '../plan/place.ts';
 
 /** The device at a place. */
@@ -38,4 +39,10 @@ export interface PlanDevices {
 
 export function planDevices(executor: Executor): PlanDevices {
   return { compute: computeDevices(executor).map(({ info }) => info), host: hostDevice(executor).info };
+}
+
+/** The devices on which a stage of a plan runs. */
+export function computingOf(plan: PhysicalPlan, { compute }: PlanDevices, stage: string): readonly DeviceInfo[] {
+  const { at } = stageNamed(plan, stage);
+  return compute.filter(({ place }) => at.includes(place));
 }

@@ -1,16 +1,17 @@
 /** The devices of a session; no driver can disturb a run on the CPU. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
-import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions } from '../../api/devices/open-devices.ts';
+import { type Machine, type OpenedDevices, openDevices, type OpenDevicesOptions, type SessionDevice } from '../../api/devices/open-devices.ts';
 import { trainingDevice } from '../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
-import type { Device } from '../../engine/run/device.ts';
+import type { Device, HostStore } from '../../engine/run/device.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import type { Card } from '../../gpu/cards/find-cards.ts';
+import { cpuInfo, h200Info } from '../support/device-info.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const card = { name: 'a card', vendor: 'v', architecture: 'a', isFallback: false, features: [] };
@@ -236,6 +237,17 @@ describe('parameters that cannot act on a device', () => {
     expect(() => trainingDevice(device, executor, { ...params, nonnegative: true })).toThrow(/^nonnegative cannot act on a GPU/);
     expect(trainingDevice(device, executor, params).text).toMatch(/^GPU: swiftshader/);
     for (const each of devices) await each.close();
+  });
+
+  it('tells of every GPU that works: all for ALS and SGD by blocks, one for other schedules', () => {
+    const info = (place: 'gpu:0' | 'gpu:1' | 'cpu') => (place === 'cpu' ? cpuInfo : { ...h200Info, place, description: `NVIDIA H200 ${place}` });
+    const devices = (['cpu', 'gpu:0', 'gpu:1'] as const).map((place) => ({ info: info(place) }) as Device);
+    const executor = { devices, memory: {} as HostStore, close: async () => {} };
+    const device = { kind: 'gpu', requested: 'gpu', adapter: 'NVIDIA H200', description: 'gpu:0 (NVIDIA H200), gpu:1 (NVIDIA H200)' } satisfies SessionDevice;
+    const both = '2 GPUs: NVIDIA H200 gpu:0 | NVIDIA H200 gpu:1';
+    expect(trainingDevice(device, executor, params).text).toBe(both);
+    expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'blocks' }).text).toBe(both);
+    expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'hogwild' }).text).toBe('GPU: NVIDIA H200 gpu:0');
   });
 });
 
