@@ -1,18 +1,19 @@
 import { computingOf, planDevices } from '../../engine/run/devices.ts';
-import { UsageError } from '../../engine/errors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type EffectiveRatings, effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildUserBlock, type RatingBlocks } from '../../operators/ratings/rating-blocks.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
@@ -61,22 +62,36 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planAls(profile, params, devices), session.memoryBudget);
-  const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const blocks = params.implicitPrefs ? tellEffective(effectiveRatings(read), ctx) : read;
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
-  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
-  if (given) requireSizes(given, [known, read]);
+  const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, asRead]);
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(blocks, known, params, ctx);
   const plan = planAls(known, params, devices, choices);
-  if (given) requireFits(given, [plan, planAls(read, params, devices, choices)]);
+  if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, result, planned: plan, started, loaded }, ctx);
+}
+
+/** The blocks, and what their values mean for implicit data, where some are not positive. Throws DataError where none is. */
+function tellEffective({ blocks, negative, zero, users, items }: EffectiveRatings, { events }: ExecutionContext): RatingBlocks {
+  if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
+  const facts = [
+    [negative, 'ratings below 0 count as dislikes: weight α |r|, preference 0'],
+    [zero, 'ratings of 0 have no weight'],
+    [users, 'users without a rating above 0 get factors of 0'],
+    [items, 'items without a rating above 0 get factors of 0'],
+  ].flatMap(([number, text]) => (number === 0 ? [] : [`${number.toLocaleString('en')} ${text}`]));
+  if (facts.length > 0) events({ type: 'warning', text: `implicit data: ${facts.join('; ')}` });
+  return blocks;
 }
 
 /** The kernels to use, timed first where that pays. */

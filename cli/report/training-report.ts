@@ -50,7 +50,7 @@ function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }:
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
       ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
-      ['train RMSE', best?.trainRmse.toFixed(4)],
+      ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined ? undefined : testError(best, testPairs, coldPairs ?? 0)],
       ['test MAE', best?.testMae?.toFixed(4)],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],
