@@ -21,6 +21,7 @@ import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
+import { unratedAsOnes } from './unrated-as-ones.ts';
 import { trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
@@ -29,8 +30,9 @@ export interface AlsFit {
 }
 
 /** The plan of such a training: reads the ids once, to count users and items. */
-export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const context = ratings.session.context(options);
+export async function planAlsFit({ params, input }: AlsFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  const ratings = params.implicitPrefs ? await unratedAsOnes(given, input.columns.rating, context.events) : given;
   const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
   const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
@@ -47,7 +49,9 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions)
   const context = ratings.session.context(options);
   const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, ratings, options, ctx));
+  const rated = (dataset: Dataset) => (fit.params.implicitPrefs ? unratedAsOnes(dataset, fit.input.columns.rating, context.events) : dataset);
+  const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
+  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, train, { ...options, validation }, ctx));
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
