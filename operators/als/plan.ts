@@ -85,7 +85,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       work: { kind: 'exchange', how: 'all-gather', data: [side.factors, ...(side.bias ? [side.bias] : [])], to: [side.whole, ...(side.wholeBias ? [side.wholeBias] : [])] },
       exchange: `all-gather: ${formatBytes(4 * rows * f)} down, ${formatBytes(4 * q * rows * f)} up`,
     }];
-  const gram = (side: 'users' | 'items', rows: number): Stage[] => (implicitPrefs ? [gramStage(side, rows, params, places, device.wholePasses)] : []);
+  const gram = (side: 'users' | 'items', rows: number): Stage[] => (implicitPrefs ? [gramStage(side, (side === 'users' ? users : items).whole, rows, params, places, device.wholePasses)] : []);
   const absolute = params.nonnegative || params.start === 'level';
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   const start: Stage[] = [
@@ -116,7 +116,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     flops: 2 * ratings * f,
   });
   const norm = (name: string, side: typeof users, rows: number): Stage => ({ name, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: side.ratings, factors: side.factors }, params: { rank: f } }] }, kernel: 'weighted-norm', tasks: tasks(rows, nz) });
-  const measure = implicitPrefs ? implicitMeasure(params, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz) : [
+  const measure = implicitPrefs ? implicitMeasure(params, items.whole, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz) : [
     errors(measureStages.train, 'ratings-by-user', nz),
     norm(measureStages.users, users, m),
     norm(measureStages.items, items, n),

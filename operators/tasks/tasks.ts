@@ -24,6 +24,7 @@ import type { DataTasks } from './data-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
+export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 

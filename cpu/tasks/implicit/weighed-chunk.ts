@@ -1,5 +1,5 @@
 import type { TaskScope } from '../../handler.ts';
-import type { ImplicitWeights } from '../../../operators/tasks/implicit-tasks.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import { CHUNK_RATINGS, CHUNK_ROWS, type RowChunk, WORKSPACE_BYTES as BYTES_BEHIND_CHUNKS, workspaceOf as behindChunks } from '../row-chunks.ts';
 
 /** Weights and targets of a chunk, each with the zeros behind them that weighRatings writes. */

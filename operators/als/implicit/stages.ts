@@ -2,7 +2,6 @@ import type { Place } from '../../../engine/plan/place.ts';
 import type { DataSet, DataUses, Stage } from '../../../engine/plan/stages.ts';
 import { factorBytes } from '../../planner/sizes.ts';
 import type { AlsParams } from '../params.ts';
-import { sideNames } from '../plan.ts';
 import { implicitWeights, unobservedWeightOf } from './weights.ts';
 
 type Side = 'users' | 'items';
@@ -39,9 +38,8 @@ export function implicitDataSets(rank: number, rows: Readonly<Record<Side, numbe
   });
 }
 
-/** The stage that computes G of a side from all its rows. */
-export function gramStage(side: Side, rows: number, { rank, unobservedWeight }: AlsParams, places: readonly Place[], wholePasses: boolean): Stage {
-  const { whole } = sideNames(side, places.length, false);
+/** The stage that computes G of a side from all its rows, which the data set `whole` has. */
+export function gramStage(side: Side, whole: string, rows: number, { rank, unobservedWeight }: AlsParams, places: readonly Place[], wholePasses: boolean): Stage {
   return {
     name: `gram-${side}`,
     at: places,
@@ -60,15 +58,14 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
 
 /**
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
- * Gram matrices, and the observed pairs are corrected one by one.
+ * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ.
  */
-export function implicitMeasure(params: AlsParams, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number): Stage[] {
+export function implicitMeasure(params: AlsParams, items: string, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number): Stage[] {
   const { rank } = params;
   const q = places.length;
-  const [users, items] = (['users', 'items'] as const).map((side) => sideNames(side, q, false));
   const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places, work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
   return [
-    { name: implicitStages.error, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: users.ratings, rowFactors: users.factors, columnFactors: items.whole }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
+    { name: implicitStages.error, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: 'ratings-by-user', rowFactors: 'users', columnFactors: items }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
     norm('users'),
     norm('items'),
     { name: implicitStages.grams, at: places, work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
