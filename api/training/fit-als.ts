@@ -6,17 +6,20 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
-import { type EffectiveRatings, effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
+import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import { baselinesOf } from '../../operators/evaluation/baselines.ts';
+import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock, type RatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -67,10 +70,15 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planAls(profile, params, devices), session.memoryBudget);
   const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
-  const blocks = params.implicitPrefs ? tellEffective(effectiveRatings(read), ctx) : read;
+  const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
+  const blocks = implicit?.blocks ?? read;
+  if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
+  const facts = ratingFacts(byUser, keyCount(items), 'users');
+  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
+  const { rows, columns, mean } = facts.means;
+  const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
@@ -82,20 +90,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, result, planned: plan, started, loaded }, ctx);
-}
-
-/** The blocks, and what their values mean for implicit data, where some are not positive. Throws DataError where none is. */
-function tellEffective({ blocks, negative, zero, users, items }: EffectiveRatings, { events }: ExecutionContext): RatingBlocks {
-  if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
-  const facts = [
-    [negative, 'ratings below 0 count as dislikes: weight α |r|, preference 0'],
-    [zero, 'ratings of 0 have no weight'],
-    [users, 'users without a rating above 0 get factors of 0'],
-    [items, 'items without a rating above 0 get factors of 0'],
-  ].flatMap(([number, text]) => (number === 0 ? [] : [`${number.toLocaleString('en')} ${text}`]));
-  if (facts.length > 0) events({ type: 'warning', text: `implicit data: ${facts.join('; ')}` });
-  return blocks;
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */
@@ -116,8 +111,8 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext) {
+async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
-  return { block: byUser, coldPairs };
+  return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };
 }

@@ -91,7 +91,7 @@ describe('ratings that are not positive', () => {
     await fit(signed, { ...form, rank: 5, maxIter: 1 }, (event) => events.push(event));
     const loss = referenceImplicitLoss(signed, { users: factorsById(model.userFactors), items: factorsById(model.itemFactors) }, form);
     expect(model.training!.iterations.at(-1)!.loss / loss).toBeCloseTo(1, 5);
-    expect(events).toContainEqual({ type: 'warning', text: `implicit data: ${signed.filter(({ rating }) => rating < 0).length} ratings below 0 count as dislikes: weight α |r|, preference 0` });
+    expect(events).toContainEqual({ type: 'warning', code: 'not-positive', text: `implicit data: ${signed.filter(({ rating }) => rating < 0).length} ratings below 0 count as dislikes: weight α |r|, preference 0` });
   });
 
   it('leave a user without a positive rating at 0, with any solver, and change no other row', async () => {
