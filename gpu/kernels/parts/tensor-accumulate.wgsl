@@ -13,11 +13,16 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
     for (var at = first; at < end; at += BIN) {
       if (chunk < CHUNKS) {
 {%- for pass in passes %}
+{%- if IMPLICIT %}
+        { let rated = ring[(bin & 3u) * BIN + gather_row + {{ pass }}u * GATHER_ROWS].y;
+          staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated){% else %}select(weighted(next_{{ pass }}, rated), vec4<u32>(rated & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %}; }
+{%- else %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = next_{{ pass }};
+{%- endif %}
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      if (thread < BIN) { staged[thread * STRIDE + CHUNKS] = vec4<u32>(ring[(bin & 3u) * BIN + thread].y, 0u, 0u, 0u); }
+      if (thread < BIN) { staged[thread * STRIDE + CHUNKS] = vec4<u32>(ring[(bin & 3u) * BIN + thread].y{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u); }
 {%- endif %}
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
       if (at + BIN < end) {
