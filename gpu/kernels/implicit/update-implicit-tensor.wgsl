@@ -1,5 +1,5 @@
 // One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram matrix that all rows share,
-// which is added to A's registers from the cache, and a shift of each row's own. Workgroups walk the list of rows, the longest first.
+// with which the sums of every row begin, and a shift of each row's own. Workgroups walk the list of rows, the longest first.
 diagnostic(off, chromium.subgroup_matrix_uniformity);
 diagnostic(off, subgroup_uniformity);
 enable f16;
@@ -44,7 +44,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_line = thread & 15u;
   let is_feature = thread < RANK;
   let own_feature = min(thread, PADDED - 1u);
-  let gram_row = (tile_row * 16u + quad_row * 4u) * (PADDED / 4u) + quad_lane;
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
@@ -73,7 +72,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, GRAM: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -81,11 +80,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
     {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW %}
-{%- for m in tile_numbers %}
-{%- for q in (0..3) %}
-    a_{{ m }}_{{ q }} += gram[gram_row + {{ q }}u * (PADDED / 4u) + {{ m }}u * 4u];
-{%- endfor %}
-{%- endfor %}
     b = b * params.unscale;
     // The next row's ratings and start.
     next_x = previous[following.x * PADDED + own_feature];

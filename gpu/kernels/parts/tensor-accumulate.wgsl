@@ -5,6 +5,18 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
 {%- endfor %}
+{%- if GRAM %}
+    // The sums begin with the Gram matrix, which all rows share.
+{%- for deal in deals %}
+    {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
+{%- for tile in deal.tiles %}
+{%- if tile.row < tile_count %}
+      sum_{{ tile.accumulator }} = subgroupMatrixLoad<subgroup_matrix_result<f32, 16, 16>, row_major>(&gram, {{ tile.row }}u * PADDED * 4u + {{ tile.column }}u * 4u, PADDED / 4u);
+{%- endif %}
+{%- endfor %}
+    }
+{%- endfor %}
+{%- endif %}
     {
       let slot = 0u;
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
