@@ -146,9 +146,9 @@ export class Dataset implements AsyncIterable<RecordBatch> {
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
       },
-      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; gzip when the path ends in .gz; "-" is stdout. */
+      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
       csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.csv', options, ['delimiter', 'header', 'gzip', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions('write.csv', options, ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
       },

@@ -1,9 +1,8 @@
-import { open } from 'node:fs/promises';
 import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
-import { fileProblem } from './files/file-problem.ts';
 import { fileFormats, formatOfPath, knownExtensions } from './files/format-names.ts';
 import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { firstBytes } from './files/stored-bytes.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
@@ -26,19 +25,9 @@ async function formatOfFile(file: string): Promise<'parquet' | 'text' | 'arrow'>
   if (byName !== undefined) return byName;
   // Files on a server are read by ranges, which only Parquet allows.
   if (isUrl(file)) return 'parquet';
-  const head = await firstBytes(file);
+  const head = Buffer.from(await firstBytes(file, 8)).toString('latin1');
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
   throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
 }
 
-async function firstBytes(file: string): Promise<string> {
-  const bytes = Buffer.alloc(8);
-  try {
-    await using handle = await open(file, 'r');
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
-    return bytes.toString('latin1', 0, bytesRead);
-  } catch (error) {
-    throw fileProblem(error, 'read', file);
-  }
-}

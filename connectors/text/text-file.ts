@@ -2,11 +2,11 @@ import { makeData, RecordBatch, Struct } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
+import { unpackedBytes } from '../compression/unpacked-bytes.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { FieldProblem, readColumn } from './read-column.ts';
 import { FieldBlock } from './record-scanner.ts';
 import { RowWindow, shorten } from './row-window.ts';
-import { textBytes } from './text-bytes.ts';
 import { blockRows, fieldText, inferLayout, scanWindow, skipMark } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
@@ -24,7 +24,7 @@ export class TextFile {
 
   /** Opens the file (or stdin, "-") and infers its layout, unless that is known. */
   static async open(file: string, options: TextOptions, batchSize: number, known?: TextLayout): Promise<TextFile> {
-    const window = new RowWindow(file, textBytes(file));
+    const window = new RowWindow(file, unpackedBytes(file));
     try {
       await window.fill();
       skipMark(window);
