@@ -2,7 +2,7 @@ import yargs from 'yargs';
 import { UsageError } from '../engine/errors.ts';
 import type { Command } from './commands/command.ts';
 import { type CommandEntry, commandList } from './commands/command-list.ts';
-import { nearest } from './options/nearest.ts';
+import { nearestFlag } from './options/nearest.ts';
 import { flagName } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { packageInfo } from './package-info.ts';
@@ -103,7 +103,7 @@ function baseParser() {
 }
 
 function unknownCommand(name: string): UsageError {
-  const guess = nearest(name, commandList.map((command) => command.name));
+  const guess = nearestFlag(name, commandList.map((command) => command.name));
   return new UsageError(`unknown command "${name}"`, { advice: guess ? `Did you mean ${guess}?` : 'See factorflow --help' });
 }
 
@@ -127,7 +127,7 @@ function usageError(error: unknown, argv: readonly string[], { name, words }: Co
     const [first] = unknown[1].split(', ');
     const spaced = spacedList(argv, first, command);
     if (spaced !== undefined) return new UsageError(`unknown argument "${first}" of ${name}`, { advice: spaced });
-    const guess = nearest(first, flags);
+    const guess = nearestFlag(first, flags);
     const dashed = argv.find((word) => word.replace(/^--?/, '').split('=')[0] === first);
     const what = dashed?.startsWith('-') ? `unknown flag ${dashed.split('=')[0]}` : `unknown argument "${first}"`;
     return new UsageError(`${what} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });

@@ -11,6 +11,7 @@ import { requireTimes } from './times.ts';
 /** Keeps the last rating of every user with two ratings or more, or all the other ratings. */
 export class LeaveLastOut implements Operator {
   readonly name = 'leave-last-out';
+  readonly passesNeeds = true;
   readonly #columns: TimedPairColumns;
   readonly #last: LastRatings;
   readonly #keep: 'last' | 'others';
