@@ -2,6 +2,9 @@
  * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
  * ARCHITECTURE.md for how the parts fit together.
  */
+// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+import './api/require-node.ts';
+
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';

@@ -1,7 +1,8 @@
 import type { Options } from './options/option.ts';
-import { commandName, parseArguments } from './parse-arguments.ts';
+import { parseArguments } from './parse-arguments.ts';
 import { openProgress } from './progress/open-progress.ts';
 import type { Progress } from './progress/progress.ts';
+import { commandName } from './quick-answer.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { endAtOnce, watchSignals } from './signals.ts';
