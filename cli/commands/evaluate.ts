@@ -2,7 +2,8 @@ import { formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { badRowsOption, formatOption } from '../options/data-options.ts';
+import { badRowsOption } from '../options/data-options.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
@@ -12,12 +13,12 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
   ],
-  options: { format: formatOption, onBadRows: badRowsOption, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  options: { ...readOptions, onBadRows: badRowsOption, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows']],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     await using session = await openSession(values, signal);
-    const ratings = await session.read.any(positionals.ratings, { format: values.format });
+    const ratings = await session.read.any(positionals.ratings, readSpec(values));
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     const { rmse, mae, pairs, coldPairs } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });

@@ -1,6 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
+import { readSpec } from '../options/text-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 import { knownRows } from './open-session.ts';
 
@@ -16,7 +17,7 @@ export interface TrainingSets {
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
   const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
-  const all = await session.read.any(paths, { format: values.format });
+  const all = await session.read.any(paths, readSpec(values));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
   const rows = await knownRows(all);
@@ -29,7 +30,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     return { train, test: held };
   }
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await session.read.any(test, { format: values.format });
+  const heldOut = await session.read.any(test, readSpec(values));
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
 }

@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import type { KeyTable } from '../../engine/keys/key-table.ts';
@@ -72,7 +72,7 @@ export class FindLastRatings implements Sink<LastRatings> {
 export function timedPairs(batch: RecordBatch, columns: TimedPairColumns): { readonly users: KeyColumn; readonly times: Float64Array; readonly hashes: Uint32Array } {
   const keys = (name: string) => {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-    return keysFromData(data, keyTypeOf(data.type, name));
+    return keysFromData(data, keyTypeOf(data.type, name), refusedIn(batch, name));
   };
   const items = keyHashes(keys(columns.item));
   return { users: keys(columns.user), times: timesOf(batch, columns.timestamp), hashes: items.low.map((low, i) => mix32(low, items.high[i])) };

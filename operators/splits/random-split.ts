@@ -70,7 +70,8 @@ export class RandomSplit implements Operator {
   #pairHashes(batch: RecordBatch, user: string, item: string): Uint32Array {
     const [users, items] = [user, item].map((name) => {
       const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-      return keyHashes(keysFromData(data, keyTypeOf(data.type, name)));
+      // A value that is no exact id falls into any part: the consumer deals with it.
+      return keyHashes(keysFromData(data, keyTypeOf(data.type, name), () => {}));
     });
     const hashes = new Uint32Array(batch.numRows);
     for (let i = 0; i < hashes.length; i++) {
