@@ -29,6 +29,7 @@ interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend'>
  */
 export async function openOutput(output: string, { force, json, to, codec, parquetBackend }: OutputValues, inputs: readonly (string | undefined)[]): Promise<CheckedSink> {
   if (output === STANDARD_STREAM && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
+  if (output === STANDARD_STREAM && to === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Set --to: csv, tsv, dat, ndjson or arrow' });
   const { openSink } = await import('../../connectors/open-sink.ts');
   const sink = openSink(output, { format: to, overwrite: force, codec, parquetBackend });
   if (output !== STANDARD_STREAM) {

@@ -17,7 +17,12 @@ export interface TrainingSets {
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
   const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
-  const all = await session.read.any(paths, readSpec(values));
+  const rated = async (dataset: Dataset) => {
+    if (!values.implicitPrefs) return dataset;
+    const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
+    return unratedAsOnes(dataset, ratingCol, context.onEvent);
+  };
+  const all = await rated(await session.read.any(paths, readSpec(values)));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
   const rows = await knownRows(all);
@@ -30,7 +35,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     return { train, test: held };
   }
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await session.read.any(test, readSpec(values));
+  const heldOut = await rated(await session.read.any(test, readSpec(values)));
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
 }

@@ -51,7 +51,7 @@ export class JsonLines implements BatchEncoder {
   /** The JSON of a column's value by row. */
   #cellsOf(data: Data, column: number): (row: number) => string {
     const text = this.#texts[column](data);
-    const isBare = DataType.isInt(data.type) || DataType.isFloat(data.type) || DataType.isBool(data.type);
+    const isBare = DataType.isInt(data.type) || DataType.isFloat(data.type) || DataType.isDecimal(data.type) || DataType.isBool(data.type);
     const isFloat = DataType.isFloat(data.type);
     return (row) => {
       if (data.nullCount > 0 && !data.getValid(row)) return 'null';

@@ -10,7 +10,6 @@ const ADVICE = 'Correct the line: each one must be a whole JSON object';
 function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
   const lf = bytes.indexOf(LF, from);
   const end = lf < 0 || lf >= to ? to : lf;
-  if (end - from > LONGEST_ROW) throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, from, ADVICE);
   return end < to || atEnd ? end : -1;
 }
 
@@ -42,6 +41,7 @@ export class ObjectScanner {
     let p = from;
     while (block.rows < block.maximumRows && p < to) {
       const end = lineEnd(bytes, p, to, atEnd);
+      if ((end < 0 ? to : end) - p > LONGEST_ROW) throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
       if (end < 0) break;
       if (!isBlank(bytes, p, end)) {
         const row = block.rows++;

@@ -98,7 +98,8 @@ export class ByteOutput {
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
     this.#target.off('error', this.#onError);
     this.#check();
-    this.bytes = process.stdout.bytesWritten;
+    // Stdout that goes to a file counts nothing.
+    this.bytes = Number(process.stdout.bytesWritten) || 0;
   }
 
   readonly #onError = (error: Error): void => {

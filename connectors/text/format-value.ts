@@ -1,6 +1,7 @@
 import { DataType, Vector } from 'apache-arrow';
 import type { Data, TimeUnit, Utf8 } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
+import { decimalAt, decimalText, uuidTexts } from '../../engine/keys/exact-ids.ts';
 
 /** Gives the text of a row's value, which is not null, before quotes. */
 type RowText = (row: number) => string;
@@ -13,6 +14,8 @@ export function columnTexts(type: DataType, column: string): (data: Data) => Row
   }
   // The stored counts, because finer units lose digits in the milliseconds of Arrow's vectors.
   if (DataType.isTimestamp(type)) return ({ values }) => (row) => formatTimestamp((values as unknown as BigInt64Array)[row], type.unit);
+  if (DataType.isDecimal(type)) return ({ values }) => (row) => decimalText(decimalAt(values as unknown as Uint32Array, row, type.bitWidth / 32), type.scale);
+  if (DataType.isFixedSizeBinary(type) && type.byteWidth === 16) return ({ values, length }) => textsAt(uuidTexts(values as unknown as Uint8Array, length));
   const format = valueFormat(type, column);
   return (data) => {
     const vector = new Vector([data]);
@@ -23,8 +26,12 @@ export function columnTexts(type: DataType, column: string): (data: Data) => Row
 /** Arrow's own decoder drops a byte order mark at the beginning of a text. */
 function utf8Texts(data: Data): RowText {
   const { values, valueOffsets } = data as Data<Utf8>;
-  const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-  return (row) => bytes.toString('utf8', valueOffsets[row], valueOffsets[row + 1]);
+  return textsAt({ bytes: values, offsets: valueOffsets });
+}
+
+function textsAt({ bytes, offsets }: { readonly bytes: Uint8Array; readonly offsets: Int32Array }): RowText {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return (row) => all.toString('utf8', offsets[row], offsets[row + 1]);
 }
 
 function valueFormat(type: DataType, column: string): (value: unknown) => string {

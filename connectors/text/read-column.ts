@@ -11,14 +11,18 @@ const ZERO = 0x30;
 const two32 = 2 ** 32;
 
 const ZERO_FIRST = 'begins with a zero, which a whole number would lose';
-const IS_NESTED = 'is nested';
+const NESTED_VALUE = 'is an object or a list, which no column holds';
+const NESTED_ADVICE = 'Name the other fields in the option columns, or take the value apart before';
 
 /** A field that is not a value of its column's type. */
 export class FieldProblem extends Error {
   readonly row: number;
   readonly column: number;
-  constructor(message: string, row: number, column: number) {
+  /** In the place of the usual advice. */
+  readonly advice: string | undefined;
+  constructor(message: string, row: number, column: number, advice?: string) {
     super(message);
+    this.advice = advice;
     this.row = row;
     this.column = column;
   }
@@ -91,8 +95,8 @@ function isAbsent({ block, nulls }: Reading, start: number, end: number): boolea
 function refuse({ block, column, nulls, onFault }: Reading, row: number, missing: Nulls, message: string): void {
   const field = row * block.columns + column;
   const [start, end] = [block.starts[field], block.ends[field]];
-  if (block.kinds[field] === NESTED) onFault(new FieldProblem(IS_NESTED, row, column));
-  else if (nulls !== undefined || !(isMissing(block.bytes, start, end) || isNaNText(block.bytes, start, end))) onFault(new FieldProblem(message, row, column));
+  if (block.kinds[field] === NESTED) onFault(new FieldProblem(NESTED_VALUE, row, column, NESTED_ADVICE));
+  else if (!isNaNText(block.bytes, start, end) && (nulls !== undefined || !isMissing(block.bytes, start, end))) onFault(new FieldProblem(message, row, column));
   missing.add(row);
 }
 
@@ -201,7 +205,7 @@ function readText(reading: Reading): Data {
       if (isAbsent(reading, start, end)) nulls.add(row);
       else for (let p = start; p < end; p++) values[at++] = bytes[p];
     } else if (kind === NESTED) {
-      refuse(reading, row, nulls, IS_NESTED);
+      refuse(reading, row, nulls, NESTED_VALUE);
     } else if (tokens !== undefined && kind === STRING && tokens.has(latin1(bytes, start, end))) {
       nulls.add(row);
     } else if (kind === ESCAPED_STRING) {

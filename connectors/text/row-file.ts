@@ -76,10 +76,10 @@ export class RowFile<Layout extends RowLayout> {
     return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: block.rows, nullCount: 0, children }));
   }
 
-  #fieldProblem(block: FieldBlock, { message, row, column }: FieldProblem, { names, given }: Layout): DataError {
+  #fieldProblem(block: FieldBlock, { message, row, column, advice }: FieldProblem, { names, given }: Layout): DataError {
     const position = block.starts[row * block.columns + column];
     const inferred = given[column] ? '' : ", or set the column's type in the option types (utf8 takes any text): it was inferred from the first 4 MiB";
-    return this.#window.problemAt(position, `${shorten(fieldText(block, row, column))} ${message}`, `Correct the line${inferred}`, names[column]);
+    return this.#window.problemAt(position, `${shorten(fieldText(block, row, column))} ${message}`, advice ?? `Correct the line${inferred}`, names[column]);
   }
 
   async close(): Promise<void> {

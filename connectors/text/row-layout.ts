@@ -58,7 +58,7 @@ export function rulesOf({ nullValues, decimalComma = false }: ValueOptions): Val
   return { decimalComma, nulls: nullValues === undefined ? undefined : new Set(nullValues) };
 }
 
-/** The layout with the given types, and elsewhere those of its kinds; with float64 where numbers are needed and some are there. */
+/** The layout with the given types, and elsewhere those of its kinds; with float64 where numbers are needed and some are there, or nothing is. */
 export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'>>(layout: L, given: NonNullable<ValueOptions['types']>, file: string, needs?: ValueNeeds): L & Pick<RowLayout, 'types' | 'given' | 'schema'> {
   const { names, kinds } = layout;
   const unknown = Object.keys(given).find((name) => !names.includes(name));
@@ -67,7 +67,7 @@ export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'
   }
   const types = names.map((name, column) => {
     if (Object.hasOwn(given, name)) return given[name];
-    return needs?.numbers.includes(name) && hasNumbers(kinds[column]) ? 'float64' : typeOfKinds(kinds[column]);
+    return needs?.numbers.includes(name) && (kinds[column] === 0 || hasNumbers(kinds[column])) ? 'float64' : typeOfKinds(kinds[column]);
   });
   const schema = new Schema(names.map((name, column) => new Field(name, arrowType(types[column]), true)));
   return { ...layout, types, given: names.map((name) => Object.hasOwn(given, name)), schema };

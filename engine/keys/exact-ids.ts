@@ -62,9 +62,7 @@ function wholeDecimals(words: Uint32Array, rows: number, width: number, scale: n
       halves[2 * row + 1] = high;
       continue;
     }
-    let value = 0n;
-    for (let word = width - 1; word >= 0; word--) value = (value << 32n) | BigInt(words[at + word]);
-    value = BigInt.asIntN(32 * width, value) * factor;
+    const value = decimalAt(words, row, width) * factor;
     const whole = value / unit;
     if (whole * unit !== value) refuse(row, `${decimalText(value, scale)} is not a whole number`);
     else if (BigInt.asIntN(64, whole) !== whole) refuse(row, `${whole} is beyond int64`);
@@ -80,14 +78,22 @@ function isExtended(words: Uint32Array, at: number, width: number, high: number)
   return true;
 }
 
+/** The whole number of a decimal, before it is divided by 10^scale. */
+export function decimalAt(words: Uint32Array, row: number, width: number): bigint {
+  let value = 0n;
+  for (let word = width - 1; word >= 0; word--) value = (value << 32n) | BigInt(words[row * width + word]);
+  return BigInt.asIntN(32 * width, value);
+}
+
 /** 150 with scale 2 -> "1.50" */
-function decimalText(value: bigint, scale: number): string {
+export function decimalText(value: bigint, scale: number): string {
+  if (scale <= 0) return String(value * 10n ** BigInt(-scale));
   const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0');
   return `${value < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
 }
 
 /** 16 bytes as 8-4-4-4-12 hexadecimal digits. */
-function uuidTexts(values: Uint8Array, rows: number): KeyColumn {
+export function uuidTexts(values: Uint8Array, rows: number): KeyColumn & { readonly type: 'utf8' } {
   const bytes = new Uint8Array(36 * rows);
   let at = 0;
   for (let p = 0; p < 16 * rows; p++) {

@@ -47,7 +47,7 @@ export interface Operator extends Description {
   outputSchema(input: Schema): Schema;
   /** What it needs of the input's values. */
   readonly needs?: ValueNeeds;
-  /** True for an operator that only leaves rows out and keeps their origins: what its consumer needs reaches the source. */
+  /** True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what its consumer needs reaches the source. */
   readonly passesNeeds?: boolean;
   /** Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune. */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;

@@ -1,4 +1,4 @@
-import type { RecordBatch } from 'apache-arrow';
+import { Bool, Field, Int32, type RecordBatch, Schema } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { DataError, Session, UsageError } from '../../../index.ts';
 import { pairColumns } from '../../../operators/ratings/pair-columns.ts';
