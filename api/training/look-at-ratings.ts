@@ -22,8 +22,6 @@ export interface ValidationPairs {
 export interface LookedAt {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];
-  /** True where a perfect prediction is one number. */
-  readonly equal?: boolean;
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
@@ -32,7 +30,7 @@ export function lookAt(facts: RatingFacts, { duplicates, policy, means, test }: 
   tellWarnings(warnings, ctx);
   // Ratings near the end of float32 have means beyond it.
   const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
-  return { means: fit ? means : undefined, warnings, equal: facts.least === facts.most };
+  return { means: fit ? means : undefined, warnings };
 }
 
 function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
@@ -42,8 +40,8 @@ function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] 
 }
 
 /** A warning for a model that is no better than damped means. */
-export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined, { equal }: LookedAt): TrainingWarning[] {
-  if (testRmse === undefined || baselines === undefined || equal) return [];
+export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined): TrainingWarning[] {
+  if (testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
 }
