@@ -35,7 +35,7 @@ export function lookAt(facts: RatingFacts, { duplicates, policy, means, test }: 
 
 function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
   if (block.ratings > 0) return [];
-  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the training ratings have no pair of the validation set's ${formatCount(coldPairs)} with both its user and its item: check that the ids of both are of one kind`;
+  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the model knows none of the validation set's ${formatCount(coldPairs)} pairs: their users or items have no training rating. Check that the ids are of one kind`;
   return [{ code: 'cold-test', text: `${text}; there is no test error` }];
 }
 
