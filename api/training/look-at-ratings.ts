@@ -2,6 +2,7 @@ import { formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Baselines, DampedMeans } from '../../operators/evaluation/baselines.ts';
 import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
+import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -25,12 +26,27 @@ export interface LookedAt {
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
-export function lookAt(facts: RatingFacts, { duplicates, policy, means, test }: { duplicates: number; policy: DuplicatePolicy; means: DampedMeans; test: ValidationPairs | undefined }, ctx: ExecutionContext): LookedAt {
-  const warnings = [...ratingWarnings(facts, duplicates, policy), ...(test ? testWarnings(test) : [])];
+export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit }: { duplicates: number; policy: DuplicatePolicy; means: DampedMeans; test: ValidationPairs | undefined; implicit?: EffectiveRatings | undefined }, ctx: ExecutionContext): LookedAt {
+  const found = ratingWarnings(facts, duplicates, policy);
+  // Counts, and ratings that are all 1, are what implicit data are.
+  const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
+  const warnings = [...own, ...(test ? testWarnings(test) : [])];
   tellWarnings(warnings, ctx);
-  // Ratings near the end of float32 have means beyond it.
+  // Ratings near the end of float32 have means beyond it; an implicit model predicts no ratings.
   const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
-  return { means: fit ? means : undefined, warnings };
+  return { means: fit && implicit === undefined ? means : undefined, warnings };
+}
+
+/** A warning of values that are not positive. */
+function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): TrainingWarning[] {
+  const facts = [
+    [negative, 'ratings below 0 count as dislikes: weight α |r|, preference 0'],
+    [zero, 'ratings of 0 have no weight'],
+    [users, 'users without a rating above 0 get factors of 0'],
+    [items, 'items without a rating above 0 get factors of 0'],
+  ] as const;
+  const shown = facts.flatMap(([number, text]) => (number === 0 ? [] : [`${formatCount(number)} ${text}`]));
+  return shown.length === 0 ? [] : [{ code: 'not-positive', text: `implicit data: ${shown.join('; ')}` }];
 }
 
 function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
@@ -41,7 +57,7 @@ function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] 
 
 /** A warning for a model that is no better than damped means. */
 export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined): TrainingWarning[] {
-  if (testRmse === undefined || baselines === undefined) return [];
+  if (trainRmse === undefined || testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
 }

@@ -3,7 +3,7 @@ import type { DuplicatePolicy } from '../tasks/tasks.ts';
 import type { RatingFacts, SideFacts } from './rating-facts.ts';
 
 /** The kind of a warning; the names stay the same between releases. */
-export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means';
+export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means' | 'not-positive';
 
 /** Something about the ratings or the model that a user should know, with advice in the library's options. */
 export type TrainingWarning = {
@@ -33,15 +33,15 @@ export function ratingWarnings(facts: RatingFacts, duplicates: number, policy: D
 
 function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingFacts): TrainingWarning | undefined {
   if (least === most) {
-    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback`;
-    return { code: 'equal-ratings', text: `${text}. Check ratingCol if there should be other values` };
+    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
+    return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
   if (whole && least >= LEAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
   if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
   const kind = whole ? 'counts' : 'amounts';
   return {
     code: 'counts',
-    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Train on log(1 + r) in place of r, or take them as implicit feedback`,
+    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Take them as implicit feedback, with implicitPrefs: true of ALS, or train on log(1 + r) in their place`,
   };
 }
 
