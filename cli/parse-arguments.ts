@@ -26,7 +26,8 @@ export async function parseArguments(argv: readonly string[]): Promise<Request> 
 }
 
 const examples = [
-  ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'train, and measure the error on a tenth of the ratings'],
+  ['generate --preset movielens20m --scale 0.01 --output ratings', 'ratings to try it with'],
+  ['train ratings/train --test ratings/test --model-dir model --rank 16', 'train, and measure the error on ratings that are held out'],
   ['recommend model --users 1,2,3', 'ten items for each of three users'],
 ] as const;
 

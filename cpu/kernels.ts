@@ -138,7 +138,7 @@ export interface Kernels {
     scores: number,
     items: number,
   ): void;
-  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
+  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. order: 0, or Uint32[columns]. work: 32 * rank + 128 bytes. */
   offerColumns(
     rowPanels: number,
     rows: number,
@@ -152,6 +152,7 @@ export interface Kernels {
     thresholds: number,
     rowNorms: number,
     bounds: number,
+    order: number,
     scores: number,
     items: number,
     work: number,

@@ -77,7 +77,7 @@ function below(score: f32): f32 {
 
 /**
  * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, for all rows.
- * lows: Float32[rows rounded up to 4], the lowest of a row's `befores`, Infinity for missing rows. work: 32 * rank + 128 bytes.
+ * lows: Float32[rows rounded up to 4], the lowest of a row's `scores`, Infinity for missing rows. work: 32 * rank + 128 bytes.
  */
 export function countColumns(
   rowPanels: usize,

@@ -99,7 +99,7 @@ class Ranking {
       this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.enterListed(list, columns, n, newScores, newColumns, count));
       kernels.finishList(list, columns, befores + 4 * start, counts + 16 * start, n);
       startsOf[e + 1] = start + n;
-      lowsOf[e] = new Float32Array(memory.buffer, befores, start + n)[start + n - 1];
+      lowsOf[e] = new Float32Array(memory.buffer, scores, start + n)[start + n - 1];
     });
     for (let e = entries.length; e % 4 !== 0; e++) kernels.packRow(0, rank, rowPanels, e);
     this.#entries = entries;

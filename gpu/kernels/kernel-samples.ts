@@ -82,7 +82,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(listedScoresKernel, [{}]),
   sample(countBeforeKernel, [{}]),
   sample(discountExcludedKernel, [{}]),
-  sample(topNKernel, [{ excluding: true, bounded: true }, { excluding: false, bounded: false }]),
+  sample(topNKernel, [{ excluding: true, bounded: true, ordered: true }, { excluding: false, bounded: false, ordered: false }]),
 ];
 
 function sample<Params extends KernelParams>(kernel: KernelDescriptor<Params>, variants: readonly NoInfer<Params>[]): KernelSample {

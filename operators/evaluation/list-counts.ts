@@ -19,7 +19,7 @@ export async function listCounts(model: FactorModel, positives: RatingBlock, exc
   const n = Math.min(items, Math.max(...ks));
   const { info } = computeDevice(ctx.executor);
   await Holdings.within(ctx, async (held) => {
-    const top = await topOf(model, n, undefined, exclude, info, held);
+    const top = await topOf(model, n, {}, exclude, info, held);
     for await (const { from, to, items: found } of mapOrdered(ranges(positives.rows, usersPerTask(info, n)), inFlight(info), top)) {
       for (let user = from; user < to; user++) {
         if (positives.offsets[user] === positives.offsets[user + 1]) continue;

@@ -166,14 +166,15 @@ export interface KernelTasks extends DataTasks, SgdTasks {
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
 
   /**
-   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
+   * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
+   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
    * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
    * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
    * `exclude`. Output: `top` (rows to - from).
    */
   'top-n': {
-    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef };
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef; order?: PartitionRef };
     outputs: { top: PartitionRef };
     params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
     values: None;
@@ -247,7 +248,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
-  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', top: 'write' },
+  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
   'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
