@@ -9,6 +9,6 @@ export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-non
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
-export { packRow, scoreListed, beginList, enterListed, finishList, countColumns, discountListed } from './rank-listed';
+export { packRow, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { stepRatings, stepRows } from './sgd';
 export { adaptRatings, adaptRows } from './sgd-adaptive';

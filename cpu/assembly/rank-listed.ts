@@ -2,7 +2,7 @@
  * Places of listed columns among all columns by xᵀθ, without storing the scores: a tile of columns at a time, each listed column
  * counts the columns before it. A column is before another when its score is higher, or equal and its number lower.
  *
- * The listed columns of a row stand best first in four arrays, from starts[row] to starts[row + 1]:
+ * The listed columns of a row stand best first in four arrays, from starts[row] to ends[row]:
  *
  *     scores   Float32   score of the column; one that is not a number counts as -Infinity
  *     befores  Float32   the float32 below it: s > before is s >= score, the test of columns with a lower number
@@ -89,6 +89,7 @@ export function countColumns(
   columns: i32,
   lows: usize,
   starts: usize,
+  ends: usize,
   scores: usize,
   befores: usize,
   listed: usize,
@@ -105,11 +106,33 @@ export function countColumns(
         const own = block + (<usize>(r - row) << 5);
         for (let missing = count; missing < COLUMNS; missing++) store<f32>(own + (<usize>missing << 2), -Infinity);
         const start = load<i32>(starts + (<usize>r << 2));
-        const end = load<i32>(starts + (<usize>r << 2), 4);
+        const end = load<i32>(ends + (<usize>r << 2));
         countBlock(own, first + column, start, end, scores, befores, listed, counts);
       }
     }
   }
+}
+
+/**
+ * Ends the lists of all rows before the columns that have `depth` columns before them already: since the lists are in order, these are the
+ * last. Writes `ends` and `lows`. Gives the number of rows that have columns left.
+ */
+export function shortenLists(rows: i32, starts: usize, ends: usize, lows: usize, scores: usize, counts: usize, depth: i32): i32 {
+  let left = 0;
+  for (let row = 0; row < rows; row++) {
+    const at = <usize>row << 2;
+    const start = load<i32>(starts + at);
+    let end = load<i32>(ends + at);
+    while (end > start && sumOf(counts + (<usize>(end - 1) << 4)) >= depth) end--;
+    store<i32>(ends + at, end);
+    store<f32>(lows + at, end > start ? load<f32>(scores + (<usize>(end - 1) << 2)) : Infinity);
+    if (end > start) left++;
+  }
+  return left;
+}
+
+function sumOf(count: usize): i32 {
+  return load<i32>(count) + load<i32>(count, 4) + load<i32>(count, 8) + load<i32>(count, 12);
 }
 
 /** Counts eight scores of one row. */

@@ -4,7 +4,9 @@ import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
 /** Rows that share one pass over the columns, their listed columns together, and columns of a call of the kernel. */
 const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
-const TILE_COLUMNS = 1_024;
+const TILE_COLUMNS = 256;
+/** Rows are packed again when fewer than this part of them have columns left to count for. */
+const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
 const CHUNK = 16_384;
 
@@ -25,8 +27,8 @@ export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
   for (const entries of groups(offsets, from, to)) {
     if (scope.cancelled()) break;
     ranking.list(entries, indices);
-    ranking.countAll();
     bytesUp += ranking.discountExcluded();
+    ranking.countAll();
     ranking.write(indices, places, offsets[from]);
   }
   return { rows: to - from, bytesUp, bytesDown: places.byteLength, partitions: { places: { layout: 'places', rows: places.length, columns: { values: places } } } };
@@ -74,7 +76,8 @@ class Ranking {
       befores: take(4 * GROUP_LISTED),
       listed: take(4 * GROUP_LISTED),
       counts: take(16 * GROUP_LISTED),
-      starts: take(4 * (GROUP_ROWS + 1)),
+      starts: take(4 * GROUP_ROWS),
+      ends: take(4 * GROUP_ROWS),
       lows: take(4 * GROUP_ROWS),
       newColumns: take(4 * CHUNK),
       newScores: take(4 * CHUNK + 32),
@@ -84,51 +87,77 @@ class Ranking {
     if (next > scope.scratch + SCRATCH_BYTES) throw new Error('the scratch memory is too small for a group of rows');
   }
 
-  /** Packs the rows of the entries and lists their columns, best first. */
+  /** Lists the columns of the entries, best first. */
   list(entries: readonly Entry[], indices: Uint32Array): void {
-    const { kernels, memory, params: { rank } } = this.#scope;
-    const { scores, befores, listed, counts, starts, lows, rowPanels } = this.#at;
-    const startsOf = new Int32Array(memory.buffer, starts, entries.length + 1);
-    const lowsOf = new Float32Array(memory.buffer, lows, GROUP_ROWS).fill(Infinity);
-    startsOf[0] = 0;
+    const { kernels } = this.#scope;
+    const { scores, befores, listed, counts } = this.#at;
+    const { starts, ends } = this.#slots();
+    let start = 0;
     entries.forEach(({ row, from, to }, e) => {
-      const [start, n] = [startsOf[e], to - from];
+      const n = to - from;
       const [list, columns] = [scores + 4 * start, listed + 4 * start];
-      kernels.packRow(this.#rowAt(row), rank, rowPanels, e);
       kernels.beginList(list, columns, n);
       this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.enterListed(list, columns, n, newScores, newColumns, count));
       kernels.finishList(list, columns, befores + 4 * start, counts + 16 * start, n);
-      startsOf[e + 1] = start + n;
-      lowsOf[e] = new Float32Array(memory.buffer, scores, start + n)[start + n - 1];
+      starts[e] = start;
+      ends[e] = start += n;
     });
-    for (let e = entries.length; e % 4 !== 0; e++) kernels.packRow(0, rank, rowPanels, e);
     this.#entries = entries;
   }
 
+  /** Counts all columns before the listed ones. Rows without a column whose count matters are left out of the tiles that follow. */
   countAll(): void {
-    const { kernels, params: { rank } } = this.#scope;
-    const { scores, befores, listed, counts, starts, lows, rowPanels, work } = this.#at;
+    const { kernels, params: { rank, depth = 2 ** 31 - 1 } } = this.#scope;
+    const { scores, befores, listed, counts, starts, ends, lows, rowPanels, work } = this.#at;
     const { pointer, rows, stride } = this.#columns;
+    let packed = this.#pack(this.#entries);
     for (let first = 0; first < rows && !this.#scope.cancelled(); first += TILE_COLUMNS) {
+      const left = kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+      if (left === 0) return;
+      if (left < REPACKED * packed.length) {
+        packed = this.#pack(packed);
+        kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+      }
       const columns = Math.min(TILE_COLUMNS, rows - first);
       kernels.countColumns(
-        rowPanels, this.#entries.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, lows, starts, scores, befores, listed, counts, work,
+        rowPanels, packed.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, lows, starts, ends, scores, befores, listed, counts, work,
       );
     }
   }
 
+  /** Packs the rows of those of the entries in the panels that have columns left, and moves their starts and ends to the front. */
+  #pack(entries: readonly Entry[]): readonly Entry[] {
+    const { kernels, params: { rank } } = this.#scope;
+    const { starts, ends, lows } = this.#slots();
+    const left = entries.filter((_, e) => ends[e] > starts[e]);
+    const kept = entries.flatMap((_, e) => (ends[e] > starts[e] ? [e] : []));
+    left.forEach(({ row }, e) => {
+      [starts[e], ends[e]] = [starts[kept[e]], ends[kept[e]]];
+      kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, e);
+    });
+    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(0, rank, this.#at.rowPanels, e);
+    lows.fill(Infinity, left.length);
+    return left;
+  }
+
+  #slots() {
+    const { memory } = this.#scope;
+    const { starts, ends, lows } = this.#at;
+    return { starts: new Int32Array(memory.buffer, starts, GROUP_ROWS), ends: new Int32Array(memory.buffer, ends, GROUP_ROWS), lows: new Float32Array(memory.buffer, lows, GROUP_ROWS) };
+  }
+
   /** Takes the excluded columns out of the counts. Gives the bytes of them. */
   discountExcluded(): number {
-    const { kernels, memory } = this.#scope;
+    const { kernels } = this.#scope;
     if (!this.#scope.hasInput('exclude')) return 0;
     const { offsets, indices } = this.#scope.partition('exclude').columns as { offsets: Int32Array; indices: Uint32Array };
-    const { scores, listed, counts, starts } = this.#at;
-    const startsOf = new Int32Array(memory.buffer, starts, this.#entries.length + 1);
+    const { scores, listed, counts } = this.#at;
+    const { starts, ends } = this.#slots();
     let bytes = 0;
     this.#entries.forEach(({ row }, e) => {
       const [from, to] = [offsets[row], offsets[row + 1]];
       bytes += 4 * (to - from);
-      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.discountListed(newScores, newColumns, count, startsOf[e], startsOf[e + 1], scores, listed, counts));
+      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.discountListed(newScores, newColumns, count, starts[e], ends[e], scores, listed, counts));
     });
     return bytes;
   }

@@ -15,7 +15,7 @@ import { type ItemFacts, itemFacts, orderOf, placesByOrder } from './item-order.
 import { coverage, type ListCounts, listCounts, listCountsByOrder, novelty } from './list-counts.ts';
 import { rankPositives } from './rank-positives.ts';
 import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
-import { measuresOf, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
+import { depthOf, measuresOf, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
 /** Pairs that are not ranked: a block over the users and items of the model. */
@@ -107,7 +107,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const ranked = { positives, items: keyCount(model.items), excluded: seen && distinctItems(seen), ...(policy === 'miss' ? { missing: { positives: cold.ofUsers, users: cold.userCount } } : {}) };
     const facts = excluded && itemFacts(excluded.block, ranked.items, excluded.hasRatings);
     const lists = metrics.some((metric) => metric === 'coverage' || metric === 'novelty');
-    const places = measures.length > 0 ? await rankPositives(model, positives, seen, ctx) : new Uint32Array(positives.ratings);
+    const places = measures.length > 0 ? await rankPositives(model, positives, seen, ctx, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
     const own = userValues({ ...ranked, places }, measures);
     const ofLists = lists ? this.#listMetrics(await listCounts(model, positives, seen, ks, ctx), facts, positives.rows) : {};
     const intervals = resamples === 0 || own.users === 0 ? [] : bootstrapIntervals(own.values, measures.length, own.means, { resamples, seed, confidence: 0.95 });

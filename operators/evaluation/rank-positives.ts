@@ -27,14 +27,15 @@ interface Range {
 /**
  * The place of each positive in its user's ranking of all items that are not excluded: the number of items with a higher x_uᵀθ_v, or
  * an equal one and a lower id, from 0. In the order of the block's entries: Uint32[positives.ratings]. Needs no memory of m x n.
+ * In place of a place from `depth` on (default: none) any number of at least `depth`.
  * `positives` and `exclude` are blocks over the users and items of the model; no pair is in both.
  */
-export async function rankPositives(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, ctx: ExecutionContext): Promise<Uint32Array> {
+export async function rankPositives(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, ctx: ExecutionContext, depth?: number): Promise<Uint32Array> {
   const places = new Uint32Array(positives.ratings);
   const { info } = computeDevice(ctx.executor);
   const phase = startPhase(ctx.events, 'rank', 'users', positives.rows);
   await Holdings.within(ctx, async (held) => {
-    const rank = await ranker(model, positives, exclude, info, held);
+    const rank = await ranker(model, positives, exclude, depth, info, held);
     for await (const { range, values } of mapOrdered(ranges(positives, usersPerTask(info)), info.inOrder ? 3 : 2 * info.parallelism, rank)) {
       places.set(values, positives.offsets[range.from]);
       phase.progress(range.to);
@@ -53,7 +54,7 @@ async function* ranges({ rows, offsets }: RatingBlock, step: number): AsyncGener
 }
 
 /** The task for a range of users. A device with memory of its own is given each range's users and pairs when it is their turn; threads of the host are given all at once. */
-async function ranker(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
+async function ranker(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, depth: number | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
   const { rank, userFactors } = model;
   const name = dataSetName('ranking');
   const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
@@ -72,7 +73,7 @@ async function ranker(model: FactorModel, positives: RatingBlock, exclude: Ratin
     }
     const rows = ownMemory ? { from: 0, to: to - from } : { from, to };
     const inputs = { rowFactors: ownMemory ? own : users, columnFactors: items, listed: ref('listed', partition), ...(exclude ? { exclude: ref('exclude', partition) } : {}) };
-    const task: TaskOf<'rank-listed'> = { kernel: 'rank-listed', inputs, outputs: { places: output }, params: { ...rows, rank } };
+    const task: TaskOf<'rank-listed'> = { kernel: 'rank-listed', inputs, outputs: { places: output }, params: { ...rows, rank, ...(depth === undefined ? {} : { depth }) } };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
     steps.free(STAGE, place, [output, ...given.map(([one]) => one)]);

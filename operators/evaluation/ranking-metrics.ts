@@ -50,6 +50,11 @@ export function measuresOf(metrics: readonly RankingMetric[], ks: readonly numbe
   return [...atK, ...others];
 }
 
+/** The places that measures tell apart: those below the largest k, or undefined for all. */
+export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]): number | undefined {
+  return metrics.includes('mrr') || metrics.includes('auc') ? undefined : Math.max(...ks);
+}
+
 const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Measure>> = {
   precision: (k) => (user) => hits(user, k) / k,
   recall: (k) => (user) => hits(user, k) / positivesOf(user),

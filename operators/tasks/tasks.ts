@@ -187,12 +187,13 @@ export interface KernelTasks extends DataTasks, SgdTasks {
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
    * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
    * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
-   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows.
+   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows;
+   * in place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
    */
   'rank-listed': {
     inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
     outputs: { places: PartitionRef };
-    params: Rows & { readonly rank: number };
+    params: Rows & { readonly rank: number; readonly depth?: number };
     values: None;
   };
 

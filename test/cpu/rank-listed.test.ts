@@ -38,14 +38,15 @@ describe.each(builds)('rank-listed with %s', (build) => {
         fc.constantFrom(0, 0.1, 0.5),
         fc.constantFrom(1, 3, 8, 17),
         fc.boolean(),
+        fc.constantFrom(undefined, 1, 5),
         fc.integer({ min: 0, max: 1000 }),
-        (rows, columns, share, rank, excluding, seed) => {
+        (rows, columns, share, rank, excluding, depth, seed) => {
           const memory = new TestMemory(build, 16);
           // Small whole numbers: products are exact and ties are common.
           const [rowFactors, columnFactors] = [rounded(memory, rows, rank, seed, 1.5), rounded(memory, columns, rank, seed + 1, 1.5)];
           const { listed, exclude } = listedAndExcluded(rows, columns, share, seed);
           const from = seed % rows;
-          const scope = memory.scope({ from, to: rows, rank }, excluding ? { listed, exclude } : { listed }, { rowFactors, columnFactors });
+          const scope = memory.scope({ from, to: rows, rank, ...(depth === undefined ? {} : { depth }) }, excluding ? { listed, exclude } : { listed }, { rowFactors, columnFactors });
           const { offsets, indices } = listed.columns as unknown as Block;
           const excluded = exclude.columns as unknown as Block;
           const expected: number[] = [];
@@ -54,7 +55,9 @@ describe.each(builds)('rank-listed with %s', (build) => {
             const left = excluding ? excluded.indices.subarray(excluded.offsets[row], excluded.offsets[row + 1]) : [];
             expected.push(...twin(scores, indices.subarray(offsets[row], offsets[row + 1]), new Set(left)));
           }
-          expect([...rankListed(scope).partitions!.places.columns.values]).toEqual(expected);
+          const places = [...rankListed(scope).partitions!.places.columns.values] as number[];
+          const most = depth ?? Infinity;
+          expect(places.map((place) => Math.min(place, most))).toEqual(expected.map((place) => Math.min(place, most)));
         },
       ),
       { numRuns: 80, seed: 4 },
@@ -69,6 +72,8 @@ describe.each(builds)('rank-listed with %s', (build) => {
     twice.columns.indices.forEach((_, k, all) => (all[k] = (exclude.columns.indices as Uint32Array)[k >> 1]));
     const scope = memory.scope({ from: 0, to: 1100, rank: 24 }, { listed, exclude: twice }, { rowFactors, columnFactors });
     const places = rankListed(scope).partitions!.places.columns.values;
+    const shallow = [...rankListed({ ...scope, params: { ...scope.params, depth: 20 } }).partitions!.places.columns.values] as number[];
+    expect(shallow.map((place) => Math.min(place, 20))).toEqual(([...places] as number[]).map((place) => Math.min(place, 20)));
     const { offsets, indices } = listed.columns as unknown as Block;
     for (const row of [0, 511, 512, 1099]) {
       const scores = Array.from({ length: 2500 }, (_, c) => predictPair(memory.values(rowFactors), row, memory.values(columnFactors), c, 24));
