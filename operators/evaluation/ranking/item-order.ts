@@ -1,5 +1,5 @@
-import { throwIfAborted } from '../../engine/errors.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
+import { throwIfAborted } from '../../../engine/errors.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
 
 /** Pseudo-counts that pull an item's mean to the mean of all ratings. */
 const DAMPING = 25;

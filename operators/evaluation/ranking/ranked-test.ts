@@ -1,5 +1,5 @@
-import { dataSetName } from '../../engine/partition.ts';
-import { emptyBlock, blockOf, type RatingBlock } from '../ratings/rating-block.ts';
+import { dataSetName } from '../../../engine/partition.ts';
+import { emptyBlock, blockOf, type RatingBlock } from '../../ratings/rating-block.ts';
 import { lowerBound } from './item-order.ts';
 import type { NamedMeasure, UserRanking } from './ranking-metrics.ts';
 

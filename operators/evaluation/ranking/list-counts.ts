@@ -1,11 +1,11 @@
-import { computeDevice } from '../../engine/run/devices.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
-import type { FactorModel } from '../serving/factor-model.ts';
-import { inFlight, ranges, topOf, usersPerTask } from '../serving/recommend.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { FactorModel } from '../../serving/factor-model.ts';
+import { inFlight, ranges, topOf, usersPerTask } from '../../serving/recommend.ts';
 
 const NO_ITEM = 0xffff_ffff;
 

@@ -14,7 +14,7 @@
  *
  * Järvelin, Kekäläinen 2002 (NDCG); Krichene, Rendle 2020 (the others, over full rankings).
  */
-import { UsageError } from '../../engine/errors.ts';
+import { UsageError } from '../../../engine/errors.ts';
 
 /** Metrics that are taken at each k, in the order in which they are reported. */
 export const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;

@@ -1,4 +1,4 @@
-import { CounterRandom } from '../../engine/random.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 
 export type Interval = readonly [low: number, high: number];
 

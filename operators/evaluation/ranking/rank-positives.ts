@@ -1,16 +1,16 @@
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { type Partition, type PartitionRef, dataSetName } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/phase.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { computeDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
-import { type FactorModel, placeFactors } from '../serving/factor-model.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { type Partition, type PartitionRef, dataSetName } from '../../../engine/partition.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
+import { giveTo } from '../../../engine/run/hand-over.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
+import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { type FactorModel, placeFactors } from '../../serving/factor-model.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'rank-listed';
 
