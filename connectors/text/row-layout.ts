@@ -31,9 +31,10 @@ export interface RowLayout {
   readonly types: readonly TextType[];
   /** True for columns whose types the user gave. */
   readonly given: readonly boolean[];
+  /** The rules by which fields become values. */
   readonly rules: ValueRules;
   readonly schema: Schema;
-  /** Finds whole rows in bytes, as `scanRecords` does. */
+  /** Finds whole rows in bytes, and their fields. */
   scan(block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean): number;
 }
 
