@@ -41,8 +41,8 @@ function throwRefused(_row: number, reason: string): never {
 /** Throws the reason that a value cannot be an id, with the place of the row. */
 export function refusedIn(batch: RecordBatch, column: string): OnRefused {
   return (position, reason) => {
-    const { file, rowGroup, row } = placeOf(batch, position) ?? {};
-    throw new DataError(`${reason}, so it cannot be an id`, { phase: 'read', file, rowGroup, row, column });
+    const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
+    throw new DataError(`${reason}, so it cannot be an id`, { phase: 'read', ...place, column });
   };
 }
 

@@ -51,7 +51,7 @@ export interface RowPlace {
   readonly file?: string;
   readonly rowGroup?: number;
   /** From 0. */
-  readonly row: number;
+  readonly row?: number;
   /** From 1. */
   readonly line?: number;
   /** The reason that values of the row are null. */

@@ -1,5 +1,5 @@
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { DataError, UsageError } from '../../engine/errors.ts';
+import { DataError, rowText, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../engine/keys/key-column.ts';
@@ -149,9 +149,9 @@ function toBatch(schema: Schema, columns: readonly Data[], length: number, whole
 
 function describePlace(batch: RecordBatch, streamRow: number, position: number): string {
   const place = placeOf(batch, position);
-  if (place === undefined) return `row ${streamRow + position}`;
+  if (place === undefined) return `${rowText({ row: streamRow + position })}`;
   const group = place.rowGroup === undefined ? '' : `, row group ${place.rowGroup}`;
-  return `${place.file ?? 'the stream'}${group}, ${place.line === undefined ? `row ${place.row}` : `line ${place.line}`}`;
+  return `${place.file ?? 'the stream'}${group}, ${rowText(place)}`;
 }
 
 function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {

@@ -34,8 +34,8 @@ export function timesOf(batch: RecordBatch, column: string): Float64Array {
 
 /** The place of a row as an error names it. */
 function placeInError(batch: RecordBatch, position: number): ErrorDetails {
-  const { file, rowGroup, row } = placeOf(batch, position) ?? {};
-  return { file, rowGroup, row };
+  const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
+  return place;
 }
 
 /** Number of units of an Arrow timestamp in a millisecond. */

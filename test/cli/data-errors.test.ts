@@ -43,9 +43,9 @@ describe.concurrent('bad data exits with 3 and says where', () => {
   });
 
   it.each<[string, string, RegExp]>([
-    ['null', 'WHEN i IN (7, 12, 40) THEN NULL', /3 bad rows, the first in .*, row 7: rating is null/],
-    ['NaN', "WHEN i IN (9, 50) THEN 'NaN'::FLOAT", /2 bad rows, the first in .*, row 9: rating is NaN/],
-    ['infinite', "WHEN i = 99 THEN '-Infinity'::FLOAT", /1 bad row, the first in .*, row 99: rating is -Infinity/],
+    ['null', 'WHEN i IN (7, 12, 40) THEN NULL', /3 bad rows, the first in .*, row 8: rating is null/],
+    ['NaN', "WHEN i IN (9, 50) THEN 'NaN'::FLOAT", /2 bad rows, the first in .*, row 10: rating is NaN/],
+    ['infinite', "WHEN i = 99 THEN '-Infinity'::FLOAT", /1 bad row, the first in .*, row 100: rating is -Infinity/],
   ])('%s ratings: count and first position', async (name, cases, pattern) => {
     const file = await writeParquet(join(folder, `${name}-ratings.parquet`), withBad(cases));
     await fails(3, pattern, ...train(file));
