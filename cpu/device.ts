@@ -55,7 +55,7 @@ export class CpuDevice implements Device {
       description: `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`,
     };
     const workerData: CpuWorkerData = { memory, build };
-    this.#pool = new ThreadPool(workerFile(import.meta.url, './worker'), threads, { ...workerData });
+    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData });
   }
 
   put(ref: PartitionRef, partition: Partition): void {

@@ -169,7 +169,7 @@ describe('help for slips', () => {
   });
 
   it('names the Node that is needed', () => {
-    expect(tooOldNode('20.1.0')).toMatch(/^FactorFlow needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
+    expect(tooOldNode('20.1.0')).toMatch(/^needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
   });
