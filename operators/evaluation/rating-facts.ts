@@ -57,7 +57,8 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
     sums[indices[k]] += value;
     counts[indices[k]]++;
   }
-  const mean = sum / values.length;
+  // Equal ratings have a mean without rounding.
+  const mean = least === most ? least : sum / values.length;
   const means = { mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
   if (rowsAre === 'users') {
     for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * mean) / (counts[column] + DAMPING.items);
