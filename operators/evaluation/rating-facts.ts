@@ -10,8 +10,8 @@ export interface SideFacts {
   readonly single: number;
 }
 
-/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
-export interface RatingFacts {
+/** The values of ratings, and the users and items that they are of. */
+export interface RatingShape {
   readonly ratings: number;
   /** μ */
   readonly mean: number;
@@ -23,6 +23,10 @@ export interface RatingFacts {
   readonly whole: boolean;
   readonly users: SideFacts;
   readonly items: SideFacts;
+}
+
+/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
+export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
 }
 

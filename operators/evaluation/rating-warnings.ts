@@ -1,6 +1,6 @@
 import { formatCount } from '../../engine/format.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
-import type { RatingFacts, SideFacts } from './rating-facts.ts';
+import type { RatingShape, SideFacts } from './rating-facts.ts';
 
 /** The kind of a warning; the names stay the same between releases. */
 export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means' | 'not-positive';
@@ -21,8 +21,8 @@ const LARGEST_SCALE = 20;
 /** The part of users or items that may have one rating each; catalogues have many rare items. */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
-/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair. */
-export function ratingWarnings(facts: RatingFacts, duplicates: number, policy: DuplicatePolicy): TrainingWarning[] {
+/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair, where that is known. */
+export function ratingWarnings(facts: RatingShape, duplicates = 0, policy: DuplicatePolicy = 'keep'): TrainingWarning[] {
   if (facts.ratings === 1) return [{ code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' }];
   const warnings = [valueWarning(facts), ...sideWarnings(facts)];
   if (policy === 'keep' && duplicates > facts.ratings / 2) {
@@ -31,7 +31,7 @@ export function ratingWarnings(facts: RatingFacts, duplicates: number, policy: D
   return warnings.filter((warning) => warning !== undefined);
 }
 
-function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingFacts): TrainingWarning | undefined {
+function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingShape): TrainingWarning | undefined {
   if (least === most) {
     const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
     return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
@@ -46,7 +46,7 @@ function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingFa
 }
 
 /** With one user every item has one rating, which needs no warning of its own. */
-function sideWarnings({ users, items }: RatingFacts): (TrainingWarning | undefined)[] {
+function sideWarnings({ users, items }: RatingShape): (TrainingWarning | undefined)[] {
   const alone = users.rated === 1 ? 'user' : items.rated === 1 ? 'item' : undefined;
   if (alone !== undefined) return [{ code: 'one-row', text: `there is one ${alone}: factors have nothing to compare. Check ${alone}Col` }];
   return [singleWarning(users, 'user'), singleWarning(items, 'item')];
