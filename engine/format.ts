@@ -4,7 +4,7 @@ export function formatCount(count: number): string {
   return Math.round(count).toLocaleString('en-US');
 }
 
-/** "1 rating", "2 ratings", "90,012 row groups": the plural is the noun with an s. */
+/** "1 row", "2 rows", "90,012 row groups": the plural is the noun with an s. */
 export function counted(count: number, noun: string): string {
   return `${formatCount(count)} ${noun}${Math.round(count) === 1 ? '' : 's'}`;
 }
