@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { computingOf, type PlanDevices, planDevices } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
@@ -83,8 +84,8 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts, userCounts } = indexed;
   if (start) {
-    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)].map((count) => count.toLocaleString('en'));
-    ctx.events({ type: 'note', text: `training goes on from a model of ${keyCount(start.users).toLocaleString('en')} users and ${keyCount(start.items).toLocaleString('en')} items; new: ${fresh[0]} users, ${fresh[1]} items` });
+    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)];
+    ctx.events({ type: 'note', text: `training goes on from a model of ${counted(keyCount(start.users), 'user')} and ${counted(keyCount(start.items), 'item')}; new: ${counted(fresh[0], 'user')}, ${counted(fresh[1], 'item')}` });
   }
   const details: SgdPlanDetails = { itemCounts, userCounts, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };

@@ -49,7 +49,7 @@ export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, colu
 /** Runs the plan into a sink. */
 export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx: ExecutionContext): Promise<Result> {
   throwIfAborted(ctx.signal, sink.name);
-  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns()), ctx);
+  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
 }
 
 interface PullClock {

@@ -56,6 +56,8 @@ export interface Operator extends Description {
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
+  /** What it needs of the input's values. */
+  readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;
 }
