@@ -13,6 +13,7 @@ import type { AlsParams } from '../operators/als/params.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import type { Baselines, DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
+import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { TrainingWarning } from '../operators/evaluation/rating-warnings.ts';
 import { type FactorModel, lookupOf } from '../operators/serving/factor-model.ts';
 import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
@@ -30,6 +31,7 @@ import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
 import type { UpdateOptions } from './training/update-model.ts';
+import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
 /** A model's origin; of a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;
@@ -57,7 +59,7 @@ export interface TrainingRun {
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
-  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none, and for an updated model. */
+  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none. */
   readonly baselines?: Baselines;
   /** What a user should know about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
@@ -175,6 +177,17 @@ export class Model {
   }
 
   /**
+   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item id, and measures where the
+   * user's test items stand: precision, recall (divided by all positives, and by min(k, positives)), NDCG, MAP and hit rate at each k,
+   * MRR, AUC, coverage and novelty, with bootstrap intervals over users and two baselines. Warns of test pairs that were trained on.
+   * Throws UsageError for its options, DataError where there are no pairs.
+   */
+  async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
+    const { evaluateRanking } = await import('./validation/evaluate-ranking.ts');
+    return evaluateRanking(this, this.#factors, this.#session, test, options);
+  }
+
+  /**
    * A new model, from this one by SGD over new ratings alone. Users and items without new ratings keep their factors; new users and
    * items start at the least-squares solution of their ratings, given the factors of the other side and with the mean row of their
    * own side as prior. For a model by ALS, SGD or Spark.
@@ -182,7 +195,7 @@ export class Model {
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     const { updateModel } = await import('./training/update-model.ts');
-    return updateModel(this, this.#factors, newRatings, options);
+    return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /**
@@ -191,7 +204,7 @@ export class Model {
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     const { planUpdate } = await import('./training/update-model.ts');
-    return planUpdate(this, this.#factors, newRatings, options);
+    return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */

@@ -14,8 +14,10 @@ export interface ErrorDetails {
   readonly file?: string;
   /** Row group of a Parquet file, from 0. */
   readonly rowGroup?: number;
-  /** Row of the file or stream, from 0. */
+  /** Row of the file or stream, from 0; messages count from 1. */
   readonly row?: number;
+  /** Line of a text file, from 1, in place of the row. */
+  readonly line?: number;
   readonly column?: string;
   /** The place of the device that failed, such as gpu:1. */
   readonly device?: string;
@@ -95,7 +97,7 @@ export class DeviceLostError extends FactorFlowError {
   override readonly exitCode = 5;
 }
 
-/** The caller's AbortSignal fired (exit 130). */
+/** The caller's AbortSignal fired (exit 130); `cause` is the signal's reason. */
 export class CancelledError extends FactorFlowError {
   override readonly code = 'CANCELLED';
   override readonly exitCode = 130;
@@ -139,16 +141,22 @@ export function sessionClosed(): UsageError {
   return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
 }
 
-/** Throws CancelledError when the signal has fired. */
+/** Throws CancelledError, with the signal's reason as its cause, when the signal has fired. */
 export function throwIfAborted(signal: AbortSignal | undefined, phase?: string): void {
-  if (signal?.aborted) throw new CancelledError({ phase });
+  if (signal?.aborted) throw new CancelledError({ phase, cause: signal.reason });
+}
+
+/** A row as people count: the line of a text file, or the row from 1. */
+export function rowText({ row, line }: Pick<ErrorDetails, 'row' | 'line'>): string | undefined {
+  if (line !== undefined) return `line ${line}`;
+  return row === undefined ? undefined : `row ${row + 1}`;
 }
 
 function compose(summary: string, details: ErrorDetails): string {
   const place = [
     details.file,
     details.rowGroup === undefined ? undefined : `row group ${details.rowGroup}`,
-    details.row === undefined ? undefined : `row ${details.row}`,
+    rowText(details),
     details.column === undefined ? undefined : `column "${details.column}"`,
   ].filter((part) => part !== undefined);
   const head = details.phase === undefined ? '' : `${details.phase}: `;

@@ -8,6 +8,7 @@ import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
 import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { kernelTimes } from './tasks/kernel-times.ts';
 import { predict } from './tasks/predict.ts';
+import { rankListed } from './tasks/rank-listed.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
@@ -33,6 +34,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
+  'rank-listed': rankListed,
   'compile-top-n': compileTopN,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,

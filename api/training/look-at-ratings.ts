@@ -15,7 +15,7 @@ const LARGEST_RATING = 1e37;
 export interface ValidationPairs {
   readonly block: RatingBlock;
   readonly coldPairs: number;
-  /** Absent where no pair is known, and for an updated model. */
+  /** Absent where no pair is known, and where there are no means. */
   readonly baselines?: Baselines;
 }
 
@@ -23,20 +23,28 @@ export interface ValidationPairs {
 export interface LookedAt {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];
-  /** True where a perfect prediction is one number. */
-  readonly equal?: boolean;
+}
+
+export interface LookOptions {
+  readonly duplicates: number;
+  readonly policy: DuplicatePolicy;
+  readonly means: DampedMeans | undefined;
+  readonly test: ValidationPairs | undefined;
+  readonly implicit?: EffectiveRatings | undefined;
+  /** True for new ratings of a model, which may be few and of any kind. */
+  readonly update?: boolean;
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
-export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit }: { duplicates: number; policy: DuplicatePolicy; means: DampedMeans; test: ValidationPairs | undefined; implicit?: EffectiveRatings | undefined }, ctx: ExecutionContext): LookedAt {
-  const found = ratingWarnings(facts, duplicates, policy);
+export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit, update = false }: LookOptions, ctx: ExecutionContext): LookedAt {
+  const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
   const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
   const warnings = [...own, ...(test ? testWarnings(test) : [])];
   tellWarnings(warnings, ctx);
-  // Ratings near the end of float32 have means beyond it.
+  // Ratings near the end of float32 have means beyond it; an implicit model predicts no ratings.
   const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
-  return { means: fit ? means : undefined, warnings, equal: facts.least === facts.most };
+  return { means: fit && implicit === undefined ? means : undefined, warnings };
 }
 
 /** A warning of values that are not positive. */
@@ -53,13 +61,13 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
 
 function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
   if (block.ratings > 0) return [];
-  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the training ratings have no pair of the validation set's ${formatCount(coldPairs)} with both its user and its item: check that the ids of both are of one kind`;
+  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the model knows none of the validation set's ${formatCount(coldPairs)} pairs: their users or items have no training rating. Check that the ids are of one kind`;
   return [{ code: 'cold-test', text: `${text}; there is no test error` }];
 }
 
 /** A warning for a model that is no better than damped means. */
-export function judge(params: JudgedModel['params'], { trainRmse = Number.NaN, testRmse }: TrainingIteration, baselines: Baselines | undefined, { equal }: LookedAt): TrainingWarning[] {
-  if (testRmse === undefined || baselines === undefined || equal) return [];
+export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined): TrainingWarning[] {
+  if (trainRmse === undefined || testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
 }

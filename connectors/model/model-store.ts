@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -140,12 +141,12 @@ function toTable(side: string, ids: Vector, factors: Float32Array, rank: number)
   if (factors.length !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.length} values, need ${ids.length} x ${rank}`, { phase: 'save' });
   const table = { ids: joinIds(type, ids.data), factors };
   const descent = firstDescent(table.ids);
-  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
+  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
   return table;
 }
 
 function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
-  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${idCount(ids)} rows, and the metadata say ${count}`, { phase: 'load', file: folder });
+  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`, { phase: 'load', file: folder });
   if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
 }
 

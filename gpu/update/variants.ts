@@ -1,13 +1,12 @@
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
+import { admitsFused, FULL_REGISTERS } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
@@ -20,9 +19,6 @@ const REGION_BYTES = 24 << 20;
 
 /** Workgroups that walk a list: enough to fill any GPU several times. */
 const WALKERS = 4224;
-
-/** Float32 A in registers up to this rank, float16 beyond. */
-const FULL_REGISTERS = 128;
 
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
@@ -60,12 +56,6 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   if (fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
-}
-
-/** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
-export function admitsFused(info: GpuInfo, { rank, biases, implicit = false, cgSteps: steps }: Omit<Shape, 'solver'>, bin: number, halfA: boolean): boolean {
-  if (implicit) return rank <= FULL_REGISTERS && admits(info, updateImplicitTensorKernel, { rank, bin, steps });
-  return admits(info, updateTensorKernel, { rank, bin, biases, implicit, steps, halfA });
 }
 
 function named(name: string, short: number): string {
