@@ -159,6 +159,41 @@ export interface Kernels {
   ): void;
   /** Orders the lists, best first. */
   finishTopN(rows: number, n: number, scores: number, items: number): void;
+  /** The best columns for one query, by bounds; gives the number of columns that it came to. See cpu/assembly/search.ts for the layouts. */
+  searchColumns(
+    query: number,
+    rank: number,
+    coarseQuery: number,
+    width: number,
+    bound: number,
+    exact: number,
+    size: number,
+    coarse: number,
+    guide: number,
+    stride: number,
+    columns: number,
+    left: number,
+    leftCount: number,
+    n: number,
+    scores: number,
+    items: number,
+  ): number;
+  /** The best of `count` named columns. chosen: Uint32[count]. */
+  searchChosen(
+    query: number,
+    rank: number,
+    exact: number,
+    size: number,
+    guide: number,
+    stride: number,
+    chosen: number,
+    count: number,
+    left: number,
+    leftCount: number,
+    n: number,
+    scores: number,
+    items: number,
+  ): void;
   /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd.ts. */
   stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
   /** SGD over `count` ratings in their order. rows, columns: Uint32[count]. */

@@ -9,6 +9,8 @@ import { numberKeys } from './tasks/loading/number-keys.ts';
 import { predict } from './tasks/predict.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
+import { prepareSearch } from './tasks/search/prepare-search.ts';
+import { search } from './tasks/search/search.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
@@ -25,6 +27,8 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'weighted-norm': weightedNorm,
   predict,
   'top-n': topN,
+  'prepare-search': prepareSearch,
+  search,
   initialize,
   'number-keys': numberKeys,
   'count-pairs': countPairs,

@@ -16,6 +16,8 @@ export interface EndedTraining {
   readonly input: RatingInput;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
+  /** Ratings of each item, those of a model that was continued among them. */
+  readonly itemCounts: Uint32Array | undefined;
   readonly ratings: number;
   readonly duplicates: number;
   readonly test: { readonly block: RatingBlock; readonly coldPairs: number } | undefined;
@@ -27,7 +29,7 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, ratings, duplicates, test, result, planned, started, loaded }: EndedTraining, { metrics }: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, ratings, duplicates, test, result, planned, started, loaded }: EndedTraining, { metrics }: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const model = new Model({
@@ -36,6 +38,7 @@ export function trainedModel({ about, session, input, users, items, ratings, dup
     items,
     userFactors: result.userFactors,
     itemFactors: result.itemFactors,
+    itemCounts,
     columns: { user, item, rating, prediction: 'prediction' },
     coldStartStrategy: input.coldStartStrategy,
     session,

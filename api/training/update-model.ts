@@ -61,7 +61,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return { fit: { params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+  return { fit: { params, input, start: factors, startCounts: model.itemCounts, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
 /** The λ that the model was trained with, where the options have none. */

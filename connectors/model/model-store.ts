@@ -8,6 +8,7 @@ import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
 import type { Codec } from '../parquet/backend.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
+import { readCounts, writeCounts } from './count-table.ts';
 import { readFactors, writeFactors } from './factor-table.ts';
 import type { FactorTable } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
@@ -22,6 +23,8 @@ export interface StoredModel extends ModelMetadata {
   readonly userFactors: Float32Array;
   readonly itemIds: Vector;
   readonly itemFactors: Float32Array;
+  /** Ratings of each item; absent from models of Spark and of older releases. */
+  readonly itemCounts?: Uint32Array;
 }
 
 export interface SaveModelOptions {
@@ -40,8 +43,11 @@ const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 
+/** Read by nobody else: Spark looks into the folders that it knows. */
+const COUNTS = 'itemCounts';
+
 /**
- * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling, which is renamed when it is complete
+ * Writes <directory>/metadata, userFactors, itemFactors and, where they are known, itemCounts to a temporary sibling, which is renamed when it is complete
  * and on the disk. The same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
@@ -58,6 +64,7 @@ export async function saveModel(directory: string, model: StoredModel, options: 
     await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
     throwIfAborted(options.signal, 'save');
     await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    if (model.itemCounts !== undefined) await writeCounts(join(output.temporary, COUNTS), items.ids, model.itemCounts, codec);
     throwIfAborted(options.signal, 'save');
     await output.commit();
   } catch (error) {
@@ -102,7 +109,8 @@ async function readModel(directory: string): Promise<StoredModel> {
     checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
     checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
   }
-  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors };
+  const itemCounts = await readCounts(join(directory, COUNTS), items.ids);
+  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors, itemCounts };
 }
 
 function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
@@ -112,7 +120,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 /** True for a path inside a model's folder that belongs to a model. */
 function isModelEntry(path: string): boolean {
   const [folder, ...rest] = path.split('/');
-  if (!folders.some((name) => name === folder)) return false;
+  if (folder !== COUNTS && !folders.some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }

@@ -9,5 +9,6 @@ export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-non
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
+export { searchChosen, searchColumns } from './search';
 export { stepRatings, stepRows } from './sgd';
 export { adaptRatings, adaptRows } from './sgd-adaptive';
