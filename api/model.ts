@@ -1,25 +1,23 @@
-import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import { saveModel, type StoredModel } from '../connectors/model/model-store.ts';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
-import { type KeyColumn, keyCount } from '../engine/keys/key-column.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
-import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
-import type { AlsParams } from '../operators/als/params.ts';
-import type { SgdParams } from '../operators/sgd/params.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
-import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
-import { readExclusions, recommendAll, recommendSome } from './serving/recommend-datasets.ts';
+import { factorBatch } from './serving/factor-batch.ts';
+import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { Searches } from './serving/searches.ts';
@@ -28,37 +26,8 @@ import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { TrainingReport } from './training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
-
-/** A model's origin; of a loaded model only the facts in its metadata. */
-export type TrainingReport = AlsTraining | SgdTraining;
-
-export interface AlsTraining extends TrainingRun {
-  readonly algorithm: 'als';
-  readonly params: AlsParams;
-}
-
-export interface SgdTraining extends TrainingRun {
-  readonly algorithm: 'sgd';
-  readonly params: SgdParams;
-}
-
-/** A training run by either algorithm. */
-export interface TrainingRun {
-  readonly ratings: number;
-  readonly duplicates: number;
-  readonly iterations: readonly TrainingIteration[];
-  /** The iteration whose factors the model has. */
-  readonly bestIteration: number;
-  /** Pairs of the validation set, and those of them with an unknown user or item. */
-  readonly testPairs?: number;
-  readonly coldPairs?: number;
-  readonly seconds: { readonly load: number; readonly train: number };
-  /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
-  readonly plan: PhysicalPlan;
-  /** The plan as it was made, which can be run again. */
-  readonly planned: PhysicalPlan;
-}
 
 export interface ModelParts extends FactorModel {
   /** Ratings of each item, in the order of their ids. */
@@ -67,6 +36,8 @@ export interface ModelParts extends FactorModel {
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
   readonly training?: TrainingReport;
+  /** Damped means of the training ratings, the baselines of `evaluate`. */
+  readonly means?: DampedMeans;
   /** The metadata of a loaded model beside Spark's own keys. */
   readonly metadata?: JsonObject;
 }
@@ -82,16 +53,18 @@ export class Model {
   /** Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that did not save them. */
   readonly itemCounts: Uint32Array | undefined;
   readonly #factors: FactorModel;
+  readonly #means: DampedMeans | undefined;
   readonly #session: Session;
   readonly #served: ServedModel;
 
   constructor(parts: ModelParts) {
     const { rank, users, items, userFactors, itemFactors } = parts;
     this.#factors = { rank, users, items, userFactors, itemFactors };
+    this.#means = parts.means;
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;
     this.training = parts.training;
-    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating) : (parts.metadata ?? {});
+    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean) : (parts.metadata ?? {});
     this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.itemCounts = parts.itemCounts;
     this.#session = parts.session;
@@ -113,6 +86,7 @@ export class Model {
       columns: { ...stored.columns, rating: ratingColumn(stored.factorflow) },
       coldStartStrategy: stored.coldStartStrategy,
       metadata: stored.factorflow,
+      means: storedMeans(stored),
       session,
     });
   }
@@ -147,13 +121,16 @@ export class Model {
     return pairs.pipe(new Predict(this.#factors, { user, item, prediction }, options.coldStart ?? this.coldStartStrategy));
   }
 
-  /** RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. */
+  /**
+   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors of the mean and of damped
+   * means of the training ratings, which the model contains.
+   */
   async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors), this.#session.context(options));
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means), this.#session.context(options));
   }
 
   /**
@@ -199,9 +176,15 @@ export class Model {
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
     checkCount(n);
-    const { rank, users, items, userFactors, itemFactors } = this.#factors;
-    const { user, item, prediction } = this.columns;
-    return recommendAll(this.#served, { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors }, n, { user: item, item: user, prediction }, options);
+    return recommendUsers(this.#served, 'all', n, options);
+  }
+
+  /** The same for some items, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
+  recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
+    checkItems('recommendForItems', options);
+    checkIds('recommendForItems', ids);
+    checkCount(n);
+    return recommendUsers(this.#served, ids, n, options);
   }
 
   /** The n best items of one user, for a request to a server: a search in a thread, and the answer as plain objects. */
@@ -261,6 +244,7 @@ export class Model {
       itemIds: keysToVector(items),
       itemFactors,
       itemCounts: this.itemCounts,
+      means: this.#means,
       columns: this.columns,
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
@@ -274,17 +258,13 @@ export class Model {
   }
 }
 
-function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): RecordBatch {
-  const idData = keysToVector(ids).data[0];
-  const values = makeData({ type: new Float32Type(), length: factors.length, data: factors });
-  const type: FixedSizeList<Float32> = new FixedSizeListType(rank, new Field('element', new Float32Type(), false));
-  const features = makeData({ type, length: idData.length, nullCount: 0, child: values });
-  const schema = new Schema([new Field('id', idData.type, false), new Field('features', type, false)]);
-  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: idData.length, nullCount: 0, children: [idData, features] }));
-}
-
 function hasBiases({ params }: JsonObject): boolean {
   return (params as JsonObject | null | undefined)?.biases === true;
+}
+
+/** The damped means that a model was saved with. */
+function storedMeans({ factorflow: { meanRating }, means }: StoredModel): DampedMeans | undefined {
+  return typeof meanRating === 'number' && means ? { mean: meanRating, ...means } : undefined;
 }
 
 function ratingColumn(metadata: JsonObject): string {

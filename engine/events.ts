@@ -18,7 +18,8 @@ export type ProgressEvent =
       readonly testMae?: number;
     }
   | { readonly type: 'note'; readonly text: string }
-  | { readonly type: 'warning'; readonly text: string };
+  /** `code`: the kind of a warning that scripts may look for. */
+  | { readonly type: 'warning'; readonly text: string; readonly code?: string };
 
 export type EventSink = (event: ProgressEvent) => void;
 

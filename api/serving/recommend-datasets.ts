@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { concatKeys } from '../../engine/keys/arrow-keys.ts';
 import { formatCount } from '../../engine/format.ts';
-import { findId, type Id } from '../../engine/keys/find-id.ts';
+import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
@@ -12,13 +12,13 @@ import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { type ChosenItems, chooseItems, mergeAscending, withChosenItems } from '../../operators/serving/choose-items.ts';
-import { Exclusions } from '../../operators/serving/exclusions.ts';
+import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
 import type { Dataset } from '../dataset.ts';
-import { type RecommendOptions, type UsersOptions } from './recommend-options.ts';
+import type { ItemsOptions, RecommendOptions, UsersOptions } from './recommend-options.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /** Users that are searched for one by one, and the memory of an index that threads can reach beside their own. */
@@ -36,7 +36,7 @@ export interface ListColumns {
 export function recommendAll(served: ServedModel, factors: FactorModel, n: number, columns: ListColumns, options: RecommendOptions): Dataset {
   const { exclude } = options;
   const chosen = chooseItems(factors.items, options);
-  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? exclude.blockFor(model, ctx) : excludeBlock(exclude, columns, model, ctx)));
+  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, columns, model, ctx)));
   const unit = columns.user === served.columns.user ? 'users' : 'items';
   const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
   return served.session.source(new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }));
@@ -50,7 +50,7 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
   const known = takeKeys(users, positions);
   const few = positions.length <= FEW || unknownUsers === 'popular';
   if (!few || indexBytes(keyCount(items), served.factors.rank) > MOST_INDEX_BYTES) {
-    return recommendAll(served, { ...served.factors, users: known, userFactors: rowsOf(served.factors, positions) }, n, served.columns, options);
+    return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options);
   }
   const chosen = chooseItems(items, options);
   let read: Promise<Exclusions> | undefined;
@@ -63,8 +63,19 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
     tell(chosen, short, n, 'users', ctx);
     if (unknown.length > 0) ctx.events({ type: 'warning', text: `${formatCount(unknown.length)} of ${formatCount(positions.length + unknown.length)} users are unknown to the model: ${unknownUsers === 'popular' ? 'they get the items with the most ratings' : 'they get no items'}` });
   };
-  const rows = unknownUsers === 'popular' ? concatKeys(users.type, [known, keysOfIds(unknown, users.type)]) : known;
+  // A column of numbers has no place for the id of another kind.
+  const rows = unknownUsers === 'popular' ? concatKeys(users.type, [known, keysOfIds(unknown.filter((id) => fitsKeys(users.type, id)), users.type)]) : known;
   return served.session.source(new RecommendFew({ users: rows, items }, { n, columns: served.columns, find, onEnd, ...(unknownUsers === 'popular' ? { fallbackFrom: positions.length } : {}) }));
+}
+
+/** The best users of all items or of some: the same search with sides swapped. */
+export function recommendUsers(served: ServedModel, ids: readonly Id[] | 'all', n: number, options: ItemsOptions): Dataset {
+  const { rank, users, items, userFactors, itemFactors } = served.factors;
+  const { user, item, prediction } = served.columns;
+  const swapped: FactorModel = { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
+  const missing = ids === 'all' ? undefined : ids.find((id) => findId(items, id) < 0);
+  if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
+  return recommendAll(served, ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions), n, { user: item, item: user, prediction }, options);
 }
 
 /** The best items of a user by position; of an unknown one the most popular. */
@@ -107,10 +118,12 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
 }
 
-function rowsOf({ rank, userFactors }: FactorModel, positions: Uint32Array): Float32Array {
+/** The model with the users at those positions alone. */
+function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
+  const { rank, users, userFactors } = model;
   const rows = new Float32Array(positions.length * rank);
   positions.forEach((position, i) => rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank));
-  return rows;
+  return { ...model, users: takeKeys(users, positions), userFactors: rows };
 }
 
 function tell({ unknown }: ChosenItems, short: number, n: number, unit: 'users' | 'items', { events }: ExecutionContext): void {

@@ -9,6 +9,8 @@ import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '..
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import { baselinesOf } from '../../operators/evaluation/baselines.ts';
+import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
@@ -16,6 +18,7 @@ import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/ratin
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -64,7 +67,10 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
+  const facts = ratingFacts(byUser, keyCount(items), 'users');
+  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
+  const { rows, columns, mean } = facts.means;
+  const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test }, ctx);
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
@@ -76,7 +82,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), ratings: byUser.ratings, duplicates, test, result, planned: plan, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */
@@ -97,8 +103,8 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext) {
+async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
-  return { block: byUser, coldPairs };
+  return { block: byUser, coldPairs, baselines: baselinesOf(byUser, means) };
 }

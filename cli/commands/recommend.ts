@@ -5,7 +5,7 @@ import { type CommandContext, type CommandResult, defineCommand } from './comman
 import { facts } from '../report/facts.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { formatOption } from '../options/data-options.ts';
-import { idList, text, wholeNumber } from '../options/kinds.ts';
+import { choice, idList, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -17,9 +17,13 @@ const MOST_PRINTED = 100;
 
 const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
-  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
-  n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
+  users: text({ describe: 'users to find items for: all, or ids with commas between them; all without --items', group: 'Data:', isList: true }),
+  items: text({ describe: 'items to find users for, in place of items for users: all, or ids with commas between them', group: 'Data:', isList: true }),
+  n: wholeNumber({ describe: 'items for each user, or users for each item, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
+  deny: text({ describe: 'ids of items that are never recommended', group: 'Data:', isList: true }),
+  allow: text({ describe: 'ids of the only items that may be recommended', group: 'Data:', isList: true }),
+  unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
   format: formatOption,
   ...machineOptions,
   parquetBackend: parquetBackendOption,
@@ -34,50 +38,79 @@ export const recommend = defineCommand({
   options,
   examples: [
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
-    ['recommend model --users 1,2,3 --n 5', 'a table for three users'],
+    ['recommend model --users 1,2,3 --n 5 --deny 10,11', 'a table for three users, without two items'],
+    ['recommend model --items all --output fans', 'ten users for every item'],
   ],
   run: async ({ values, given, positionals }, context) => {
-    const { output, n, exclude } = values;
-    const users = usersOf(values.users);
+    const { output, n, exclude, unknownUsers } = values;
+    const side = sideOf(values);
+    const ids = idsOf(values[side] ?? 'all', `--${side}`);
+    const [deny, allow] = (['deny', 'allow'] as const).map((flag) => (values[flag] === undefined ? undefined : idList(values[flag], `--${flag}`)));
+    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find((flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')));
+    if (unfit !== undefined) throw new UsageError(`--${unfit === 'unknownUsers' ? 'unknown-users' : unfit} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
     const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
     const sink = output === undefined ? undefined : await openFileOutput(output, values, [positionals.model[0], exclude]);
-    if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
-      throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
+    if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
+      throw new UsageError(`--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`, { advice: `Give --output PATH, or a few ${side} with --${side} id,id` });
     }
     await using session = await openSession(values, context.signal);
     const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
     await excluded?.schema();
-    const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
-    const count = users === 'all' ? model.userCount : new Set(users).size;
+    const lists = { exclude: excluded, deny, allow };
+    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown: {} };
+    const found = (() => {
+      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded }) : model.recommendForItems(ids, n, { exclude: excluded });
+      return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
+    })();
+    const unknown = {
+      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)) } : {}),
+      ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
+    };
     // Awaited here, since the session's threads end with this function.
-    return output === undefined || sink === undefined ? await printed(found, n, count, context) : await written(found, { output, sink, n }, count, context);
+    return output === undefined || sink === undefined ? await printed(found, { ...asked, unknown }, context) : await written(found, { output, sink }, { ...asked, unknown }, context);
   },
 });
 
-async function written(found: Dataset, { output, sink, n }: { readonly output: string; readonly sink: CheckedSink; readonly n: number }, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
-  expect('write', users * n);
+/** The lists that were asked for. */
+interface Asked {
+  readonly n: number;
+  readonly side: 'users' | 'items';
+  readonly lists: number;
+  readonly unknown: { readonly unknownUsers?: readonly string[]; readonly unknownItems?: number };
+}
+
+async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
+  expect('write', lists * n);
   const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent });
   const seconds = performance.now() / 1000;
   return {
-    json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
+    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...unknown, files, bytes, seconds: { total: seconds }, output },
     text: facts([
-      ['users', formatCount(users)],
-      ['recommendations', `${formatCount(rows)}, at most ${n} a user`],
+      [side, formatCount(lists)],
+      ['recommendations', `${formatCount(rows)}, at most ${n} ${side === 'users' ? 'a user' : 'an item'}`],
       ['time', seconds3(seconds)],
       ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
     ]),
   };
 }
 
-async function printed(found: Dataset, n: number, users: number, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+async function printed(found: Dataset, { n, side, lists, unknown }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const rows: Recommendation[] = [];
   for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
-  return { json: { command: 'recommend', users, n, rows: rows.length, recommendations: rows.map((row) => ({ ...row })) }, text: recommendationTable(rows) };
+  const named = side === 'users' ? rows : rows.map(({ user, rank, item, prediction }) => ({ item: user, rank, user: item, prediction }));
+  return {
+    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },
+    text: recommendationTable(rows, side === 'users' ? undefined : ['item', 'rank', 'user', 'prediction']),
+  };
 }
 
-function usersOf(given: string): 'all' | string[] {
-  if (given === 'all') return 'all';
-  return idList(given, '--users');
+function sideOf({ users, items }: { readonly users: string | undefined; readonly items: string | undefined }): 'users' | 'items' {
+  if (users !== undefined && items !== undefined) throw new UsageError('give either --users or --items', { advice: 'The first finds items for users, the second users for items' });
+  return items === undefined ? 'users' : 'items';
+}
+
+function idsOf(given: string, flag: string): 'all' | string[] {
+  return given === 'all' ? 'all' : idList(given, flag);
 }

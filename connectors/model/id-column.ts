@@ -74,18 +74,6 @@ export function compareIds(ids: IdColumn, a: number, b: number): number {
   return offsets[a + 1] - offsets[a] - (offsets[b + 1] - offsets[b]);
 }
 
-/** True where both columns, of one type, have the same ids in the same order. */
-export function sameIds(left: IdColumn, right: IdColumn): boolean {
-  if (left.type === 'utf8') return right.type === 'utf8' && sameValues(left.offsets, right.offsets) && sameValues(left.bytes, right.bytes);
-  return right.type !== 'utf8' && sameValues<number | bigint>(left.values, right.values);
-}
-
-function sameValues<T>(left: ArrayLike<T>, right: ArrayLike<T>): boolean {
-  if (left.length !== right.length) return false;
-  for (let i = 0; i < left.length; i++) if (left[i] !== right[i]) return false;
-  return true;
-}
-
 /** The first row whose id is not above the one before it; undefined when all ascend. */
 export function firstDescent(ids: IdColumn): number | undefined {
   const count = idCount(ids);

@@ -2,16 +2,12 @@ import { Worker } from 'node:worker_threads';
 import { deserializeError, type SerializedError } from '../../engine/errors.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type IdColumn, idVector } from './id-column.ts';
-import type { ModelMetadata } from './model-metadata.ts';
 import type { StoredModel } from './model-store.ts';
 
-/** A model as a thread gives it to another: all arrays in shared memory. */
-export interface LoadedModel extends ModelMetadata {
+/** A model as a thread gives it to another, its arrays in shared memory. */
+export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds'> {
   readonly users: IdColumn;
   readonly items: IdColumn;
-  readonly userFactors: Float32Array;
-  readonly itemFactors: Float32Array;
-  readonly itemCounts: Uint32Array | undefined;
 }
 
 export type LoadReply = { readonly model: LoadedModel } | { readonly error: SerializedError };

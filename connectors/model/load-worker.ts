@@ -8,8 +8,8 @@ import { loadModel } from './model-store.ts';
 
 async function load(directory: string): Promise<LoadReply> {
   try {
-    const { userIds, itemIds, itemCounts, ...model } = await loadModel(directory);
-    return { model: { ...model, users: sharedIds(userIds), items: sharedIds(itemIds), itemCounts } };
+    const { userIds, itemIds, ...model } = await loadModel(directory);
+    return { model: { ...model, users: sharedIds(userIds), items: sharedIds(itemIds) } };
   } catch (error) {
     return { error: serializeError(error) };
   }

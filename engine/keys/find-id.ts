@@ -1,4 +1,4 @@
-import { type KeyColumn, keyCount, keyText } from './key-column.ts';
+import { type KeyColumn, keyCount, keyText, type KeyType } from './key-column.ts';
 
 /** An external id as a caller gives it. */
 export type Id = string | number | bigint;
@@ -11,6 +11,14 @@ export function findId(keys: KeyColumn, id: Id): number {
   const value = wholeOf(id);
   if (value === undefined) return -1;
   return find(keys, keys.type === 'int32' ? comparedWithNumber(keys.values, Number(value)) : comparedWithHalves(keys.halves, BigInt(value)));
+}
+
+/** True for an id that a column of the type can hold. */
+export function fitsKeys(type: KeyType, id: Id): boolean {
+  if (type === 'utf8') return true;
+  const value = wholeOf(id);
+  const bits = type === 'int32' ? 32 : 64;
+  return value !== undefined && BigInt.asIntN(bits, BigInt(value)) === BigInt(value);
 }
 
 /** The id at a position: int32 as a number, int64 as a bigint, utf8 as a string. */

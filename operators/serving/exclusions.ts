@@ -20,37 +20,37 @@ export class Exclusions {
   readonly #offsets: Int32Array;
   readonly #items: Uint32Array;
 
-  /** `block`: by user, items ascending. */
-  constructor({ users, items }: FactorModel, block: Pick<RatingBlock, 'offsets' | 'indices'>, unknownPairs: number) {
+  /** `offsets` and `indices`: the items of each user, ascending, in compressed rows. */
+  constructor({ users, items }: FactorModel, { offsets, indices }: { readonly offsets: Int32Array; readonly indices: Uint32Array }, unknownPairs: number) {
     this.users = users;
     this.items = items;
-    this.pairs = block.indices.length;
+    this.pairs = indices.length;
     this.unknownPairs = unknownPairs;
-    this.#offsets = block.offsets;
-    this.#items = block.indices;
+    this.#offsets = offsets;
+    this.#items = indices;
   }
 
   /** The items of a user, by ascending position; a view. */
   of(user: number): Uint32Array {
     return this.#items.subarray(this.#offsets[user], this.#offsets[user + 1]);
   }
+}
 
-  /** A block over the users and items of another model, whose ids are among these in any order. */
-  async blockFor(model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
-    const users = lookupOf(this.users).positionsOf(model.users);
-    const columnOf = new Uint32Array(keyCount(this.items)).fill(UNKNOWN_KEY);
-    lookupOf(this.items).positionsOf(model.items).forEach((item, column) => (columnOf[item] = column));
-    const columns: Uint32Array[] = [];
-    const lengths = new Int32Array(users.length);
-    users.forEach((user, row) => {
-      const own = this.of(user).map((item) => columnOf[item]).filter((column) => column !== UNKNOWN_KEY);
-      columns.push(own.sort());
-      lengths[row] = own.length;
-    });
-    const partition = emptyBlock(lengths);
-    columns.forEach((own, row) => partition.columns.indices.set(own as Uint32Array & BigInt64Array, (partition.columns.offsets as Int32Array)[row]));
-    const ref = { name: dataSetName('exclusions'), partition: 0, version: 0 };
-    await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
-    return blockOf(ref, partition);
-  }
+/** A block over the users and items of another model, whose ids are among those of the exclusions in any order. */
+export async function blockOfExclusions(exclusions: Exclusions, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const users = lookupOf(exclusions.users).positionsOf(model.users);
+  const columnOf = new Uint32Array(keyCount(exclusions.items)).fill(UNKNOWN_KEY);
+  lookupOf(exclusions.items).positionsOf(model.items).forEach((item, column) => (columnOf[item] = column));
+  const columns: Uint32Array[] = [];
+  const lengths = new Int32Array(users.length);
+  users.forEach((user, row) => {
+    const own = exclusions.of(user).map((item) => columnOf[item]).filter((column) => column !== UNKNOWN_KEY);
+    columns.push(own.sort());
+    lengths[row] = own.length;
+  });
+  const partition = emptyBlock(lengths);
+  const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
+  columns.forEach((own, row) => block.indices.set(own, block.offsets[row]));
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
+  return block;
 }

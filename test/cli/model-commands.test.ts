@@ -9,18 +9,19 @@ const model = await trainedModel();
 describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
-    expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
+    const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0 });
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
   });
 
   it('has no error where no pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
-    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, pairs: 1, coldPairs: 1 });
+    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, baselines: null, pairs: 1, coldPairs: 1 });
   });
 });
 
@@ -90,6 +91,34 @@ describe.concurrent('recommend', () => {
     const seen = await writeParquet(join(folder, 'seen.parquet'), `SELECT 1::INTEGER AS "user", ${rows[0].item}::INTEGER AS item, 1::FLOAT AS rating`);
     const others = await json('recommend', model, '--users', '1', '--n', '4', '--exclude', seen);
     expect((others.recommendations as { item: number }[]).map(({ item }) => item)).toEqual(rows.slice(1).map(({ item }) => item));
+  });
+});
+
+describe.concurrent('recommend, of lists and unknown users', () => {
+  it('keeps to the lists allow and deny, and counts what they name in vain', async () => {
+    const rows = (await json('recommend', model, '--users', '1', '--n', '3')).recommendations as { item: number }[];
+    const [first, second, third] = rows.map(({ item }) => item);
+    const report = await json('recommend', model, '--users', '1', '--n', '3', '--deny', `${first},999999999`, '--allow', `${third},${first},${second}`);
+    expect(report).toMatchObject({ users: 1, rows: 2, missing: 1, unknownUsers: [], unknownItems: 1 });
+    expect((report.recommendations as { item: number }[]).map(({ item }) => item)).toEqual([second, third]);
+    expect(await json('recommend', model, '--users', '1', '--n', '3', '--allow', '999999999')).toMatchObject({ rows: 0, missing: 3, recommendations: [] });
+  });
+
+  it('names unknown users, who get nothing or what is popular', async () => {
+    expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: ['999999999', 'x'] });
+    const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '999999999,1', '--n', '2', '--unknown-users', 'popular', '--json', '--quiet');
+    expect([code, stderr]).toEqual([0, '']);
+    expect((JSON.parse(stdout) as { recommendations: object[] }).recommendations).toMatchObject([{ user: 1, fallback: false }, { user: 1, fallback: false }, { user: 999999999, fallback: true }, { user: 999999999, fallback: true }]);
+    expect((await factorflow('recommend', model, '--users', '999999999', '--unknown-users', 'popular', '--n', '1')).stdout).toMatch(/999999999 │ +1 │ +\d+ │ \d+ ratings/);
+  });
+
+  it('finds users for items', async () => {
+    const report = await json('recommend', model, '--items', '90735', '--n', '3');
+    expect(report).toMatchObject({ items: 1, rows: 3, recommendations: [{ item: 90735, rank: 1 }, { rank: 2 }, { rank: 3 }] });
+    const output = join(folder, 'fans');
+    expect(await json('recommend', model, '--items', 'all', '--n', '2', '--output', output)).toMatchObject({ rows: 2 * 10_506, missing: 0 });
+    expect(await json('inspect', output)).toMatchObject({ columns: ['item', 'rank', 'user', 'prediction'].map((name) => ({ name })) });
+    await fails(2, /the model has no item 123456789/, 'recommend', model, '--items', '123456789');
   });
 });
 

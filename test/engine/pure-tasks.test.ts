@@ -6,9 +6,10 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
+import { indexShapes } from '../../operators/serving/search.ts';
 import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
 import { ratingBlock } from '../cpu/scope.ts';
@@ -24,6 +25,8 @@ function matrix(rows: number, seed: number): Partition {
   return { layout: 'factors', rows, columns: { values } };
 }
 
+const zeros = (rows: number, columns: number): Partition => ({ layout: 'factors', rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
+
 const block = ratingBlock(lengths, COLUMNS, 2);
 const whole = { from: 0, to: ROWS };
 const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
@@ -36,8 +39,8 @@ const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Arr
 interface Case {
   readonly params: JsonObject;
   readonly inputs: Readonly<Record<string, Partition>>;
-  /** Matrices by their rows, which are allocated; other outputs the task makes. */
-  readonly outputs?: Readonly<Record<string, number | undefined>>;
+  /** Matrices by their rows or shapes, which are allocated; other outputs the task makes. */
+  readonly outputs?: Readonly<Record<string, number | MatrixShape | undefined>>;
 }
 
 const cases: Readonly<Record<string, Case>> = {
@@ -46,6 +49,8 @@ const cases: Readonly<Record<string, Case>> = {
   'weighted-norm': { params: { ...whole, rank: RANK }, inputs: { block, factors: x } },
   predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
   'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
+  'prepare-search': { params: { width: RANK, rank: RANK, normalized: false }, inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } }, outputs: indexShapes(COLUMNS, RANK) },
+  search: { params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }, inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) } },
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
@@ -70,7 +75,9 @@ const bytesOf = ({ columns }: Partition) => Object.fromEntries(Object.entries(co
 async function outcome(device: Device, kernel: string, { params, inputs, outputs = {} }: Case, run: number, more: JsonObject) {
   const ref = (name: string): PartitionRef => ({ name: `${kernel}-${name}`, partition: 0, version: run });
   for (const [name, partition] of Object.entries(inputs)) device.put(ref(name), partition);
-  for (const [name, rows] of Object.entries(outputs)) if (rows !== undefined) device.allocate(ref(name), { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+  for (const [name, rows] of Object.entries(outputs)) {
+    if (rows !== undefined) device.allocate(ref(name), typeof rows === 'object' ? rows : { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+  }
   const refs = (names: object) => Object.fromEntries(Object.keys(names).map((name) => [name, ref(name)]));
   const { values } = await device.run({ kernel, params: { ...params, ...more }, inputs: refs(inputs), outputs: refs(outputs) });
   const made = await Promise.all(Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));
