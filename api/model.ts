@@ -10,6 +10,7 @@ import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { Exclusions } from '../operators/serving/exclusions.ts';
+import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
@@ -28,6 +29,7 @@ import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
 import type { TrainingReport } from './training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
+import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
 export interface ModelParts extends FactorModel {
   /** Ratings of each item, in the order of their ids. */
@@ -131,6 +133,17 @@ export class Model {
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
     return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means), this.#session.context(options));
+  }
+
+  /**
+   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item id, and measures where the
+   * user's test items stand: precision, recall (divided by all positives, and by min(k, positives)), NDCG, MAP and hit rate at each k,
+   * MRR, AUC, coverage and novelty, with bootstrap intervals over users and two baselines. Warns of test pairs that were trained on.
+   * Throws UsageError for its options, DataError where there are no pairs.
+   */
+  async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
+    const { evaluateRanking } = await import('./validation/evaluate-ranking.ts');
+    return evaluateRanking(this, this.#factors, this.#session, test, options);
   }
 
   /**

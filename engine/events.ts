@@ -13,7 +13,7 @@ export type ProgressEvent =
       readonly of: number;
       readonly seconds: number;
       readonly loss: number;
-      readonly trainRmse: number;
+      readonly trainRmse?: number;
       readonly testRmse?: number;
       readonly testMae?: number;
     }

@@ -53,6 +53,7 @@ function trainingJson({ model, training, adapter, modelDir, options, totalSecond
 function trainingText({ model, training, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
+  const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
     `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
@@ -61,9 +62,9 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
       ['items', formatCount(model.itemCount)],
       ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ['train RMSE', best?.trainRmse.toFixed(4)],
-      ['test RMSE', testPairs === undefined ? undefined : testError('rmse', best?.testRmse, baselines)],
-      ['test MAE', testPairs === undefined ? undefined : testError('mae', best?.testMae, baselines)],
+      ['train RMSE', best?.trainRmse?.toFixed(4)],
+      ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],
+      ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, baselines)],
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],

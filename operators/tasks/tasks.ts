@@ -15,15 +15,18 @@
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
+ *   places         `values` Uint32[k]: places from 0.
  */
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
+import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SearchTasks } from './search-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
+export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
@@ -100,8 +103,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts. */
-export interface KernelTasks extends DataTasks, SearchTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts. */
+export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -184,6 +187,20 @@ export interface KernelTasks extends DataTasks, SearchTasks, SgdTasks {
   'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
 
   /**
+   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
+   * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
+   * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
+   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows;
+   * in place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
+   */
+  'rank-listed': {
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
+    outputs: { places: PartitionRef };
+    params: Rows & { readonly rank: number; readonly depth?: number };
+    values: None;
+  };
+
+  /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
    * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
    * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
@@ -234,11 +251,16 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'tune-update': { block: 'read' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read' },
+  gram: { factors: 'read', gram: 'write' },
+  'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
+  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
+  'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
+  'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
