@@ -3,7 +3,7 @@
  * ARCHITECTURE.md for how the parts fit together.
  */
 // oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
-import './api/require-node.ts';
+import './api/require-host.ts';
 
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';

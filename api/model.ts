@@ -154,7 +154,7 @@ export class Model {
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     const { updateModel } = await import('./training/update-model.ts');
-    return updateModel(this, this.#factors, newRatings, options);
+    return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /**
@@ -163,7 +163,7 @@ export class Model {
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     const { planUpdate } = await import('./training/update-model.ts');
-    return planUpdate(this, this.#factors, newRatings, options);
+    return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by item id. */

@@ -31,7 +31,7 @@ export interface TrainingRun {
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
-  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none, and for an updated model. */
+  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none. */
   readonly baselines?: Baselines;
   /** What a user should know about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];

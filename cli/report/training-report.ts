@@ -1,7 +1,7 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/training-report.ts';
 import type { Baselines } from '../../index.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
@@ -56,11 +56,11 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
+    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
-      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
+      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)` : '')],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],

@@ -14,7 +14,7 @@ export type LoadReply = { readonly model: LoadedModel } | { readonly error: Seri
 
 /** `loadModel` in a thread of its own: the calling one, which may answer requests meanwhile, does not stop for it. */
 export async function loadInThread(directory: string): Promise<StoredModel> {
-  const thread = new Worker(workerFile(import.meta.url, './load-worker'), { workerData: directory });
+  const thread = new Worker(workerFile(new URL('./load-worker.js', import.meta.url)), { workerData: directory });
   const reply = await new Promise<LoadReply>((resolve, reject) => {
     thread.once('message', resolve).once('error', reject);
     thread.once('exit', (code) => reject(new Error(`the thread that loads the model ended with ${code}`)));

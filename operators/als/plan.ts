@@ -1,6 +1,6 @@
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, DataUses, Stage } from '../../engine/plan/stages.ts';
@@ -146,7 +146,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       ...deviceReasons(device, f, tasks(m, nz)),
     ],
   };
-  requireBindings(plan, { [`${formatCount(nz)} ratings`]: Math.ceil((4 * nz) / q) });
+  requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / q) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), peak[HOST] ?? 0) + (device.ownMemory ? 2 * 4 * f * (m + n) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');

@@ -36,7 +36,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
     [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
-    [['--alpha', '40'], /unknown flag --alpha/],
+    [['--blocks', '40'], /unknown flag --blocks/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
@@ -127,7 +127,7 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--alpha', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+    for (const later of ['--checkpoint-dir', '--fake-devices']) expect(train.stdout).not.toContain(later);
   });
 
   it.for([
