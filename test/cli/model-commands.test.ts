@@ -10,13 +10,13 @@ describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
-    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0 });
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0, warnings: [{ code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than the mean rating/) }] });
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\nwarning: the model's test RMSE, /);
   });
 
   it('has no error where no pair is known', async () => {
@@ -83,7 +83,7 @@ describe.concurrent('outputs of predict and recommend', () => {
   it('are refused for an unknown ending, and where a flag cannot act', async () => {
     for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
       for (const command of [['predict', model, ratings, '--output'], ['recommend', model, '--output'], ['convert', ratings]]) {
-        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
+        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.ndjson, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
       }
     }
     await fails(2, /codec acts only on parquet, and the output is text/, 'predict', model, ratings, '--output', join(folder, 'c.csv'), '--codec', 'zstd');
