@@ -1,4 +1,5 @@
-import type { Model, TrainingReport } from '../../api/model.ts';
+import type { Model } from '../../api/model.ts';
+import type { TrainingReport } from '../../api/training-report.ts';
 import type { Baselines } from '../../index.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
