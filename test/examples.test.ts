@@ -68,7 +68,7 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
       }
       expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
     }
-  });
+  }, 240_000);
 });
 
 /** Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the command or of printf. */
