@@ -8,7 +8,7 @@ import './api/require-host.ts';
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
-export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export { Dataset, type LeaveOutOptions, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
 export { ExplainedPlan } from './api/training/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';

@@ -39,7 +39,7 @@ function trainingJson({ model, training, adapter, modelDir, options, totalSecond
     ratings: training.ratings,
     badRows: training.badRows,
     duplicates: training.duplicates,
-    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse }) => ({ iteration, seconds, loss, trainRmse, testRmse })),
+    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
     // A test RMSE is undefined when the model knows no pair of the test set.
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
@@ -64,6 +64,7 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],
       ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, baselines)],
+      ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],

@@ -16,6 +16,7 @@ import type { AlsChoices } from './kernel-choices.ts';
 import { gramStage, implicitDataSets, implicitMeasure, implicitUses } from './implicit/stages.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import { rankingReasons } from '../params/common.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** The names of the data sets of a side. `whole`: all its rows, on every device; with one device the side itself. */
@@ -141,6 +142,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
     reasons: [
+      ...rankingReasons(params, 'iteration'),
       `p = 1: Θ whole on ${q === 1 ? 'the device' : `each of ${q} devices`}, eq. 8 without the f² terms: A is solved in place`,
       ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
       ...deviceReasons(device, f, tasks(m, nz)),
