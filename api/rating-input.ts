@@ -97,7 +97,7 @@ export class RatingInput {
   }
 
   async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
-    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map(schemaOf));
+    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map((plan) => schemaOf(plan)));
     for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;

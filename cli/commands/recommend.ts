@@ -2,25 +2,26 @@ import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
-import { facts } from '../report/facts.ts';
 import { openSession } from '../sessions/open-session.ts';
-import { formatOption } from '../options/data-options.ts';
-import { idList, text, wholeNumber } from '../options/kinds.ts';
+import { flagName } from '../options/option.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
+import { listOf, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
-import { type CheckedSink, openFileOutput, OUTPUT_DESCRIPTION, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
-  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
+  users: listOf({ describe: 'all, or ids with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:', fallback: ['all'], defaultText: 'all' }),
   n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
-  format: formatOption,
+  ...readOptions,
+  to: toOption,
   ...machineOptions,
   parquetBackend: parquetBackendOption,
   codec: codecOption,
@@ -34,20 +35,23 @@ export const recommend = defineCommand({
   options,
   examples: [
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
+    ['recommend model --output - --to ndjson', 'for the next program, an object a line'],
     ['recommend model --users 1,2,3 --n 5', 'a table for three users'],
   ],
   run: async ({ values, given, positionals }, context) => {
     const { output, n, exclude } = values;
-    const users = usersOf(values.users);
-    const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
+    const users = values.users.length === 1 && values.users[0] === 'all' ? 'all' : values.users;
+    const idle = output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const sink = output === undefined ? undefined : await openFileOutput(output, values, [positionals.model[0], exclude]);
+    const unread = exclude === undefined ? (Object.keys(readOptions) as (keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
+    if (unread !== undefined) throw new UsageError(`--${flagName(unread)} acts only with --exclude`, { advice: 'Leave it out; --to is the format of the output' });
+    const sink = output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
     }
     await using session = await openSession(values, context.signal);
     const model = await session.loadModel(positionals.model[0]);
-    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
+    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
     await excluded?.schema();
     const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
     const count = users === 'all' ? model.userCount : new Set(users).size;
@@ -62,7 +66,7 @@ async function written(found: Dataset, { output, sink, n }: { readonly output: s
   const seconds = performance.now() / 1000;
   return {
     json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
-    text: facts([
+    text: summaryOf(output, [
       ['users', formatCount(users)],
       ['recommendations', `${formatCount(rows)}, at most ${n} a user`],
       ['time', seconds3(seconds)],
@@ -75,9 +79,4 @@ async function printed(found: Dataset, n: number, users: number, { signal, onEve
   const rows: Recommendation[] = [];
   for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
   return { json: { command: 'recommend', users, n, rows: rows.length, recommendations: rows.map((row) => ({ ...row })) }, text: recommendationTable(rows) };
-}
-
-function usersOf(given: string): 'all' | string[] {
-  if (given === 'all') return 'all';
-  return idList(given, '--users');
 }

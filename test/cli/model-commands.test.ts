@@ -83,7 +83,7 @@ describe.concurrent('outputs of predict and recommend', () => {
   it('are refused for an unknown ending, and where a flag cannot act', async () => {
     for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
       for (const command of [['predict', model, ratings, '--output'], ['recommend', model, '--output'], ['convert', ratings]]) {
-        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
+        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.ndjson, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
       }
     }
     await fails(2, /codec acts only on parquet, and the output is text/, 'predict', model, ratings, '--output', join(folder, 'c.csv'), '--codec', 'zstd');
