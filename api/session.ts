@@ -21,6 +21,7 @@ import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { openRequests } from './devices/open-requests.ts';
 import { openDevices, type SessionDevice } from './devices/open-devices.ts';
 import { parseSize } from './sizes.ts';
 
@@ -59,6 +60,8 @@ export class Session implements AsyncDisposable {
   readonly memoryBudget: number;
   readonly #executor: Executor;
   readonly #parquetBackend: ParquetBackendName | undefined;
+  /** The device of requests, opened at the first one. */
+  #requests: Executor | undefined;
   #closed = false;
   #warning: string | undefined;
 
@@ -156,10 +159,25 @@ export class Session implements AsyncDisposable {
     return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 
+  /**
+   * The context of requests for single rows, whose threads do nothing else: long work of the session does not stand before them.
+   * @internal
+   */
+  requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
+    const ctx = this.context({ signal, onEvent });
+    this.#requests ??= openRequests(ctx.executor);
+    return { ...ctx, executor: this.#requests };
+  }
+
+  /** True after `close`. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#executor.close();
+    await Promise.all([this.#executor.close(), this.#requests?.close()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -77,8 +77,8 @@ describe.concurrent('bad data exits with 3 and says where', () => {
 
   it('ids that the model does not know are the caller\'s mistake', async () => {
     const model = await trainedModel();
-    await fails(2, /no user 999999999/, 'recommend', model, '--users', '999999999');
-    await fails(2, /"x" is not an id/, 'recommend', model, '--users', 'x');
+    await fails(2, /no user 999999999/, 'recommend', model, '--users', '999999999', '--unknown-users', 'error');
+    await fails(2, /no user x/, 'recommend', model, '--users', 'x', '--unknown-users', 'error');
   });
 });
 
@@ -86,6 +86,6 @@ describe('afterwards', () => {
   it('only the models of runs that succeeded remain, and nothing half-written', () => {
     const left = readdirSync(models);
     expect(left).toHaveLength(3);
-    for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+    for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
   });
 });
