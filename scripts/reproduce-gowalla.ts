@@ -65,7 +65,7 @@ async function reproduce(session: Session, folder: string, searching: boolean): 
   for (const { name, ...scores } of published) console.log(`published ${name} ${line(scores)}`);
 }
 
-const [given] = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const given = process.argv.slice(2).find((argument) => !argument.startsWith('--'));
 const folder = given ?? join(process.env.FACTORFLOW_DATA ?? '', 'gowalla-lightgcn');
 if (!existsSync(join(folder, 'train.parquet'))) {
   console.error(`no train.parquet in ${folder}: give the folder of Gowalla's split, or set FACTORFLOW_DATA`);
