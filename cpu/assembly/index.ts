@@ -6,6 +6,7 @@ export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 export { accumulateRow, solveAccumulated, updateRows } from './update';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
+export { sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';

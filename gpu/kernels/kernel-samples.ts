@@ -1,5 +1,6 @@
 import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
+import { subtractBiasKernel } from './copies/subtract-bias.ts';
 import { toHalfKernel } from './copies/to-half.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 import { squaredErrorKernel } from './loss/squared-error.ts';
@@ -44,6 +45,7 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(toHalfKernel, [{}]),
+  sample(subtractBiasKernel, [{}]),
   sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
   sample(updateTensorKernel, [
     { rank: 100, bin: 32, biases: true, steps: 6, halfA: true },

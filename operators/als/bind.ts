@@ -1,5 +1,6 @@
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
@@ -21,7 +22,7 @@ export interface AlsData {
 
 /** One side's factors in host memory. */
 export interface TrainedSide {
-  /** rows x features; with biases the last feature is 1. */
+  /** rows x rank. */
   readonly values: Float32Array;
   readonly bias?: Float32Array;
 }
@@ -39,11 +40,20 @@ export interface BoundAls {
   readonly given: readonly (readonly [PartitionRef, Partition])[];
 }
 
+/** Parameters that depend on the ratings. */
+export interface BoundParams {
+  readonly biases: boolean;
+  /** μ with biases, else 0. */
+  readonly mean: number;
+  /** o of λ n^ν + o, in the ratings' unit. */
+  readonly offset: number;
+}
+
 /**
  * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, and each part's passes into
- * slices. `mean`: μ with biases, else 0.
+ * slices.
  */
-export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: { readonly biases: boolean; readonly mean: number }, start?: AlsStart): BoundAls {
+export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, offset }: BoundParams, start?: AlsStart): BoundAls {
   const q = stageNamed(planned, 'update-users').at.length;
   const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
   const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
@@ -88,9 +98,10 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     [measureStages.items]: byItem,
     [measureStages.test]: byTest,
   };
-  const withMean = (stage: Stage): Stage => (biases && stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => (['update', 'squared-error'].includes(task.kernel) ? { ...task, params: { ...task.params, mean } } : task)) } } : stage);
+  const ofRatings: Readonly<Record<string, JsonObject>> = { update: { ...(biases ? { mean } : {}), ...(offset === 0 ? {} : { offset }) }, 'squared-error': biases ? { mean } : {} };
+  const withRatings = (stage: Stage): Stage => (stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => ({ ...task, params: { ...task.params, ...ofRatings[task.kernel] } })) } } : stage);
   const counted = (stage: Stage): Stage => (slices[stage.name] === undefined ? stage : { ...stage, tasks: Math.max(...slices[stage.name].map((ranges) => ranges.length)) });
-  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withMean(stage)));
+  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage)));
   const plan: PhysicalPlan = { ...planned, datasets: [...sets.values()], start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
   const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: refs, slices };

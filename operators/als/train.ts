@@ -11,7 +11,8 @@ import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
-import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
+import { forSides } from '../params/table.ts';
+import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
 import type { AlsParams } from './params.ts';
 import { sideNames } from './plan.ts';
@@ -38,7 +39,9 @@ export interface TrainAlsOptions {
  * copied from it.
  */
 export async function trainAls(data: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
-  const mean = params.biases ? meanRating(data.byUser) : 0;
+  const level = meanRating(data.byUser);
+  const mean = params.biases ? level : 0;
+  const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(data.byUser, level);
   let bound = plan(devices);
   const { factors, ...result } = await runLoop<AlsStart>(
     {
@@ -48,9 +51,9 @@ export async function trainAls(data: AlsData, params: AlsParams, { devices, plan
       rule: new StoppingRule(params, data.test),
       copySeconds,
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean }, from?.factors);
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset }, from?.factors);
         bound = made.plan;
-        return { ...alsTraining(data, params, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+        return { ...alsTraining(data, params, offset, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
       },
     },
     ctx,
@@ -61,8 +64,9 @@ export async function trainAls(data: AlsData, params: AlsParams, { devices, plan
 }
 
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, offset: number, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
+  const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
     const names = sideNames(of, 1, biases);
@@ -84,9 +88,8 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
       }
     },
     errors: (measured) => {
-      // The feature that is 1 counts once for each rating.
-      const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joinedParts(measured, `${name}/${of}-bias`)) : norm);
-      return trainingErrors(measured, ({ users, items }) => regParam * (corrected(users, 'users') + corrected(items, 'items')));
+      const ofBiases = (side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
+      return trainingErrors(measured, ({ users, items }) => regParam * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'));
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>
