@@ -53,6 +53,8 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   const values = Float32Array.from({ length: Math.max(1, ratings) }, () => 1 + Math.floor(256 * random()) / 64);
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
+  // No rating is just the mean and a bias: a row of one would have no solution to compare with.
+  if (biases) values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
   const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
   const part = (first: number, count: number) => ({ indices: indices.subarray(first, first + count), values: centred.subarray(first, first + count) });
   return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };

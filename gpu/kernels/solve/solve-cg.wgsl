@@ -168,6 +168,8 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       direction[cell] = p;
     }
 {% if biases %}
+    // All threads have read the last sums.
+    workgroupBarrier();
     if (owns) {
       shares[cell] = vec2f(dot(s, p), 0.0);
     }
