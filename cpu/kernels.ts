@@ -144,6 +144,38 @@ export interface Kernels {
   ): void;
   /** Adds Σ n_u ‖x_u‖² and Σ ‖x_u‖² to the two float64 at `sums`; `weights`: 0, or Float64[rows] in place of n_u. */
   addWeightedNorms(factors: number, size: number, offsets: number, weights: number, rows: number, sums: number): void;
+  /** Weights and targets of implicit data, each with eight zeros behind the `count` ratings: count + 16 float32. */
+  weighRatings(values: number, count: number, alpha: number, base: number, targets: number, weights: number): void;
+  /** Rows [from, to) of weight ΘᵀΘ, and those columns; multiples of 8. work: 192 * size bytes. */
+  gramRows(theta: number, size: number, rows: number, from: number, to: number, weight: number, matrix: number, work: number): void;
+  /** Half an iteration of implicit ALS: updateRows with targets, weights, the Gram matrix and a shift for each row. */
+  updateRowsImplicit(
+    theta: number,
+    size: number,
+    rank: number,
+    gram: number,
+    offsets: number,
+    indices: number,
+    targets: number,
+    weights: number,
+    rows: number,
+    shifts: number,
+    output: number,
+    previous: number,
+    cgBelow: number,
+    steps: number,
+    nonnegative: 0 | 1,
+    workspace: number,
+    workspaceBytes: number,
+  ): number;
+  /** accumulateRow with targets and weights. */
+  accumulateImplicit(theta: number, size: number, indices: number, targets: number, weights: number, count: number, accumulate: 0 | 1, workspace: number): void;
+  /** Solves the accumulated row by CG (0), Cholesky (1) or with x >= 0 (2); 0 when the solution is not finite. */
+  solveAccumulatedImplicit(size: number, rank: number, gram: number, shift: number, output: number, previous: number, method: 0 | 1 | 2, steps: number, workspace: number): 0 | 1;
+  /** Adds Σ w (p - s)² + base p (1 - 2 s) to the float64 at `sum`. */
+  addImplicitErrors(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, targets: number, weights: number, base: number, rows: number, sum: number): void;
+  /** Adds Σ shift_u ‖x_u‖² to the float64 at `sum`. */
+  addShiftedNorms(factors: number, size: number, shifts: number, rows: number, sum: number): void;
   predictPairs(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, count: number, values: number): void;
   /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds, rowNorms: 4 bytes a row, likewise. */
   beginTopN(
@@ -158,7 +190,7 @@ export interface Kernels {
     scores: number,
     items: number,
   ): void;
-  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
+  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. order: 0, or Uint32[columns]. work: 32 * rank + 128 bytes. */
   offerColumns(
     rowPanels: number,
     rows: number,
@@ -172,12 +204,43 @@ export interface Kernels {
     thresholds: number,
     rowNorms: number,
     bounds: number,
+    order: number,
     scores: number,
     items: number,
     work: number,
   ): void;
   /** Orders the lists, best first. */
   finishTopN(rows: number, n: number, scores: number, items: number): void;
+  /** Writes a row, or zeros for address 0, to place `at` of the panels of countColumns: 4 * rank bytes a row, rows rounded up to 4. */
+  packRow(row: number, rank: number, rowPanels: number, at: number): void;
+  /** Scores of `count` > 0 columns by their numbers. scores: room for a multiple of 8; work: 32 * rank bytes. */
+  scoreListed(row: number, rank: number, columnFactors: number, size: number, columns: number, count: number, work: number, scores: number): void;
+  /** Begin, enter and finish a row's list of n columns, see cpu/assembly/rank-listed.ts. */
+  beginList(scores: number, columns: number, n: number): void;
+  enterListed(scores: number, columns: number, n: number, newScores: number, newColumns: number, count: number): void;
+  finishList(scores: number, columns: number, befores: number, counts: number, n: number): void;
+  /** Counts columns first .. first + columns - 1 before each listed column of all rows. lows: rows rounded up to 4. work: 32 * rank + 128 bytes. */
+  countColumns(
+    rowPanels: number,
+    rows: number,
+    columnFactors: number,
+    size: number,
+    rank: number,
+    first: number,
+    columns: number,
+    lows: number,
+    starts: number,
+    ends: number,
+    scores: number,
+    befores: number,
+    listed: number,
+    counts: number,
+    work: number,
+  ): void;
+  /** Takes `count` columns out of the counts of the listed columns start .. end - 1. */
+  discountListed(newScores: number, newColumns: number, count: number, start: number, end: number, scores: number, listed: number, counts: number): void;
+  /** Ends the rows' lists before the columns that have `depth` columns before them; gives the number of rows with columns left. */
+  shortenLists(rows: number, starts: number, ends: number, lows: number, scores: number, counts: number, depth: number): number;
   /** SGD over the ratings of `rows` rows, row by row. steps: 8 vectors, see cpu/assembly/sgd.ts. */
   stepRows(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, values: number, rows: number, steps: number): void;
   /** SGD over `count` ratings in their order. rows, columns: Uint32[count]. */

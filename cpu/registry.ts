@@ -4,9 +4,14 @@ import { batchOrder } from './tasks/sgd/batch-order.ts';
 import { copyRows } from './tasks/sgd/copy-rows.ts';
 import { cutBlock } from './tasks/sgd/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/loading/duplicates.ts';
+import { gram } from './tasks/implicit/gram.ts';
+import { implicitError } from './tasks/implicit/implicit-error.ts';
+import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
+import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
 import { numberKeys } from './tasks/loading/number-keys.ts';
 import { predict } from './tasks/predict.ts';
+import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
@@ -23,8 +28,13 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
+  gram,
+  'update-implicit': updateImplicit,
+  'implicit-error': implicitError,
+  'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
+  'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,
   'count-pairs': countPairs,

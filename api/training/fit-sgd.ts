@@ -6,22 +6,25 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { type Baselines, baselinesOf } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { trainSgd } from '../../operators/sgd/train.ts';
 import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
-import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
+import { loadSgdData, loadSgdTest, meansByPosition, type LoadedSgdData } from '../../operators/sgd/data/data.ts';
 import { continueFrom } from '../../operators/sgd/data/continue.ts';
 import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf, type SgdPlanDetails } from '../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
 import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -101,6 +104,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   if (from) await solveNewRows(from, data, params, ctx);
   input.tellDuplicates(data.duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const looked = start === undefined ? lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: meansByPosition(data), test }, ctx) : { warnings: [] };
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
@@ -117,7 +121,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, result, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
 }
 
 /** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
@@ -134,7 +138,11 @@ function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfi
   return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
 }
 
-async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {
+async function validationOf(dataset: Dataset, { input, start }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
-  return { block: await loadSgdTest(indexed, data, ctx), coldPairs };
+  let baselines: Baselines | undefined;
+  // The new ratings alone give no fair means: the model knows older ones.
+  const look = (raw: RatingBlock) => void (baselines = start ? undefined : baselinesOf(raw, data.facts.means));
+  const block = await loadSgdTest(indexed, data, ctx, look);
+  return { block, coldPairs, baselines };
 }

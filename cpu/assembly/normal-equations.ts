@@ -16,10 +16,10 @@ import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
 
 /** Rows of a tile: 8 KiB at rank 64. */
-const TILE_ROWS: i32 = 32;
+export const TILE_ROWS: i32 = 32;
 
 /** Ratings that are summed in one chain. */
-const PART_RATINGS: i32 = 1024;
+export const PART_RATINGS: i32 = 1024;
 
 /**
  * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as does the target.
@@ -225,8 +225,9 @@ function addVector(sum: usize, part: usize, size: usize): void {
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
 }
 
-/** sum += part over the upper triangle of whole 8 x 8 blocks. */
-function addPart(sum: usize, part: usize, size: usize): void {
+/** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
+export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
+  addVector(sumBias, partBias, size);
   for (let i: usize = 0; i < size; i += WORD) {
     const row = (i >> 2) * size;
     for (let j = i & ~(<usize>31); j < size; j += VECTOR) {
@@ -273,9 +274,8 @@ export function addNormalEquations(
       if (sums) addRows(tile, size, rows, targetSums);
     }
     if (!apart) continue;
-    addVector(bias, partBias, size);
+    addPart(matrix, bias, part, partBias, size);
     if (sums) addVector(sums, partSums, size);
-    addPart(matrix, part, size);
   }
 }
 

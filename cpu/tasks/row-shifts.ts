@@ -12,6 +12,6 @@ export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowReg
 }
 
 /** What the bias of a row of n ratings has on the diagonal beside n: λ n + d. */
-export function biasShift(n: number, { lambda, damping = 0 }: RowRegularization): number {
-  return lambda * n + damping;
+export function biasShift(n: number, { lambda, biasLambda = lambda, damping = 0 }: RowRegularization): number {
+  return biasLambda * n + damping;
 }

@@ -6,8 +6,9 @@ export const regularizationUniforms = [
   { name: 'exponent', type: 'f32' },
   { name: 'offset', type: 'f32' },
   { name: 'damping', type: 'f32' },
+  { name: 'bias_lambda', type: 'f32' },
 ] as const;
 
-export function regularizationValues({ lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization) {
-  return { lambda, exponent, offset, damping };
+export function regularizationValues({ lambda, exponent = 1, offset = 0, damping = 0, biasLambda = lambda }: RowRegularization) {
+  return { lambda, exponent, offset, damping, bias_lambda: biasLambda };
 }

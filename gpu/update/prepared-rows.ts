@@ -35,7 +35,7 @@ export interface PreparedRows {
   readonly slotBytes: number;
 }
 
-type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'solver'>;
+type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'>;
 
 /** Makes the lists once for a block, range, rank and variant; they are freed with the block. */
 export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean): Promise<PreparedRows> {
@@ -62,8 +62,8 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
 const LEAST_DUAL_BIAS = 1e-3;
 
 /** True when the dual systems of rows to `longest` ratings are regular. */
-function isDualRegular({ lambda, offset = 0, damping = 0 }: RowSettings, longest: number, biases: boolean): boolean {
-  return lambda + offset > 0 && (!biases || lambda + damping / longest >= LEAST_DUAL_BIAS);
+function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings, longest: number, biases: boolean): boolean {
+  return lambda + offset > 0 && (!biases || biasLambda + damping / longest >= LEAST_DUAL_BIAS);
 }
 
 /** Parameters of the matrix-free kernel for a variant's short rows. */

@@ -9,6 +9,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
+import { gramSlices, implicitNames, implicitStages } from './implicit/stages.ts';
 import { sideNames } from './plan.ts';
 
 export interface AlsData {
@@ -18,6 +19,8 @@ export interface AlsData {
   readonly items: KeyColumn;
   /** Known pairs of the validation set by user, at the positions of the training set. */
   readonly test?: RatingBlock;
+  /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
+  readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
 }
 
 /** One side's factors in host memory. */
@@ -33,6 +36,9 @@ export interface AlsStart {
   readonly items: TrainedSide;
 }
 
+/** Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave float32. */
+const FARTHEST = 1024;
+
 export interface BoundAls {
   /** The plan with the cuts and the counts of the data. */
   readonly plan: PhysicalPlan;
@@ -47,13 +53,15 @@ export interface BoundParams {
   readonly mean: number;
   /** o of λ n^ν + o, in the ratings' unit. */
   readonly offset: number;
+  /** The unit of the ratings: see ratingUnit. */
+  readonly unit: number;
 }
 
 /**
  * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, and each part's passes into
  * slices.
  */
-export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, offset }: BoundParams, start?: AlsStart): BoundAls {
+export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, offset, unit }: BoundParams, start?: AlsStart): BoundAls {
   const q = stageNamed(planned, 'update-users').at.length;
   const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
   const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
@@ -76,6 +84,13 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
     return parts;
   };
   const blocks = { users: giveBlock('ratings-by-user', data.byUser, cuts.users), items: giveBlock('ratings-by-item', data.byItem, cuts.items) };
+  for (const side of ['users', 'items'] as const) {
+    const set = implicitNames(side).shifts;
+    const shifts = data.shifts?.[side];
+    if (shifts === undefined) continue;
+    give(set, cuts[side].map(({ from, to }, partition) => ({ ref: { name: `${name}/${set}`, partition, version: 0 }, partition: { layout: 'row-shifts', rows: to - from, columns: { values: shifts.subarray(from, to) } } })));
+    setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from, bytes: 4 * (cuts[side][j].to - cuts[side][j].from) }));
+  }
   const tests = data.test && sets.has('test-ratings') ? giveBlock('test-ratings', data.test, cuts.users) : [];
   for (const side of ['users', 'items'] as const) {
     const names = sideNames(side, q, biases);
@@ -89,6 +104,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
   const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
   const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));
   const [byUser, byItem, byTest] = [blocks.users, blocks.items, tests].map(cut);
+  const grams = blocks.users.map(() => gramSlices(Number(planned.params.rank), whole));
   const slices: Record<string, RowRange[][]> = {
     initialize: blocks.users.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
     'update-users': byUser,
@@ -97,9 +113,14 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
     [measureStages.users]: byUser,
     [measureStages.items]: byItem,
     [measureStages.test]: byTest,
+    ...(data.shifts ? { [implicitStages.error]: byUser, 'gram-users': grams, 'gram-items': grams } : {}),
   };
-  const ofRatings: Readonly<Record<string, JsonObject>> = { update: { ...(biases ? { mean } : {}), ...(offset === 0 ? {} : { offset }) }, 'squared-error': biases ? { mean } : {} };
-  const withRatings = (stage: Stage): Stage => (stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => ({ ...task, params: { ...task.params, ...ofRatings[task.kernel] } })) } } : stage);
+  const ofRatings: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
+    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST) }),
+    update: ({ lambda }) => ({ ...(biases ? { mean } : {}), ...(offset === 0 ? {} : { offset }), ...(unit === 1 ? {} : { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) }) }),
+    'squared-error': () => (biases ? { mean } : {}),
+  };
+  const withRatings = (stage: Stage): Stage => (stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => ({ ...task, params: { ...task.params, ...ofRatings[task.kernel]?.(task.params ?? {}) } })) } } : stage);
   const counted = (stage: Stage): Stage => (slices[stage.name] === undefined ? stage : { ...stage, tasks: Math.max(...slices[stage.name].map((ranges) => ranges.length)) });
   const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage)));
   const plan: PhysicalPlan = { ...planned, datasets: [...sets.values()], start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };

@@ -1,7 +1,7 @@
 import { commonParams, type CommonParams } from '../params/common.ts';
-import { checkParams, defaultsOf, type ParamTable } from '../params/table.ts';
+import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 
-/** Parameters of explicit ALS with weighted-λ regularization. */
+/** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
 export interface AlsParams extends CommonParams {
   /** Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or one of both for each row (`auto`). */
   readonly solver: 'auto' | 'cholesky' | 'cg';
@@ -26,9 +26,20 @@ export interface AlsParams extends CommonParams {
    * find the level of positive ratings without biases; `level` takes their absolute values, which have it after one.
    */
   readonly start: 'spark' | 'level';
+  /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. */
+  readonly implicitPrefs: boolean;
+  /** α of implicit data: a rating adds α |r| to the weight of its pair. */
+  readonly alpha: number;
+  /**
+   * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle et al. 2021, section 3.3). Without
+   * it, the weights are Spark's: 1 for such a pair, and λ n_u^ν.
+   */
+  readonly unobservedWeight?: number;
   /** Name of the GPU kernel that solves the rows; without it the device chooses. */
   readonly kernel?: string;
 }
+
+type Named = Parameters<Rule<AlsParams>['message']>[0];
 
 export const alsTable: ParamTable<AlsParams> = {
   algorithm: 'ALS',
@@ -37,10 +48,13 @@ export const alsTable: ParamTable<AlsParams> = {
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
-    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', least: 0, most: 2, fallback: 1 },
+    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     regOffset: { kind: 'number', help: "added to λ n, in standard deviations of the ratings; binds users and items of a few ratings", least: 0, fallback: 0 },
     biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: 0 },
     start: { kind: 'choice', help: "users to begin with: Spark's Gaussian rows, or their absolute values, which find the ratings' level at once", choices: ['spark', 'level'], fallback: 'spark' },
+    implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
+    alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 1 },
+    unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
   },
   rules: [
@@ -48,6 +62,10 @@ export const alsTable: ParamTable<AlsParams> = {
     { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' },
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
+    ...(['alpha', 'unobservedWeight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}, whose weights have no standard deviation`, advice: 'Leave one of them out' },
+    { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
+    ...(['earlyStop', 'targetRmse'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => implicitPrefs, message: (named: Named) => `${named(refused)} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' })),
   ],
 };
 

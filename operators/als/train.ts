@@ -2,6 +2,7 @@ import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
@@ -14,6 +15,8 @@ import { StoppingRule } from '../training/stopping-rule.ts';
 import { forSides } from '../params/table.ts';
 import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
+import { implicitErrors } from './implicit/loss.ts';
+import { rowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 import { sideNames } from './plan.ts';
 
@@ -29,19 +32,23 @@ export interface TrainAlsOptions {
   /** Devices of the plan that hold factors. */
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
+  /** The unit of the given ratings, default 1: see ratingUnit. λ is that of the ratings themselves, as the model and the errors are. */
+  readonly unit?: number;
   /** See LoopOptions. */
   readonly copySeconds?: number;
 }
 
 /**
- * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2): each iteration solves all items from the users,
+ * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2), or implicit ALS (cuMF_ALS, section V-F): each iteration solves all items from the users,
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(data: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
-  const level = meanRating(data.byUser);
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+  const { byUser, byItem } = ratings;
+  const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
+  const level = meanRating(byUser);
   const mean = params.biases ? level : 0;
-  const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(data.byUser, level);
+  const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(byUser, level);
   let bound = plan(devices);
   const { factors, ...result } = await runLoop<AlsStart>(
     {
@@ -51,20 +58,31 @@ export async function trainAls(data: AlsData, params: AlsParams, { devices, plan
       rule: new StoppingRule(params, data.test),
       copySeconds,
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset }, from?.factors);
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors);
         bound = made.plan;
-        return { ...alsTraining(data, params, offset, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+        return { ...alsTraining(data, params, { offset, unit }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
       },
     },
     ctx,
   );
-  const { users, items } = factors;
-  const folded = params.biases ? foldBiases(users, items, mean, params.rank) : { userFactors: users.values, itemFactors: items.values };
+  const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
+  const folded = params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
   return { ...result, ...folded, plan: bound };
 }
 
+/** Factors and biases of training in a unit, in the ratings' own. */
+function inRatings({ values, bias }: TrainedSide, unit: number): TrainedSide {
+  if (unit === 1) return { values, bias };
+  const times = (numbers: Float32Array, factor: number) => {
+    const product = sharedArray(Float32Array, numbers.length);
+    numbers.forEach((value, at) => (product[at] = value * factor));
+    return product;
+  };
+  return { values: times(values, Math.sqrt(unit)), ...(bias && { bias: times(bias, unit) }) };
+}
+
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, offset: number, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, { offset, unit }: { readonly offset: number; readonly unit: number }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
@@ -78,18 +96,19 @@ function alsTraining(data: AlsData, params: AlsParams, offset: number, name: str
     round: () => ({}),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
-        const bad = badRow(valuesOfStage(results, `update-${solved}`, 'update'), slices[`update-${solved}`], blocks[solved].rows);
+        const bad = badRow(valuesOfStage(results, `update-${solved}`, params.implicitPrefs ? 'update-implicit' : 'update'), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
         const { offsets } = blocks[solved];
         throw new DivergedError(
-          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
           { phase: 'train', iteration: number, side: solved, id: keyText(data[solved], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }
     },
     errors: (measured) => {
+      if (params.implicitPrefs) return implicitErrors(measured, name, params);
       const ofBiases = (side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
-      return trainingErrors(measured, ({ users, items }) => regParam * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'));
+      return trainingErrors(measured, ({ users, items }) => (regParam / unit) * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'), unit);
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>

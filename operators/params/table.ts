@@ -98,7 +98,12 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   const defaults = defaultsOf(table);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => String(value) !== String(defaults[name as keyof P]))) as Partial<P>;
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isSame(value, defaults[name as keyof P]))) as Partial<P>;
+}
+
+/** True for the same value, and for the same two numbers. */
+function isSame(left: unknown, right: unknown): boolean {
+  return left === right || (Array.isArray(left) && Array.isArray(right) && left.length === right.length && left.every((value, i) => value === right[i]));
 }
 
 /** "auto, cholesky or cg" */

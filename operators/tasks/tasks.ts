@@ -15,14 +15,17 @@
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
+ *   places         `values` Uint32[k]: places from 0.
  */
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
+import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
+export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
@@ -52,6 +55,8 @@ export type RowRegularization = {
   readonly offset?: number;
   /** d of a bias's λ n + d, in ratings; default 0. */
   readonly damping?: number;
+  /** λ of a bias, where it is another: λ of factors has the unit of the ratings, that of biases has none. */
+  readonly biasLambda?: number;
 };
 
 export type SolverChoice = {
@@ -109,8 +114,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of SGD in sgd-tasks.ts. */
-export interface KernelTasks extends DataTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of SGD in sgd-tasks.ts. */
+export interface KernelTasks extends DataTasks, ImplicitTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -175,14 +180,15 @@ export interface KernelTasks extends DataTasks, SgdTasks {
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
 
   /**
-   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
+   * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
+   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
    * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
    * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
    * `exclude`. Output: `top` (rows to - from).
    */
   'top-n': {
-    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef };
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef; order?: PartitionRef };
     outputs: { top: PartitionRef };
     params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
     values: None;
@@ -190,6 +196,20 @@ export interface KernelTasks extends DataTasks, SgdTasks {
 
   /** Starts compiling for top-n tasks with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
   'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
+
+  /**
+   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
+   * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
+   * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
+   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows;
+   * in place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
+   */
+  'rank-listed': {
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
+    outputs: { places: PartitionRef };
+    params: Rows & { readonly rank: number; readonly depth?: number };
+    values: None;
+  };
 
   /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
@@ -240,9 +260,14 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'tune-update': { block: 'read' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read' },
+  gram: { factors: 'read', gram: 'write' },
+  'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
+  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
+  'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
-  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', top: 'write' },
+  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
+  'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },

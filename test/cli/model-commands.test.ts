@@ -9,18 +9,43 @@ const model = await trainedModel();
 describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
-    expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
+    const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0 });
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
   });
 
   it('has no error where no pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
-    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, pairs: 1, coldPairs: 1 });
+    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, baselines: null, pairs: 1, coldPairs: 1 });
+  });
+});
+
+describe.concurrent('evaluate --ranking', () => {
+  it('gives metrics with intervals and baselines, as JSON and as a table', async () => {
+    const test = await writeParquet(join(folder, 'ranked.parquet'), `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1)) UNION ALL SELECT -5, 1, 3 UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 2)`);
+    const args = ['evaluate', model, test, '--ranking', '--k', '5,10', '--exclude', ratings];
+    const report = await json(...args);
+    expect(report).toMatchObject({ command: 'evaluate', metrics: { 'ndcg@5': expect.any(Number), 'recall@10': expect.any(Number), 'recall-min@10': expect.any(Number), mrr: expect.any(Number), 'novelty@5': expect.any(Number) }, pairs: 503, coldUsers: 1 });
+    expect(report.leakedPairs).toBeGreaterThanOrEqual(2);
+    expect(Object.keys(report.baselines as object)).toEqual(['popularity', 'itemMean']);
+    expect((report.intervals as Record<string, number[]>)['ndcg@10']).toHaveLength(2);
+    const { stdout, stderr } = await factorflow(...args, '--metrics', 'ndcg,mrr');
+    expect(stdout).toMatch(/metric +model +95 % +popularity +item mean\n +ndcg@5 +0\.\d{4} +0\.\d{4} to 0\.\d{4} +0\.\d{4} +0\.\d{4}\n +ndcg@10 .*\n +mrr /);
+    expect(stdout).toMatch(/users +\d+; 1 others are unknown to the model\n +pairs +503\n +cold pairs +\d+ .*\n +leaked pairs +\d+ are excluded as well; not ranked/);
+    expect(stderr).toMatch(/warning: the model was trained to predict ratings \(RMSE\), not to rank/);
+    expect(stderr).toMatch(/warning: .* test data has leaked into training/);
+  });
+
+  it('refuses flags that cannot act, and metrics that do not exist', async () => {
+    await fails(2, /--exclude acts only with --ranking/, 'evaluate', model, ratings, '--exclude', ratings);
+    await fails(2, /--cold-pairs acts only with --ranking/, 'evaluate', model, ratings, '--cold-pairs', 'miss');
+    await fails(2, /--metrics must be .*, got "ndgc"/, 'evaluate', model, ratings, '--ranking', '--metrics', 'ndcg,ndgc');
+    await fails(2, /--k must be a whole number from 1 to 10,000, got "0"/, 'evaluate', model, ratings, '--ranking', '--k', '10,0');
   });
 });
 

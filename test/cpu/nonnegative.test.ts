@@ -226,7 +226,7 @@ describe('the start of non-negative factors', () => {
     const keys: Partition = { layout: 'key-hashes', rows: 50, columns: { low: new Uint32Array(50).map((_, i) => i), high: new Uint32Array(50) } };
     const start = (nonnegative: boolean) => {
       const factors = memory.matrix(50, 9, 3);
-      initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, one: true, nonnegative }, { keys }, { factors }));
+      initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, nonnegative }, { keys }, { factors }));
       return memory.values(factors);
     };
     const [signed, bounded] = [start(false), start(true)];

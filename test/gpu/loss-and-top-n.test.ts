@@ -2,20 +2,21 @@ import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { lossChecks } from '../../gpu/kernels/checks.ts';
 import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../gpu/kernels/checking/task-scope.ts';
+import { rankingChecks } from '../../gpu/kernels/ranking/ranking.check.ts';
 import { byNorm, topNCheck, topNChecks } from '../../gpu/kernels/serving/top-n.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { topN } from '../../gpu/tasks/top-n.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
-describe.skipIf(noGpu)('loss, predictions and best columns on a GPU', () => {
+describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', () => {
   let gpu: Gpu;
   beforeAll(async () => {
     gpu = await openTestGpu();
   });
   afterAll(() => gpu?.close());
 
-  for (const check of [...lossChecks, ...topNChecks]) {
+  for (const check of [...lossChecks, ...topNChecks, ...rankingChecks]) {
     it(`${check.name} agrees with its twin: ${check.variant}`, async () => {
       const { error, limit } = await check.run(gpu);
       expect(error).toBeLessThanOrEqual(limit);
@@ -38,12 +39,12 @@ describe.skipIf(noGpu)('loss, predictions and best columns on a GPU', () => {
   });
 
   it('top-n agrees with its twin on any shape', async () => {
-    const shapes = record({ rows: integer({ min: 1, max: 140 }), columns: integer({ min: 1, max: 200 }), rank: integer({ min: 1, max: 20 }), n: integer({ min: 1, max: 30 }), seed: integer({ min: 0, max: 1e6 }), excluding: boolean(), bounded: boolean() });
+    const shapes = record({ rows: integer({ min: 1, max: 140 }), columns: integer({ min: 1, max: 200 }), rank: integer({ min: 1, max: 20 }), n: integer({ min: 1, max: 30 }), seed: integer({ min: 0, max: 1e6 }), excluding: boolean(), bounded: boolean(), ordered: boolean() });
     await assert(
-      asyncProperty(shapes, async ({ rows, columns, rank, n, seed, excluding, bounded }) => {
-        const { matrix, bounds } = byNorm(randomMatrix(columns, rank, seed));
+      asyncProperty(shapes, async ({ rows, columns, rank, n, seed, excluding, bounded, ordered }) => {
+        const { matrix, bounds, order } = byNorm(randomMatrix(columns, rank, seed));
         const exclude = randomBlock(Array.from({ length: rows }, (_, row) => (row * seed) % columns), columns, seed);
-        const check = topNCheck({ variant: 'any', rowFactors: randomMatrix(rows, rank, seed + 1), columnFactors: matrix, n, ...(bounded ? { bounds } : {}), ...(excluding ? { exclude } : {}) });
+        const check = topNCheck({ variant: 'any', rowFactors: randomMatrix(rows, rank, seed + 1), columnFactors: matrix, n, ...(bounded ? { bounds } : {}), ...(ordered ? { order } : {}), ...(excluding ? { exclude } : {}) });
         const { error, limit } = await check.run(gpu);
         expect(error).toBeLessThanOrEqual(limit);
       }),

@@ -31,6 +31,7 @@ const twins = 'cpu/reference/';
  * names, defaults and errors come from the files that hold them.
  */
 const ofCommandLine: readonly { readonly from: string; readonly to: readonly string[]; readonly because: string }[] = [
+  { from: 'cli/main.ts', to: ['engine/node-version.ts'], because: 'a Node that is too old may not load more' },
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
   { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts'], because: 'defaults and choices that --help prints' },
@@ -38,7 +39,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/commands/generate.ts', to: ['synthetic/presets.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'engine/stream/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },
-  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
   { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',

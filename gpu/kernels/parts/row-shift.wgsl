@@ -9,7 +9,7 @@ fn shift_of(n: u32) -> f32 {
 }
 {% if BIASES %}
 fn own_shift_of(n: u32) -> f32 {
-  return fma(params.lambda, f32(n), params.damping);
+  return fma(params.bias_lambda, f32(n), params.damping);
 }
 fn weight_of(n: u32) -> f32 {
   return max(f32(n), 1.0) + own_shift_of(n);

@@ -9,6 +9,7 @@ struct Params {
   exponent: f32,
   offset: f32,
   damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
