@@ -3,12 +3,12 @@
  * ARCHITECTURE.md for how the parts fit together.
  */
 // oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
-import './api/require-node.ts';
+import './api/require-host.ts';
 
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
-export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export { Dataset, type LeaveOutOptions, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
 export { ExplainedPlan } from './api/training/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';

@@ -59,7 +59,7 @@ export interface TrainingRun {
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
-  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none, and for an updated model. */
+  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none. */
   readonly baselines?: Baselines;
   /** What a user should know about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
@@ -195,7 +195,7 @@ export class Model {
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     const { updateModel } = await import('./training/update-model.ts');
-    return updateModel(this, this.#factors, newRatings, options);
+    return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /**
@@ -204,7 +204,7 @@ export class Model {
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     const { planUpdate } = await import('./training/update-model.ts');
-    return planUpdate(this, this.#factors, newRatings, options);
+    return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */

@@ -1,3 +1,4 @@
+import { counted } from '../engine/format.ts';
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -52,10 +53,10 @@ export class CpuDevice implements Device {
       ownMemory: false,
       capacityBytes: this.#arena.capacityBytes - threads * SCRATCH_BYTES,
       strideStep: STRIDE_STEP,
-      description: `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`,
+      description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
     const workerData: CpuWorkerData = { memory, build };
-    this.#pool = new ThreadPool(workerFile(import.meta.url, './worker'), threads, { ...workerData });
+    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData });
   }
 
   put(ref: PartitionRef, partition: Partition): void {

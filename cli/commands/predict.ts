@@ -1,4 +1,4 @@
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
@@ -45,7 +45,7 @@ export const predict = defineCommand({
         ['predictions', formatCount(rows)],
         ['cold pairs', coldPairs === 0 ? '0' : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`],
         ['time', seconds3(seconds)],
-        ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+        ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
       ]),
     };
   },

@@ -1,6 +1,6 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
 import { openSession } from '../sessions/open-session.ts';
@@ -66,7 +66,7 @@ async function written(found: Dataset, { output, sink, n }: { readonly output: s
       ['users', formatCount(users)],
       ['recommendations', `${formatCount(rows)}, at most ${n} a user`],
       ['time', seconds3(seconds)],
-      ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+      ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
     ]),
   };
 }

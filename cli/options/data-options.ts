@@ -15,7 +15,7 @@ export const badRowsOption = choice({ describe: 'policy for rows with null, NaN 
 
 /** Policies for repeated and bad rows. */
 export const policyOptions = {
-  timestampCol: text({ describe: 'column of times, for --on-duplicates last', group: 'Data:', defaultText: 'timestamp' }),
+  timestampCol: text({ describe: 'column of times, for --on-duplicates last and --test-by time', group: 'Data:', defaultText: 'timestamp' }),
   onDuplicates: choice({ describe: 'policy for several ratings of one user and item', group: 'Data:', choices: duplicatePolicies, fallback: 'keep' }),
   onBadRows: badRowsOption,
 };

@@ -91,7 +91,7 @@ async function requireEndMark(cursor: ByteCursor, file: string, batches: number)
 }
 
 function fileWithoutEnd(file: string, batches: number): DataError {
-  return new DataError(`the Arrow file is cut off after ${batches} batches: its end is missing`, { phase: 'read', file, advice: 'Write or copy it again' });
+  return new DataError(`the Arrow file is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end is missing`, { phase: 'read', file, advice: 'Write or copy it again' });
 }
 
 /** Takes bytes off a stream of chunks. */

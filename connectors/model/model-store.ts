@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -145,7 +146,7 @@ function toTable(side: string, ids: Vector, factors: Float32Array, rank: number)
 }
 
 function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
-  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${idCount(ids)} rows, and the metadata say ${count}`, { phase: 'load', file: folder });
+  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`, { phase: 'load', file: folder });
   if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
 }
 

@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import { Field, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { arrowType } from './arrow-type.ts';
@@ -94,7 +95,7 @@ function isHeader(first: readonly { readonly text: string; readonly kinds: numbe
 
 function columnNames(first: readonly string[], header: boolean, given: TextOptions['columns'], file: string): string[] {
   if (given !== undefined && given.length !== first.length) {
-    throw new DataError(`${given.length} column names are given, and the file has ${first.length} columns`, { phase: 'read', file, advice: 'Name every column' });
+    throw new DataError(`${counted(given.length, 'column name')} ${given.length === 1 ? 'is' : 'are'} given, and the file has ${counted(first.length, 'column')}`, { phase: 'read', file, advice: 'Name every column' });
   }
   const unnamed = first.map((_, column) => `column${column + 1}`);
   const byPosition = first.length === 3 || first.length === 4 ? positional.slice(0, first.length) : unnamed;

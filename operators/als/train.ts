@@ -12,6 +12,8 @@ import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
+import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
 import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
@@ -50,6 +52,12 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   const mean = params.biases ? level : 0;
   const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(byUser, level);
   let bound = plan(devices);
+  const folded = (factors: AlsStart) => {
+    const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
+    return params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
+  };
+  const metric = rankingMetricOf(params);
+  const rank = metric === undefined || data.test === undefined ? undefined : validationMetric(metric, { users: data.users, items: data.items, test: data.test, train: byUser }, ctx);
   const { factors, ...result } = await runLoop<AlsStart>(
     {
       called: 'iteration',
@@ -57,6 +65,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       devices,
       rule: new StoppingRule(params, data.test),
       copySeconds,
+      measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors);
         bound = made.plan;
@@ -65,9 +74,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     },
     ctx,
   );
-  const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
-  const folded = params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
-  return { ...result, ...folded, plan: bound };
+  return { ...result, ...folded(factors), plan: bound };
 }
 
 /** Factors and biases of training in a unit, in the ratings' own. */

@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -92,7 +93,7 @@ export class SelectRatings implements Operator {
     }
     if (badCount === 0) return;
     ctx.metrics.add(BAD_ROWS, { rows: badCount });
-    const text = `${badCount.toLocaleString('en')} bad ${badCount === 1 ? 'row' : 'rows'}, the first in ${firstBad}`;
+    const text = `${counted(badCount, 'bad row')}, the first in ${firstBad}`;
     if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
     else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
   }

@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams } from '../params/common.ts';
+import { commonParams, type CommonParams, checkMetric, metricNeedsEarlyStop } from '../params/common.ts';
 import { checkParams, type ParamTable } from '../params/table.ts';
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
@@ -29,6 +29,7 @@ export const sgdTable: ParamTable<SgdParams> = {
     regParamItems: { kind: 'number', help: 'sgd: λ of items', least: 0, defaultText: '--reg-param' },
   },
   rules: [
+    metricNeedsEarlyStop,
     { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
     { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
   ],
@@ -41,5 +42,7 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 
 /** The parameters with defaults filled in; throws UsageError naming parameter and value. */
 export function checkSgdParams(given: Partial<SgdParams>, others?: readonly string[]): SgdParams {
-  return checkParams(sgdTable, given, others);
+  const params = checkParams(sgdTable, given, others);
+  checkMetric(params);
+  return params;
 }

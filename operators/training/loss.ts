@@ -21,6 +21,8 @@ export interface TrainingErrors {
   readonly trainRmse?: number;
   readonly testRmse?: number;
   readonly testMae?: number;
+  /** The ranking metric of `earlyStopMetric` on the validation set. */
+  readonly testMetrics?: Readonly<Record<string, number>>;
 }
 
 /** Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64. */

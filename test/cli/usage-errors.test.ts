@@ -34,9 +34,11 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
     [['--nonnegative', '--solver', 'cg'], /nonnegative/],
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
-    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
+    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last or --test-by time/],
+    [['--test-by', 'time'], /--test-by acts only with --test-fraction or --test-leave-out/],
+    [['--test-fraction', '0.1', '--test-leave-out', '2'], /--test-fraction and --test-leave-out exclude each other/],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
-    [['--alpha', '40'], /unknown flag --alpha/],
+    [['--blocks', '40'], /unknown flag --blocks/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
@@ -124,7 +126,7 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--alpha', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+    for (const later of ['--checkpoint-dir', '--fake-devices']) expect(train.stdout).not.toContain(later);
   });
 
   it.for([

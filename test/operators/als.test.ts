@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, DivergedError, type Model, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
 
 let session: Session;

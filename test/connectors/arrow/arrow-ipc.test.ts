@@ -183,7 +183,7 @@ describe('bad input', () => {
     await readFails('twice.arrow', Buffer.concat([one.slice(0, -8), one]), /batch 1: a second schema follows/);
     await readFails('footless.arrow', encode([ratings(10)], 'file').subarray(0, -1), /the Arrow file is cut off: its end is missing/);
     await write(join(folder, 'whole.arrow'), [ratings(10)]);
-    await readFails('endless.arrow', readFileSync(join(folder, 'whole.arrow')).subarray(0, -6), /cut off after 1 batches: its end is missing/);
+    await readFails('endless.arrow', readFileSync(join(folder, 'whole.arrow')).subarray(0, -6), /cut off after 1 batch: its end is missing/);
   });
 
   test('columns of no kind that is known, and of one name', async () => {
