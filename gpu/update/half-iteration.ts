@@ -1,4 +1,6 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import { addGramKernel } from '../kernels/implicit/add-gram.ts';
+import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
@@ -6,7 +8,7 @@ import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-
 import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
@@ -25,6 +27,9 @@ export interface UpdateInputs {
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
+  /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
+  readonly gram?: GPUBuffer;
+  readonly shifts?: GPUBuffer;
 }
 
 /** Bytes of a block's ratings without biases. */
@@ -81,12 +86,12 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, scale } = this.#settings;
+    const { variant, scale, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const kernels = await this.#compile(rows);
     const bindings = await this.#bindings(await this.#addCentred(pass));
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings) };
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
@@ -99,6 +104,7 @@ class UpdateKernels {
     for (const batch of rows.batches) {
       if (sum === undefined || solve === undefined) continue;
       add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+      if (kernels.gram !== undefined) add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
       add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
     for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
@@ -114,14 +120,16 @@ class UpdateKernels {
     const { variant, rank } = this.#settings;
     const biases = this.#biases;
     const batches = rows.batches.length > 0;
-    const [free, sum, solve, fused, short] = await Promise.all([
+    const implicit = this.#settings.implicit !== undefined;
+    const [free, sum, solve, fused, short, gram] = await Promise.all([
       rows.free && this.#compileFree(),
       batches ? this.#compileSum() : undefined,
       batches ? this.#compileSolve() : undefined,
-      rows.fused && variant.fused && this.#gpu.compile(updateTensorKernel, { rank, bin: variant.fused.bin, biases, steps: this.#steps, halfA: variant.halfA }),
+      rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
       Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
+      batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
     ]);
-    return { free, sum, solve, fused, short };
+    return { free, sum, solve, fused, short, gram };
   }
 
   /** The ratings that are solved for; with biases μ and the fixed side's are taken off first. */
@@ -138,7 +146,7 @@ class UpdateKernels {
   }
 
   async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
-    const { block, fixed, previous, factors, bias } = this.#inputs;
+    const { block, fixed, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
       indices: block.indices,
       values,
@@ -149,6 +157,7 @@ class UpdateKernels {
       half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
       bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
       status: this.#status,
+      ...(gram && shifts ? { gram, shifts } : {}),
     };
   }
 
@@ -160,6 +169,12 @@ class UpdateKernels {
     this.#gpu.device.queue.submit([encoder.finish()]);
   }
 
+  async #compileFused(bin: number): Promise<CompiledKernel> {
+    const { rank, variant, implicit } = this.#settings;
+    if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
+    return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
+  }
+
   async #compileFree(): Promise<SizedKernel> {
     const params = freeParams(this.#gpu, this.#settings, this.#biases);
     return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
@@ -167,13 +182,14 @@ class UpdateKernels {
 
   async #compileSum(): Promise<SizedKernel> {
     const { variant, rank } = this.#settings;
+    const implicit = this.#settings.implicit !== undefined;
     const biases = this.#biases;
     if (variant.sum.kernel === 'tensor') {
-      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases });
+      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
       return { compiled, workgroups: (parts) => parts };
     }
     const { kernel: _kernel, ...tiles } = variant.sum;
-    const params = { rank, precision: variant.precision, biases, ...tiles };
+    const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
     return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
   }
 

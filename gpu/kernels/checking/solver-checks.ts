@@ -1,5 +1,6 @@
 /** Runs of solvers on rows whose normal equations lie in slots. */
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { ROUNDING } from '../solve/solve-cholesky.ts';
 import { regularizationValues } from '../regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { roundToHalf } from './float16.ts';
@@ -50,7 +51,7 @@ export async function runSolver<Params extends KernelParams>(gpu: Gpu, kernel: K
   const { count, regularization } = rows;
   const buffers = { ...(await uploadAll(gpu, { work: rows.work, slots: rows.slots, status: new Uint32Array([NO_ROW]) })), ...(await uploadRowData(gpu, rows)) };
   const compiled = await gpu.compile(kernel, params);
-  const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, ...regularizationValues(regularization) }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
+  const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, ...regularizationValues(regularization), rounding: ROUNDING }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
   const outputs = await downloadOutputs(gpu, buffers, rows);
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return { status: new Uint32Array(bytes)[0], ...outputs };

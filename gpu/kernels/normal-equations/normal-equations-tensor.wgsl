@@ -10,6 +10,8 @@ struct Params {
   zero_row: u32,
   scale: f32,
   unscale: f32,
+  alpha: f32,
+  base: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,7 +21,7 @@ struct Params {
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
 @group(0) @binding(5) var<storage, read_write> slots: array<vec4<f32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -42,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

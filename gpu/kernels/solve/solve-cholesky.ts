@@ -12,6 +12,9 @@ export type SolveCholeskyParams = {
   readonly where: 'workgroup' | 'global';
 };
 
+/** See definiteShift of cpu/assembly/normal-equations.ts; 0 where A has its shift already. */
+export const ROUNDING = 5e-6;
+
 /** The variant with workgroup memory if that holds A, else the one in the slot. */
 export function chooseSolveCholesky(rank: number, biases: boolean, half: boolean, { bytes = 16384 }: { readonly bytes?: number } = {}): SolveCholeskyParams {
   const within = { rank, biases, half, where: 'workgroup' } as const;
@@ -33,6 +36,7 @@ export const solveCholeskyKernel: KernelDescriptor<SolveCholeskyParams> = {
   uniforms: [
     { name: 'count', type: 'u32' },
     ...regularizationUniforms,
+    { name: 'rounding', type: 'f32' },
   ],
   needs: () => [],
   values(params) {

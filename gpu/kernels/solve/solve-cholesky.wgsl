@@ -10,6 +10,8 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  // Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+  rounding: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,9 +21,6 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> half: array<vec2u>;
 @group(0) @binding(5) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(6) var<storage, read_write> status: atomic<u32>;
-
-// Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
-const ROUNDING = 5e-6;
 
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
@@ -169,9 +168,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     atomicMax(&largest, bitcast<u32>(max(element, 0.0)));
   }
   workgroupBarrier();
-  let rounding = ROUNDING * sqrt(f32(RANK)) * bitcast<f32>(atomicLoad(&largest));
+  let greatest = bitcast<f32>(atomicLoad(&largest));
+  let rounding = params.rounding * sqrt(f32(RANK)) * greatest;
   let asked = shift_of(entry.z);
-  let shift = select(max(asked, rounding), 1.0, asked == 0.0 && rounding == 0.0);
+  let shift = select(max(asked, rounding), 1.0, asked == 0.0 && greatest == 0.0);
   for (var i = thread; i < STRIDE; i += THREADS) {
     let at = row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4);
     var quad = read_quad(base, at);
