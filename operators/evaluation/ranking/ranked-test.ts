@@ -59,7 +59,7 @@ export interface Ranked {
   /** Items of each user that are not ranked. */
   readonly excluded: Uint32Array | undefined;
   /** Positives of each user that no place belongs to, and users whose measures are all 0. */
-  readonly missing?: { readonly positives: Int32Array; readonly users: number };
+  readonly missing?: { readonly positives: Int32Array; readonly users: number } | undefined;
 }
 
 export function userValues({ positives, places, items, excluded, missing }: Ranked, measures: readonly NamedMeasure[]): UserValues {
