@@ -1,6 +1,6 @@
 import { formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
-import { besideMeans } from '../report/beside-means.ts';
+import { besideMeans, withoutComparison } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { badRowsOption, formatOption } from '../options/data-options.ts';
@@ -31,20 +31,20 @@ export const evaluate = defineCommand({
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, { format: values.format });
       return rankingResult(await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows }));
     }
-    const { rmse, mae, pairs, coldPairs, badRows, baselines } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
+    const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = await model.evaluate(ratings, { signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows });
     const error = (name: 'rmse' | 'mae', value: number) => {
       if (Number.isFinite(value)) return besideMeans(name, value, baselines);
       return coldPairs === pairs ? 'none: the model knows no pair' : 'none: a prediction is beyond the numbers (NaN or infinite)';
     };
     return {
-      json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows },
-      text: facts([
+      json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows, warnings: warnings.map(({ code, text }) => ({ code, text })) },
+      text: [facts([
         ['RMSE', error('rmse', rmse)],
         ['MAE', error('mae', mae)],
         ['pairs', formatCount(pairs)],
         ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
         ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ]),
+      ]), ...warnings.map(({ text }) => `warning: ${text}`)].join('\n'),
     };
   },
 });

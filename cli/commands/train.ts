@@ -1,12 +1,12 @@
 import type { Model } from '../../api/model.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
-import type { EventSink } from '../../index.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
 import { withPlan } from '../options/plan-file.ts';
+import { withoutComparison } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
@@ -36,8 +36,7 @@ export const train = defineCommand({
     await using session = await openSession(values, context.signal);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
-    // The report has this line too.
-    const onEvent: EventSink = (event) => event.type === 'warning' && event.code === 'no-better-than-means' ? undefined : context.onEvent(event);
+    const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
