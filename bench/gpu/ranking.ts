@@ -5,14 +5,14 @@
  *
  *     node bench/gpu/ranking.ts [--users 480189] [--items 17770] [--ratings 99072112] [--test 1408395] [--rank 64] [--calls 5]
  *
- * Model, exclusions and test pairs are in host memory. "Seen in the kernels" leaves out what the host does.
+ * All is in host memory. The first call brings exclusions and test pairs to the device, where they stay; each call brings its factors.
  */
 import { parseArgs } from 'node:util';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom, gaussianPair } from '../../engine/random.ts';
 import { Session } from '../../index.ts';
-import { rankPositives } from '../../operators/evaluation/ranking/rank-positives.ts';
+import { PositiveRanks } from '../../operators/evaluation/ranking/rank-positives.ts';
 import { rankedTest, userValues } from '../../operators/evaluation/ranking/ranked-test.ts';
 import { depthOf, measuresOf } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
@@ -27,6 +27,7 @@ const { positives } = rankedTest(evenBlock(tests / users, 2), exclude);
 const ids = (count: number) => ({ type: 'int32', values: Int32Array.from({ length: count }, (_, i) => i) }) as const;
 const model = { rank, users: ids(users), items: ids(items), userFactors: gaussian(users, 3), itemFactors: gaussian(items, 4) };
 const ctx = session.context();
+const ranks = new PositiveRanks(positives, exclude, ctx);
 const device = computeDevice(ctx.executor);
 console.log(`${device.info.description}: ${users} users, ${items} items, ${exclude.ratings} pairs seen, ${positives.ratings} positives, rank ${rank}\n`);
 console.log('| call | ms | of it places | kernels on the GPU, ms |\n|---|---|---|---|');
@@ -36,7 +37,7 @@ for (let call = 1; call <= calls; call++) {
   const timed = call === calls && device.info.kind === 'gpu';
   if (timed) await times(true);
   const start = performance.now();
-  const places = await rankPositives(model, positives, exclude, ctx, depthOf(['ndcg'], [20]));
+  const places = await ranks.places(model, depthOf(['ndcg'], [20]));
   const ranked = performance.now();
   const { means } = userValues({ positives, places, items, excluded: undefined }, measures);
   const end = performance.now();

@@ -13,7 +13,7 @@ import type { FactorModel } from '../../serving/factor-model.ts';
 import { bootstrapIntervals, type Interval } from './bootstrap.ts';
 import { type ItemFacts, itemFacts, orderOf, placesByOrder } from './item-order.ts';
 import { coverage, type ListCounts, listCounts, listCountsByOrder, novelty } from './list-counts.ts';
-import { rankPositives } from './rank-positives.ts';
+import { PositiveRanks } from './rank-positives.ts';
 import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
 import { depthOf, measuresOf, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
@@ -101,7 +101,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const lists = metrics.some((metric) => metric === 'coverage' || metric === 'novelty');
     const facts = excluded && itemFacts(excluded.block, items, excluded.hasRatings);
     const ranked = { positives, items, excluded: seen && distinctItems(seen), missing };
-    const places = measures.length > 0 ? await rankPositives(model, positives, seen, ctx, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
+    const places = measures.length > 0 ? await new PositiveRanks(positives, seen, ctx).places(model, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
     const own = userValues({ ...ranked, places }, measures);
     const ofLists = lists ? this.#listMetrics(await listCounts(model, positives, seen, ks, ctx), facts, positives.rows) : {};
     const intervals = resamples === 0 || own.users === 0 ? [] : bootstrapIntervals(own.values, measures.length, own.means, { resamples, seed, confidence: 0.95 });
