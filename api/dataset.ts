@@ -4,6 +4,7 @@ import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInt
 import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
+import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
 import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
 import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
@@ -170,11 +171,17 @@ export class Dataset implements AsyncIterable<RecordBatch> {
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
       },
-      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; gzip when the path ends in .gz; "-" is stdout. */
+      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
       csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.csv', options, ['delimiter', 'header', 'gzip', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions('write.csv', options, ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
+      },
+      /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+      ndjson: async (path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        checkOptions('write.ndjson', options, ['compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        const { signal, onEvent, ...sink } = options;
+        return runInto(this.plan, new NdjsonSink(path, sink), this.session.context({ signal, onEvent }));
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
       arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {

@@ -40,6 +40,8 @@ export interface SgdFit {
   readonly input: RatingInput;
   /** The model that training goes on from: its ids are kept beside those of the ratings. */
   readonly start?: FactorModel;
+  /** Ratings of each item of that model, where it tells. */
+  readonly startCounts?: Uint32Array;
   /** Damped means of the ratings that it was trained on, where it tells. */
   readonly startMeans?: DampedMeans | undefined;
   /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
@@ -124,7 +126,15 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
+}
+
+/** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */
+function countsWith({ start, startCounts }: SgdFit, own: Int32Array, places: Uint32Array | undefined): Uint32Array | undefined {
+  const counts = Uint32Array.from(own);
+  if (start === undefined) return counts;
+  startCounts?.forEach((count, item) => (counts[places?.[item] ?? item] += count));
+  return startCounts && counts;
 }
 
 /** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */

@@ -69,7 +69,7 @@ function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, op
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return { fit: { params, input, start: factors, startMeans: means, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+  return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
 /** The λ that the model was trained with, where the options have none. */

@@ -13,7 +13,7 @@ import { trainingSets } from '../sessions/training-sets.ts';
 
 export const train = defineCommand({
   summary: 'Train a factor model on ratings',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs, or - for stdin', required: true, many: true }],
   options: trainOptions,
   examples: [
     ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],

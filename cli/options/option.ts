@@ -1,5 +1,5 @@
 /** Headings of --help, in the order in which they appear. */
-export const groups = ['Required:', 'Without data:', 'Data:', 'Model:', 'Held-out ratings:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
+export const groups = ['Required:', 'Without data:', 'Data:', 'Text:', 'Model:', 'Held-out ratings:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
 export type Group = (typeof groups)[number];
 
 /**
@@ -12,7 +12,7 @@ export interface Option<T> {
   readonly alias?: string;
   /** Takes no value. */
   readonly isSwitch?: boolean;
-  /** Takes several parts with commas between them. */
+  /** Takes several parts with commas between them, and may be given more than once. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;

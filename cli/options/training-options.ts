@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
-import { columnOptions, formatOption, policyOptions } from './data-options.ts';
+import { columnOptions, policyOptions } from './data-options.ts';
 import { checkHeldOut, heldOutOptions } from './held-out-options.ts';
 import { choice, requiredText, text } from './kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
@@ -8,6 +8,7 @@ import type { Values } from './option.ts';
 import { commonOptions, forceOption } from './output-options.ts';
 import { paramOptions } from './param-options.ts';
 import { planOption } from './plan-file.ts';
+import { readOptions } from './text-options.ts';
 
 /** The flags of a training run, the same for `train` and `plan`. */
 export const trainingOptions = {
@@ -16,7 +17,7 @@ export const trainingOptions = {
   ...heldOutOptions,
   ...paramOptions,
   ...columnOptions,
-  format: formatOption,
+  ...readOptions,
   ...policyOptions,
   ...machineOptions,
   fakeDevices: fakeDevicesOption,

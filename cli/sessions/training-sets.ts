@@ -1,6 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
+import { readSpec } from '../options/text-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 import { knownRows } from './open-session.ts';
 
@@ -21,7 +22,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
     return unratedAsOnes(dataset, ratingCol, context.onEvent);
   };
-  const all = await rated(await session.read.any(paths, { format: values.format }));
+  const all = await rated(await session.read.any(paths, readSpec(values)));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
   const rows = await knownRows(all);
@@ -32,7 +33,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
   const drawn = await drawnSets(all, values, context);
   if (drawn !== undefined) return drawn;
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await rated(await session.read.any(test, { format: values.format }));
+  const heldOut = await rated(await session.read.any(test, readSpec(values)));
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
 }

@@ -9,7 +9,7 @@ export interface JudgedErrors {
 
 /** A model that was just trained. */
 export interface JudgedModel extends JudgedErrors {
-  readonly params: { readonly rank: number; readonly regParam: number; readonly biases: boolean; readonly maxIter: number; readonly earlyStop?: number };
+  readonly params: { readonly rank: number; readonly regParam: number; readonly biases: boolean; readonly maxIter: number; readonly earlyStop?: number; readonly regOffset?: number };
   readonly trainRmse: number;
 }
 
@@ -26,12 +26,14 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
 
 /** The reason by the training error. */
 function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
-  const { rank, regParam, biases, maxIter, earlyStop } = params;
+  const { rank, regParam, biases, maxIter, earlyStop, regOffset = 0 } = params;
   const overfits = trainRmse < dampedMeans.rmse;
-  const more = Number((regParam > 0 ? 2 * regParam : 0.1).toPrecision(3));
+  const set = (name: string, value: number, when: boolean) => (when ? [`${name}: ${Number(value.toPrecision(3))}`] : []);
   const advice = [
     ...(biases ? [] : ['biases: true']),
-    ...(overfits ? [`regParam: ${more}`, ...(rank > 2 ? [`rank: ${Math.ceil(rank / 2)}`] : []), ...(earlyStop === undefined ? ['earlyStop: 2'] : [])] : [`maxIter: ${2 * maxIter}`, ...(regParam > 0 ? [`regParam: ${Number((regParam / 2).toPrecision(3))}`] : [])]),
+    ...(overfits
+      ? [...set('regParam', 2 * regParam || 0.1, true), ...set('regOffset', 2 * regOffset, regOffset > 0), ...set('rank', Math.ceil(rank / 2), rank > 2), ...set('earlyStop', 2, earlyStop === undefined)]
+      : [...set('maxIter', 2 * maxIter, true), ...set('regParam', regParam / 2, regParam > 0), ...set('regOffset', regOffset / 2, regOffset > 0)]),
   ];
   const reason = overfits ? `it fits the training ratings (RMSE ${trainRmse.toFixed(4)}) and not others` : `it has not yet fitted the training ratings (RMSE ${trainRmse.toFixed(4)})`;
   return `${reason}. Try ${either(advice)}`;

@@ -2,7 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyTable } from '../../engine/keys/key-table.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
-import type { Sink } from '../../engine/stream/operator.ts';
+import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fieldOf } from '../ratings/columns.ts';
@@ -34,6 +34,10 @@ export class FindHeldOut implements Sink<HeldOutRatings> {
 
   describe(): JsonObject {
     return { ...this.#order, k: this.#k };
+  }
+
+  get needs(): ValueNeeds {
+    return { numbers: this.#order.by === 'time' ? [this.#order.timestamp] : [], takesFaults: true };
   }
 
   requiredColumns(): readonly string[] {

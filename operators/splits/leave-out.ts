@@ -10,6 +10,7 @@ import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pa
 /** Keeps the last k ratings of every user who has more than k, or all the other ratings. */
 export class LeaveOut implements Operator {
   readonly name = 'leave-out';
+  readonly passesNeeds = true;
   readonly #order: PairOrder;
   readonly #heldOut: HeldOutRatings;
   readonly #keep: 'held-out' | 'others';

@@ -44,5 +44,6 @@ export function pairHashes(batch: RecordBatch, user: string, item: string, seed:
 
 function keysOf(batch: RecordBatch, name: string): KeyColumn {
   const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-  return keysFromData(data, keyTypeOf(data.type, name));
+  // A value that is no exact id falls anywhere: the consumer of the rows deals with it.
+  return keysFromData(data, keyTypeOf(data.type, name), () => {});
 }

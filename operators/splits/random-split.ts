@@ -18,6 +18,7 @@ export interface SplitOptions extends PairOptions {
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
+  readonly passesNeeds = true;
   readonly #from: number;
   readonly #to: number;
   readonly #options: SplitOptions;

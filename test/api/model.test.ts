@@ -74,8 +74,8 @@ describe('a model', () => {
     const recommended = await rowsOf(model.recommendForUsers([two, one], 3));
     const order = [one, two].sort((left, right) => left - right);
     expect(recommended.map((row) => row.user)).toEqual([order[0], order[0], order[0], order[1], order[1], order[1]]);
-    expect(() => model.recommendForUsers([one, 4242], 3)).toThrow('the model has no user 4242');
-    expect(() => model.recommendForUsers(['x'], 3)).toThrow('"x" is not an id');
+    expect(() => model.recommendForUsers([one, 4242], 3, { unknownUsers: 'error' })).toThrow('the model has no user 4242');
+    expect(() => model.recommendForUsers(['x'], 3, { unknownUsers: 'error' })).toThrow('the model has no user x');
     expect(() => model.recommendForAllUsers(0)).toThrow('n must be a whole number');
   });
 

@@ -5,7 +5,7 @@ import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { tooOldNode } from '../../engine/node-version.ts';
-import { nearest } from '../../cli/options/nearest.ts';
+import { nearestFlag } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
 import { lineProgress, quietProgress } from '../../cli/progress/lines.ts';
@@ -187,14 +187,14 @@ describe('a missing adapter', () => {
 
 describe('help for slips', () => {
   it('finds near words only', () => {
-    expect(nearest('rnak', ['rank', 'seed'])).toBe('rank');
-    expect(nearest('biases', ['rank', 'seed'])).toBeUndefined();
+    expect(nearestFlag('rnak', ['rank', 'seed'])).toBe('rank');
+    expect(nearestFlag('biases', ['rank', 'seed'])).toBeUndefined();
   });
 
   it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows the names of other programs: %s', (word, key) => {
     const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank'];
-    expect(nearest(word, keys)).toBe(key);
-    expect(nearest(word, keys.map(flagName))).toBe(flagName(key));
+    expect(nearestFlag(word, keys)).toBe(key);
+    expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
   });
 
   it('names the Node that is needed', () => {

@@ -55,12 +55,19 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['plan', ratings, '--users', '5'], /exclude each other/],
     [['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'], /--analyze acts only with paths/],
     [['recommend', 'model'], /--output is needed/],
-    [['recommend', 'model', '--users', '1,,2'], /empty id/],
+    [['recommend', 'model', '--users', '1,,2'], /--users has an empty part: "1,,2"/],
+    [['recommend', 'model', '--users', '"a,b'], /--users has a quote in the wrong place/],
+    [['recommend', 'model', '--users', '1', '--users', '2,'], /--users has an empty part: "2,"/],
+    [['recommend', 'model', '--users', '1', '--decimal-comma'], /--decimal-comma acts only with --exclude/],
+    [['recommend', 'model', '--users', '1', '--to', 'csv'], /--to acts only with --output/],
     [['recommend', 'model', '--users', '1', '2'], /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/],
     [['similar', 'model', '--item=7', '8'], /commas between its parts: --item 7,8/],
     [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
     [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
+    [['recommend', 'model', '--users', '1', '--items', '2'], /either --users or --items/],
+    [['recommend', 'model', '--items', '1', '--deny', '2'], /--deny acts only with --users/],
+    [['recommend', 'model', '--output', 'x', '--unknown-users', 'popular'], /--unknown-users acts only with ids of users/],
   ])('%j', async (args, pattern) => {
     await fails(2, pattern, ...args);
   });
