@@ -6,6 +6,7 @@ export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 export { accumulateRow, solveAccumulated, updateRows } from './update';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
+export { sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
 export { gramRows } from './implicit/gram';
@@ -13,7 +14,7 @@ export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from
 export { weighRatings } from './implicit/weights';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
+export { packRow, boundColumns, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { packRow, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { stepRatings, stepRows } from './sgd';
 export { adaptRatings, adaptRows } from './sgd-adaptive';
