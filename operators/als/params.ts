@@ -10,8 +10,20 @@ export interface AlsParams extends CommonParams {
   /** True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
   /**
+   * ν: a row of n ratings is solved with (λ n^ν + o) I. 1 is weighted-λ (ALS-WR), 0 the same λ for every row (Rendle et al. 2021, On the
+   * difficulty of evaluating baselines, section 4).
+   */
+  readonly regExponent: number;
+  /** o of λ n^ν + o, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. */
+  readonly regOffset: number;
+  /**
+   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings: one number, or [users, items]. So many ratings of the
+   * mean are added to a row, as it were. Only with biases.
+   */
+  readonly biasDamping: number | readonly [number, number];
+  /**
    * The users that the first iteration solves items from, of unit norm: `spark`'s zero-mean Gaussian rows take 10 to 25 iterations to
-   * find the level of positive ratings; `level` takes their absolute values, which have it after one. Biases hold the level themselves.
+   * find the level of positive ratings without biases; `level` takes their absolute values, which have it after one.
    */
   readonly start: 'spark' | 'level';
   /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. */
@@ -23,10 +35,17 @@ export interface AlsParams extends CommonParams {
    * it, the weights are Spark's: 1 for such a pair, and λ n_u^ν.
    */
   readonly unobservedWeight?: number;
-  /** ν of implicit data: 1 multiplies λ by the ratings of the row, 0 leaves it plain. */
-  readonly regExponent: number;
   /** Name of the GPU kernel that solves the rows; without it the device chooses. */
   readonly kernel?: string;
+}
+
+/**
+ * Defaults of implicit data: chosen on a tenth of the pairs of five sets at rank 32 (docs/implicit.md, Defaults). The form of iALS has its
+ * authors' λ.
+ */
+function implicitDefaults({ implicitPrefs, unobservedWeight }: Partial<AlsParams>): Partial<AlsParams> {
+  if (!implicitPrefs) return {};
+  return unobservedWeight === undefined ? { alpha: 40, regParam: 4 } : { alpha: 1, regParam: 0.003 };
 }
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];
@@ -38,25 +57,29 @@ export const alsTable: ParamTable<AlsParams> = {
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
+    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
+    regOffset: { kind: 'number', help: "added to λ n, in standard deviations of the ratings; binds users and items of a few ratings", least: 0, fallback: 0 },
+    biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: 0 },
     start: { kind: 'choice', help: "users to begin with: Spark's Gaussian rows, or their absolute values, which find the ratings' level at once", choices: ['spark', 'level'], fallback: 'spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
-    alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 1 },
+    alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 40, defaultText: '40; 1 with --unobserved-weight' },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
-    regExponent: { kind: 'number', help: "ν of implicit data: λ is multiplied by the row's ratings to the power ν", called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },
-    { refused: 'start', when: ({ start, biases }) => start === 'level' && biases, message: (named) => `${named('start', 'level')} does nothing with ${named('biases')}, which hold the level`, advice: 'Leave one of them out' },
+    { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' },
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
-    ...(['alpha', 'unobservedWeight', 'regExponent'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    ...(['alpha', 'unobservedWeight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}, whose weights have no standard deviation`, advice: 'Leave one of them out' },
     { refused: 'precision', when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16', message: (named) => `${named('precision', 'f16')} cannot act with ${named('alpha', 0)}, whose weights have no roots to divide by`, advice: 'Leave the precision at auto' },
     { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
     metricNeedsEarlyStop,
     { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data have not`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
   ],
+  dependent: (given) => implicitDefaults(given),
 };
 
 export const alsDefaults: AlsParams = defaultsOf(alsTable);

@@ -20,6 +20,14 @@ export interface NumberParam extends Described<number> {
   readonly above?: number;
 }
 
+/** A number, or two for users and items. */
+export interface PairParam extends Described<OneOrTwo> {
+  readonly kind: 'one or two numbers';
+  readonly least?: number;
+}
+
+export type OneOrTwo = number | readonly [number, number];
+
 export interface ChoiceParam<C extends string = string> extends Described<C> {
   readonly kind: 'choice';
   readonly choices: readonly C[];
@@ -35,9 +43,9 @@ export interface TextParam extends Described<string> {
   readonly meaning: string;
 }
 
-export type Param = NumberParam | ChoiceParam | ToggleParam | TextParam;
+export type Param = NumberParam | PairParam | ChoiceParam | ToggleParam | TextParam;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
@@ -58,14 +66,18 @@ export interface ParamTable<P> {
   readonly algorithm: 'ALS' | 'SGD';
   readonly params: ParamsOf<P>;
   readonly rules: readonly Rule<P>[];
+  /** The defaults that differ from the fallbacks beside what is given. */
+  readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
 export function namesOf<N extends string>({ params }: { readonly params: Readonly<Record<N, Param>> }): readonly N[] {
   return Object.keys(params) as N[];
 }
 
-export function defaultsOf<P>({ params }: ParamTable<P>): P {
-  return Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback])) as P;
+/** The defaults beside what is given. */
+export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Partial<P> = {}): P {
+  const fallbacks = Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback]));
+  return { ...fallbacks, ...dependent?.(given) } as P;
 }
 
 /** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further names that the caller accepts. */
@@ -74,7 +86,7 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) throw new UsageError(`unknown ${table.algorithm} parameter ${unknown}`, { advice: `There are: ${[...names, ...others].join(', ')}` });
   const set = defined(given);
-  const params: P = { ...defaultsOf(table), ...set };
+  const params: P = { ...defaultsOf(table, set), ...set };
   for (const [name, param] of entriesOf(table.params)) if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);
   checkRules(table, set, (name, value) => (value === undefined ? name : `${name} ${String(value)}`));
   return params;
@@ -82,7 +94,7 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
 
 /** Throws UsageError for a given parameter that has no effect beside the others. */
 export function checkRules<P extends object>(table: ParamTable<P>, given: Partial<P>, named: Parameters<Rule<P>['message']>[0], ofFlags = false): void {
-  const params: P = { ...defaultsOf(table), ...given };
+  const params: P = { ...defaultsOf(table, given), ...given };
   const broken = table.rules.find(({ refused, when, onlyFlags = false }) => given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params));
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
@@ -90,7 +102,12 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   const defaults = defaultsOf(table);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => value !== defaults[name as keyof P])) as Partial<P>;
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isSame(value, defaults[name as keyof P]))) as Partial<P>;
+}
+
+/** True for the same value, and for the same two numbers. */
+function isSame(left: unknown, right: unknown): boolean {
+  return left === right || (Array.isArray(left) && Array.isArray(right) && left.length === right.length && left.every((value, i) => value === right[i]));
 }
 
 /** "auto, cholesky or cg" */
@@ -116,7 +133,17 @@ function shown(value: unknown): string {
   return String(value).slice(0, 100);
 }
 
+/** The values for users and for items. */
+export function forSides(value: OneOrTwo): { readonly users: number; readonly items: number } {
+  const [users, items] = typeof value === 'number' ? [value, value] : value;
+  return { users, items };
+}
+
 function isOf(param: Param, value: unknown): boolean {
+  if (param.kind === 'one or two numbers') {
+    const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
+    return values.every((one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY));
+  }
   if (param.kind === 'choice') return param.choices.includes(value as string);
   if (param.kind === 'toggle') return typeof value === 'boolean';
   if (param.kind === 'text') return typeof value === 'string' && value !== '';
@@ -129,6 +156,7 @@ function meaningOf(param: Param): string {
   if (param.kind === 'choice') return listed(param.choices);
   if (param.kind === 'toggle') return 'true or false';
   if (param.kind === 'text') return param.meaning;
+  if (param.kind === 'one or two numbers') return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
   const { least, most, above } = param;
   if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
   return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;
