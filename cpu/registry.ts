@@ -10,6 +10,7 @@ import { predict } from './tasks/predict.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
+import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
@@ -38,6 +39,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'deal-ratings': dealRatings,
   'shuffle-ratings': shuffleRatings,
   'copy-rows': copyRows,
+  'shrink-rows': shrinkRows,
   'sgd-block': sgdBlock,
   'batch-order': batchOrder,
   'wave-order': waveOrder,

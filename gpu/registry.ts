@@ -7,6 +7,7 @@ import { predict } from './tasks/predict.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
+import { shrinkRows } from './tasks/shrink-rows.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { compileTopN, topN } from './tasks/top-n.ts';
 import { timeVariants } from './tasks/time-variants.ts';
@@ -21,6 +22,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'sgd-tiles': sgdTiles,
   'sgd-waves': sgdWaves,
   'copy-rows': copyRows,
+  'shrink-rows': shrinkRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   predict,

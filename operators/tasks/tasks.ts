@@ -252,5 +252,6 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'cut-block': { block: 'read', 'part.*': 'write' },
   'deal-ratings': { block: 'read', list: 'alone' },
   'shuffle-ratings': { list: 'alone' },
+  'shrink-rows': { sums: 'read', factors: 'alone' },
   'copy-rows': { source: 'read', target: 'write' },
 };
