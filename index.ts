@@ -2,6 +2,9 @@
  * FactorFlow: matrix factorization at any scale, from TypeScript. Every public name is here; see README.md for a tour and
  * ARCHITECTURE.md for how the parts fit together.
  */
+// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+import './api/require-node.ts';
+
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
@@ -53,7 +56,9 @@ export type { Place } from './engine/plan/place.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
 export type { AlsParams } from './operators/als/params.ts';
+export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
+export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';
 export type { FactorModel } from './operators/serving/factor-model.ts';
 export type { PairOptions } from './operators/ratings/pair-columns.ts';
 export type { CommonParams } from './operators/params/common.ts';

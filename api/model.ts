@@ -11,7 +11,9 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { AlsParams } from '../operators/als/params.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
+import type { Baselines, DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
+import type { TrainingWarning } from '../operators/evaluation/rating-warnings.ts';
 import { type FactorModel, lookupOf } from '../operators/serving/factor-model.ts';
 import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
@@ -45,13 +47,20 @@ export interface SgdTraining extends TrainingRun {
 /** A training run by either algorithm. */
 export interface TrainingRun {
   readonly ratings: number;
+  /** Ratings that repeat an earlier (user, item) pair. */
   readonly duplicates: number;
+  /** Rows with null, NaN or infinite values that were left out, of the ratings and of the validation set. */
+  readonly badRows: number;
   readonly iterations: readonly TrainingIteration[];
   /** The iteration whose factors the model has. */
   readonly bestIteration: number;
   /** Pairs of the validation set, and those of them with an unknown user or item. */
   readonly testPairs?: number;
   readonly coldPairs?: number;
+  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none, and for an updated model. */
+  readonly baselines?: Baselines;
+  /** What a user should know about the ratings and the model; each was an event too. */
+  readonly warnings: readonly TrainingWarning[];
   readonly seconds: { readonly load: number; readonly train: number };
   /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
   readonly plan: PhysicalPlan;
@@ -64,6 +73,8 @@ export interface ModelParts extends FactorModel {
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
   readonly training?: TrainingReport;
+  /** Damped means of the training ratings, the baselines of `evaluate`. */
+  readonly means?: DampedMeans;
   /** The metadata of a loaded model beside Spark's own keys. */
   readonly metadata?: JsonObject;
 }
@@ -87,15 +98,17 @@ export class Model {
   readonly training: TrainingReport | undefined;
   readonly metadata: JsonObject;
   readonly #factors: FactorModel;
+  readonly #means: DampedMeans | undefined;
   readonly #session: Session;
 
   constructor(parts: ModelParts) {
     const { rank, users, items, userFactors, itemFactors } = parts;
     this.#factors = { rank, users, items, userFactors, itemFactors };
+    this.#means = parts.means;
     this.columns = parts.columns;
     this.coldStartStrategy = parts.coldStartStrategy;
     this.training = parts.training;
-    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating) : (parts.metadata ?? {});
+    this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean) : (parts.metadata ?? {});
     this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.#session = parts.session;
   }
@@ -114,6 +127,7 @@ export class Model {
       columns: { ...stored.columns, rating: ratingColumn(stored.factorflow) },
       coldStartStrategy: stored.coldStartStrategy,
       metadata: stored.factorflow,
+      means: storedMeans(stored),
       session,
     });
   }
@@ -148,13 +162,16 @@ export class Model {
     return pairs.pipe(new Predict(this.#factors, { user, item, prediction }, options.coldStart ?? this.coldStartStrategy));
   }
 
-  /** RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. */
+  /**
+   * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors of the mean and of damped
+   * means of the training ratings, which the model contains.
+   */
   async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors), this.#session.context(options));
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means), this.#session.context(options));
   }
 
   /**
@@ -215,6 +232,7 @@ export class Model {
       userFactors,
       itemIds: keysToVector(items),
       itemFactors,
+      means: this.#means,
       columns: this.columns,
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
@@ -279,6 +297,11 @@ function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): Recor
 
 function hasBiases({ params }: JsonObject): boolean {
   return (params as JsonObject | null | undefined)?.biases === true;
+}
+
+/** The damped means that a model was saved with. */
+function storedMeans({ factorflow: { meanRating }, means }: StoredModel): DampedMeans | undefined {
+  return typeof meanRating === 'number' && means ? { mean: meanRating, ...means } : undefined;
 }
 
 function ratingColumn(metadata: JsonObject): string {

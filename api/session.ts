@@ -48,8 +48,8 @@ export interface RunOptions {
 }
 
 /**
- * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it (or declare it with
- * `await using`) to end the threads.
+ * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end the threads,
+ * or declare it with `await using` (Node 24, or TypeScript with a target below `esnext`).
  */
 export class Session implements AsyncDisposable {
   /** The devices, and the reason for the choice. */

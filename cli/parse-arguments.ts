@@ -1,12 +1,11 @@
-import yargs from 'yargs';
+import parseWords from 'yargs-parser';
 import { UsageError } from '../engine/errors.ts';
-import type { Command } from './commands/command.ts';
+import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList } from './commands/command-list.ts';
 import { nearest } from './options/nearest.ts';
 import { flagName } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
-import { packageInfo } from './package-info.ts';
-import { describeCommand, examplesText, helpWidth, withoutEmptyDefaults } from './usage.ts';
+import { commandName, quickAnswer } from './quick-answer.ts';
 
 export type Request =
   | { readonly kind: 'text'; readonly text: string }
@@ -14,84 +13,28 @@ export type Request =
 
 /** Splits the command line into a command and its raw flags, or gives the text of --help or --version. Throws UsageError. */
 export async function parseArguments(argv: readonly string[]): Promise<Request> {
+  const text = await quickAnswer(argv);
+  if (text !== undefined) return { kind: 'text', text };
   const name = commandName(argv);
   const entry = commandList.find((candidate) => candidate.name === name);
-  if (entry === undefined && name !== undefined) throw unknownCommand(name);
-  if (entry === undefined && !argv.some((word) => ['--help', '-h', '--version'].includes(word))) {
-    const stray = argv.find((word) => word.startsWith('-'));
-    if (stray !== undefined) throw new UsageError(`unknown flag ${stray}`, { advice: 'A command comes first: see factorflow --help' });
-    throw new UsageError('no command is given', { advice: `The commands are: ${commandList.map((command) => command.name).join(', ')}; see factorflow --help` });
-  }
-  return entry === undefined ? { kind: 'text', text: await overview(argv) } : parseCommand(entry, argv);
+  if (entry !== undefined) return parseCommand(entry, argv);
+  if (name !== undefined) throw unknownCommand(name);
+  const stray = argv.find((word) => word.startsWith('-'));
+  if (stray !== undefined) throw new UsageError(`unknown flag ${stray}`, { advice: 'A command comes first: see factorflow --help' });
+  throw new UsageError('no command is given', { advice: `The commands are: ${commandList.map((command) => command.name).join(', ')}; see factorflow --help` });
 }
 
-const examples = [
-  ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'train, and measure the error on a tenth of the ratings'],
-  ['recommend model --users 1,2,3', 'ten items for each of three users'],
-] as const;
-
-const closing = `factorflow <command> --help shows the flags of a command.
-Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
-
-/** The first word of the line, unless it is a flag. */
-export function commandName(argv: readonly string[]): string | undefined {
-  return argv.length > 0 && !argv[0].startsWith('-') ? argv[0] : undefined;
-}
-
-/** Stands for a lone "-" (stdin or stdout), which yargs would lose. */
+/** Stands for a lone "-" (stdin or stdout), which the parser would lose as a flag's value. */
 const LONE_DASH = '\u0000-';
 
 async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promise<Request> {
   const command = await entry.load();
-  let parsed: Record<string, unknown> | undefined;
-  let output = '';
-  const parser = baseParser().command({
-    command: `${entry.name} ${entry.words}`.trim(),
-    describe: entry.summary,
-    builder: (commandParser) => describeCommand(commandParser, command),
-    handler: (args) => void (parsed = args),
-  });
-  try {
-    await parser.parseAsync(argv.map((word) => (word === '-' ? LONE_DASH : word)), {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
-  } catch (error) {
-    throw usageError(error, argv, entry, command);
-  }
-  if (parsed === undefined) return { kind: 'text', text: withoutEmptyDefaults(output) };
-  const given = (name: string) => {
-    const value = parsed?.[name];
-    return Array.isArray(value) ? value.map(withDash) : withDash(value);
-  };
-  const words = command.positionals.map(({ name }) => [name, [given(name) ?? []].flat().map(String)] as const);
-  const flags = Object.fromEntries(Object.keys(command.options).map((key) => [flagName(key), given(flagName(key))]));
-  return { kind: 'command', name: entry.name, command, raw: { flags, positionals: Object.fromEntries(words) } };
-}
-
-function withDash(value: unknown): unknown {
-  return value === LONE_DASH ? '-' : value;
-}
-
-/** --help and --version without a command. */
-async function overview(argv: readonly string[]): Promise<string> {
-  let output = '';
-  const parser = baseParser().usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet files.');
-  for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
-  parser.epilog(`${examplesText(examples)}\n\n${closing}`);
-  await parser.parseAsync([...argv], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
-  return output;
-}
-
-function baseParser() {
-  return yargs([])
-    .scriptName('factorflow')
-    .locale('en')
-    .exitProcess(false)
-    .fail(false)
-    .strict()
-    .wrap(helpWidth())
-    .version(packageInfo().version)
-    .help()
-    .alias('help', 'h')
-    .parserConfiguration({
+  const options = Object.entries(command.options).map(([key, option]) => ({ flag: flagName(key), ...option }));
+  const { argv: parsed, error } = parseWords.detailed(argv.map((word) => (word === '-' ? LONE_DASH : word)), {
+    boolean: options.filter(({ isSwitch }) => isSwitch).map(({ flag }) => flag),
+    narg: Object.fromEntries(options.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])),
+    alias: Object.fromEntries(options.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]]))),
+    configuration: {
       // One spelling of a flag, and its text untouched: `read` of the option checks it.
       'camel-case-expansion': false,
       'parse-numbers': false,
@@ -99,12 +42,41 @@ function baseParser() {
       'dot-notation': false,
       'boolean-negation': false,
       'strip-aliased': true,
-    });
+    },
+  });
+  if (error) throw parserError(error, entry);
+  const { _: [, ...words], ...flags } = Object.fromEntries(Object.entries(parsed).map(([key, value]) => [key, withDashes(value)])) as { readonly _: readonly string[]; readonly [flag: string]: unknown };
+  const unknown = Object.keys(flags).find((flag) => !options.some((option) => option.flag === flag));
+  if (unknown !== undefined) throw unknownFlag(unknown, argv, entry, command);
+  return { kind: 'command', name: entry.name, command, raw: { flags, positionals: namedWords(words, argv, entry, command) } };
+}
+
+function withDashes(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withDashes);
+  return value === LONE_DASH ? '-' : value;
+}
+
+/** The words that belong to no flag, by the names of the positionals. */
+function namedWords(words: readonly string[], argv: readonly string[], { name, words: notation }: CommandEntry, command: Command): Readonly<Record<string, readonly string[]>> {
+  const { positionals } = command;
+  const wordsOf = ({ many }: Positional, at: number) => (many ? words.slice(at) : words.slice(at, at + 1));
+  if (positionals.some((positional, at) => positional.required && wordsOf(positional, at).length === 0)) {
+    throw new UsageError(`${name} needs ${notation}`, { advice: `See factorflow ${name} --help` });
+  }
+  const stray = positionals.at(-1)?.many ? undefined : words[positionals.length];
+  if (stray !== undefined) throw new UsageError(`unknown argument "${stray}" of ${name}`, { advice: spacedList(argv, stray, command) ?? `See factorflow ${name} --help` });
+  return Object.fromEntries(positionals.map((positional, at) => [positional.name, wordsOf(positional, at)]));
 }
 
 function unknownCommand(name: string): UsageError {
   const guess = nearest(name, commandList.map((command) => command.name));
   return new UsageError(`unknown command "${name}"`, { advice: guess ? `Did you mean ${guess}?` : 'See factorflow --help' });
+}
+
+function unknownFlag(flag: string, argv: readonly string[], { name }: CommandEntry, { options }: Command): UsageError {
+  const guess = nearest(flag, Object.keys(options).map(flagName));
+  const given = argv.find((word) => word.startsWith('-') && word.replace(/^--?/, '').split('=')[0] === flag)?.split('=')[0];
+  return new UsageError(`unknown flag ${given ?? `-${flag}`} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
 }
 
 /** Advice where a stray word stands behind a flag that takes a list: "--users 1 2". */
@@ -118,22 +90,9 @@ function spacedList(argv: readonly string[], stray: string, { options }: Command
   return `${flag} takes one text with commas between its parts: ${flag} ${[...joined, ...argv.slice(start + 1, end + 1)].join(',')}`;
 }
 
-/** An error of yargs in FactorFlow's words. */
-function usageError(error: unknown, argv: readonly string[], { name, words }: CommandEntry, command: Command): Error {
-  const message = error instanceof Error ? error.message : String(error);
-  const unknown = /^Unknown arguments?: (.*)$/.exec(message);
-  if (unknown) {
-    const flags = Object.keys(command.options).map(flagName);
-    const [first] = unknown[1].split(', ');
-    const spaced = spacedList(argv, first, command);
-    if (spaced !== undefined) return new UsageError(`unknown argument "${first}" of ${name}`, { advice: spaced });
-    const guess = nearest(first, flags);
-    const dashed = argv.find((word) => word.replace(/^--?/, '').split('=')[0] === first);
-    const what = dashed?.startsWith('-') ? `unknown flag ${dashed.split('=')[0]}` : `unknown argument "${first}"`;
-    return new UsageError(`${what} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
-  }
+/** An error of the parser in FactorFlow's words. */
+function parserError({ message }: Error, { name }: CommandEntry): UsageError {
   const lone = /^Not enough arguments following: (.*)$/.exec(message);
-  if (lone) return new UsageError(`--${lone[1]} needs a value`, { advice: `See factorflow ${name} --help` });
-  if (message.startsWith('Not enough non-option arguments')) return new UsageError(`${name} needs ${words}`, { advice: `See factorflow ${name} --help` });
-  return error instanceof Error && error.name !== 'YError' && error.name !== 'Error' ? error : new UsageError(message, { advice: `See factorflow ${name} --help` });
+  const flag = lone && `${lone[1].length === 1 ? '-' : '--'}${lone[1]}`;
+  return new UsageError(flag ? `${flag} needs a value` : message, { advice: `See factorflow ${name} --help` });
 }

@@ -1,7 +1,10 @@
+import type { EventSink } from '../index.ts';
 import type { Options } from './options/option.ts';
-import { commandName, parseArguments } from './parse-arguments.ts';
+import { parseArguments } from './parse-arguments.ts';
 import { openProgress } from './progress/open-progress.ts';
 import type { Progress } from './progress/progress.ts';
+import { commandName } from './quick-answer.ts';
+import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { endAtOnce, watchSignals } from './signals.ts';
@@ -67,7 +70,9 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.json = command.json;
   const progress = await openProgress(command.quiet, say);
   run.progress = progress;
-  const { json, text, exitCode = 0 } = await command.run({ signal, onEvent: progress.onEvent, expect: progress.expect });
+  const { options } = request.command;
+  const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
+  const { json, text, exitCode = 0 } = await command.run({ signal, onEvent, expect: progress.expect });
   progress.close('done');
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);

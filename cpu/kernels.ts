@@ -124,6 +124,38 @@ export interface Kernels {
   ): void;
   /** Adds Σ n_u ‖x_u‖² to the float64 at `sum`. */
   addWeightedNorms(factors: number, size: number, offsets: number, rows: number, sum: number): void;
+  /** Weights and targets of implicit data, each with eight zeros behind the `count` ratings: count + 16 float32. */
+  weighRatings(values: number, count: number, alpha: number, base: number, targets: number, weights: number): void;
+  /** Rows [from, to) of weight ΘᵀΘ, and those columns; multiples of 8. work: 192 * size bytes. */
+  gramRows(theta: number, size: number, rows: number, from: number, to: number, weight: number, matrix: number, work: number): void;
+  /** Half an iteration of implicit ALS: updateRows with targets, weights, the Gram matrix and a shift for each row. */
+  updateRowsImplicit(
+    theta: number,
+    size: number,
+    rank: number,
+    gram: number,
+    offsets: number,
+    indices: number,
+    targets: number,
+    weights: number,
+    rows: number,
+    shifts: number,
+    output: number,
+    previous: number,
+    cgBelow: number,
+    steps: number,
+    nonnegative: 0 | 1,
+    workspace: number,
+    workspaceBytes: number,
+  ): number;
+  /** accumulateRow with targets and weights. */
+  accumulateImplicit(theta: number, size: number, indices: number, targets: number, weights: number, count: number, accumulate: 0 | 1, workspace: number): void;
+  /** Solves the accumulated row by CG (0), Cholesky (1) or with x >= 0 (2); 0 when the solution is not finite. */
+  solveAccumulatedImplicit(size: number, rank: number, gram: number, shift: number, output: number, previous: number, method: 0 | 1 | 2, steps: number, workspace: number): 0 | 1;
+  /** Adds Σ w (p - s)² + base p (1 - 2 s) to the float64 at `sum`. */
+  addImplicitErrors(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, targets: number, weights: number, base: number, rows: number, sum: number): void;
+  /** Adds Σ shift_u ‖x_u‖² to the float64 at `sum`. */
+  addShiftedNorms(factors: number, size: number, shifts: number, rows: number, sum: number): void;
   predictPairs(rowFactors: number, columnFactors: number, size: number, rows: number, columns: number, count: number, values: number): void;
   /** Packs rows and empties their lists. rowPanels: 4 * rank bytes a row, rows rounded up to 4; thresholds, rowNorms: 4 bytes a row, likewise. */
   beginTopN(
@@ -138,7 +170,7 @@ export interface Kernels {
     scores: number,
     items: number,
   ): void;
-  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. work: 32 * rank + 128 bytes. */
+  /** Compares columns first .. first + columns - 1 with all rows' lists. mask: 0, or [columns / 8][rows] bytes. bounds: 0, or Float32[columns / 8]. order: 0, or Uint32[columns]. work: 32 * rank + 128 bytes. */
   offerColumns(
     rowPanels: number,
     rows: number,
@@ -152,6 +184,7 @@ export interface Kernels {
     thresholds: number,
     rowNorms: number,
     bounds: number,
+    order: number,
     scores: number,
     items: number,
     work: number,

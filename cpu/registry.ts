@@ -4,6 +4,10 @@ import { batchOrder } from './tasks/sgd/batch-order.ts';
 import { copyRows } from './tasks/sgd/copy-rows.ts';
 import { cutBlock } from './tasks/sgd/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/loading/duplicates.ts';
+import { gram } from './tasks/implicit/gram.ts';
+import { implicitError } from './tasks/implicit/implicit-error.ts';
+import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
+import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
 import { numberKeys } from './tasks/loading/number-keys.ts';
 import { predict } from './tasks/predict.ts';
@@ -24,6 +28,10 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
+  gram,
+  'update-implicit': updateImplicit,
+  'implicit-error': implicitError,
+  'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
   initialize,

@@ -13,12 +13,13 @@ export type ProgressEvent =
       readonly of: number;
       readonly seconds: number;
       readonly loss: number;
-      readonly trainRmse: number;
+      readonly trainRmse?: number;
       readonly testRmse?: number;
       readonly testMae?: number;
     }
   | { readonly type: 'note'; readonly text: string }
-  | { readonly type: 'warning'; readonly text: string };
+  /** `code`: the kind of a warning that scripts may look for. */
+  | { readonly type: 'warning'; readonly text: string; readonly code?: string };
 
 export type EventSink = (event: ProgressEvent) => void;
 

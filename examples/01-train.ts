@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ALS, Session } from 'factorflow';
 
-await using session = await Session.create();
+const session = await Session.create();
 
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 const [train, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
@@ -30,3 +30,4 @@ for await (const batch of model.recommendForUsers([26], 3, { exclude: train })) 
 const directory = join(tmpdir(), 'factorflow-example-model');
 await model.save(directory, { overwrite: true });
 console.log(`saved to ${directory}`);
+await session.close();

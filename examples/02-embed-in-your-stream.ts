@@ -21,10 +21,11 @@ async function* requests(): AsyncGenerator<RecordBatch> {
   for (let user = 0; user < 4; user++) yield* tableFromArrays({ user: new Int32Array(2).fill(user), item: Int32Array.of(48, 49) }).batches;
 }
 
-await using session = await Session.create({ workers: 2 });
+const session = await Session.create({ workers: 2 });
 const model = await new ALS({ rank: 2, regParam: 0.05, seed: 1 }).fit(session.from(ratings()));
 
 /** Your consumer. It pulls, so the stages before it do not run ahead. */
 for await (const batch of model.predict(session.from(requests()))) {
   for (const row of batch) console.log(`user ${row.user} item ${row.item} -> ${row.prediction.toFixed(2)}`);
 }
+await session.close();

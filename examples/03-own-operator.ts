@@ -52,7 +52,7 @@ class ScaleRatings implements Operator {
   }
 }
 
-await using session = await Session.create();
+const session = await Session.create();
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 
 // MovieTweetings has ratings from 0 to 10. Later operators, splits and training take the result like any data set.
@@ -63,3 +63,4 @@ console.log(String(await als.plan(train)).split('\n').find((line) => line.includ
 const model = await als.fit(train);
 const { rmse } = await model.evaluate(test);
 console.log(`RMSE ${rmse.toFixed(4)} on a scale of 0 to 1`);
+await session.close();

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { ALS, CrossValidator, paramGrid, Session } from 'factorflow';
 
-await using session = await Session.create();
+const session = await Session.create();
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 
 // The last tenth by time is held out, since cross-validation measures ratings of the same time as those in training.
@@ -29,3 +29,4 @@ console.log(`best: rank ${best.params.rank}, regParam ${best.params.regParam}, R
 
 const { rmse, pairs, coldPairs } = await model.evaluate(future);
 console.log(`RMSE ${rmse.toFixed(4)} on the ${pairs - coldPairs} later ratings whose user and film are known; ${coldPairs} are not`);
+await session.close();

@@ -12,7 +12,7 @@ import { ALS, Session } from 'factorflow';
 const input = join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet');
 const folder = await mkdtemp(join(tmpdir(), 'factorflow-example-'));
 
-await using session = await Session.create();
+const session = await Session.create();
 const ratings = session.read.parquet(input);
 const model = await new ALS({ rank: 16, regParam: 0.2, biases: true, seed: 1 }).fit(ratings);
 const { rows } = await model.recommendForAllUsers(100, { exclude: ratings }).write.parquet(join(folder, 'recommendations'));
@@ -32,3 +32,4 @@ for (const film of result.getRowObjectsJson()) console.log(`film ${film.item}: f
 
 connection.closeSync();
 await rm(folder, { recursive: true });
+await session.close();

@@ -19,7 +19,7 @@ for (let listener = 0; listener < 60; listener++) {
 }
 await writeFile(join(folder, 'stars.csv'), `${lines.join('\n')}\n`);
 
-await using session = await Session.create();
+const session = await Session.create();
 const stars = session.read.csv(join(folder, 'stars.csv'));
 console.log(String(await stars.schema()));
 
@@ -29,3 +29,4 @@ await model.recommendForAllUsers(3, { exclude: stars }).write.csv(join(folder, '
 
 console.log((await readFile(join(folder, 'recommendations.csv'), 'utf8')).split('\n').slice(0, 4).join('\n'));
 await rm(folder, { recursive: true });
+await session.close();

@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { ALS, Session } from 'factorflow';
 
-await using session = await Session.create({ device: 'cpu' });
+const session = await Session.create({ device: 'cpu' });
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 const [known, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
 
@@ -24,3 +24,4 @@ for (const [name, candidate] of Object.entries({ 'before the update': model, upd
   const { rmse, pairs, coldPairs } = await candidate.evaluate(test);
   console.log(`${name}: RMSE ${rmse.toFixed(4)} over ${pairs - coldPairs} known pairs, ${coldPairs} unknown`);
 }
+await session.close();

@@ -1,12 +1,15 @@
-/** Every example, and the README's, runs as it is printed: against the built package. */
+/** Every example, and the programs and command lines of the pages, run as they are printed: with the built package, on the oldest Node. */
 import { execFile } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { oldestNode } from './support/oldest-node.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'examples');
+const node = await oldestNode();
 const run = promisify(execFile);
 const expected: Readonly<Record<string, RegExp>> = {
   '01-train.ts': /iteration 10: test RMSE 1\.4\d+\n(.|\n)*RMSE 1\.4\d+, MAE 1\.0\d+ over \d+ pairs(.|\n)*"user": 26, "rank": 3(.|\n)*saved to /,
@@ -18,7 +21,7 @@ const expected: Readonly<Record<string, RegExp>> = {
   '07-update-a-model.ts': /^701 new users, 497 new films in 8961 new ratings\nbefore the update: RMSE 1\.54\d+ over 8639 known pairs, 1366 unknown\nupdated: RMSE 1\.53\d+ over 8713 known pairs, 1292 unknown\ntrained anew: RMSE 1\.52\d+ over 8713 known pairs, 1292 unknown\n$/,
 };
 
-describe('the examples', () => {
+describe(`the examples on Node ${node.version}`, () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
 
   it('are all expected here', () => {
@@ -26,24 +29,50 @@ describe('the examples', () => {
   });
 
   it.each(files)('%s', async (file) => {
-    const { stdout } = await run(process.execPath, [join(folder, file)]);
+    const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)]);
     expect(stdout).toMatch(expected[file]);
   });
-});
 
-describe('the README', () => {
-  const readme = readFileSync(join(root, 'README.md'), 'utf8');
-
-  it('has a program that runs', async () => {
-    const [, program] = /^```ts\n(.*?)^```/ms.exec(readme) ?? [];
-    const { stdout } = await run(process.execPath, ['--input-type=module-typescript', '--eval', program], { cwd: root });
-    expect(stdout).toMatch(/rmse: 1\.4\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/);
-  });
-
-  it('has command lines that run, one after the other', async () => {
-    rmSync(join(root, 'build/model'), { recursive: true, force: true });
-    const outputs: string[] = [];
-    for (const [, line] of readme.matchAll(/^ +npx factorflow (.*)$/gm)) outputs.push((await run(process.execPath, ['dist/cli/main.js', ...line.split(' ')], { cwd: root })).stdout);
-    expect(outputs).toEqual([expect.stringMatching(/test RMSE +1\.\d+/), expect.stringContaining('prediction')]);
+  it('end by themselves when they fail', async () => {
+    const program = "import { Session } from 'factorflow'; const session = await Session.create({ workers: 2 }); await session.read.parquet('missing').schema(); await session.close();";
+    await expect(run(node.path, ['--input-type=module', '--eval', program], { cwd: root })).rejects.toMatchObject({ code: 1, stderr: expect.stringContaining('DataError') });
   });
 });
+
+/** The output of each page's programs and command lines, in order. */
+const outputs: Readonly<Record<string, readonly RegExp[]>> = {
+  'README.md': [/test RMSE +1\.\d+/, /prediction/, /rmse: 1\.\d+,\s+mae: 1\.\d+,\s+pairs: \d+,\s+coldPairs: \d+/],
+  'docs/README.md': [/best RMSE/, /users +1,385/, /Physical plan: als/, /test RMSE/, /RMSE/, /recommendations/, /prediction/, /predictions/, /cosine/, /rows/, /WebAssembly/],
+  'docs/getting-started.md': [/users +16,554/, /test RMSE +1\.\d+/, /Physical plan/, /prediction/, /recommendations/, /cosine/, /^$/, /Trained SGD/, /"rank": 10/, /^1\.\d+ \d+\n$/, /^\{ rank: \d+, regParam: 0\.\d \} 1\.\d+ 6 16554\n$/],
+  'docs/coming-from-spark-and-implicit.md': [/^\d\.\d+\n$/],
+};
+
+describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patterns) => {
+  // A reader's folder: the examples are there, and the package is installed.
+  const reader = mkdtempSync(join(tmpdir(), 'factorflow-reader-'));
+  afterAll(() => rmSync(reader, { recursive: true, force: true }));
+  mkdirSync(join(reader, 'node_modules'));
+  mkdirSync(join(reader, 'build'));
+  symlinkSync(folder, join(reader, 'examples'));
+  symlinkSync(root, join(reader, 'node_modules/factorflow'));
+
+  it('has programs and command lines that run, one after the other', async () => {
+    const steps = stepsOf(readFileSync(join(root, page), 'utf8'));
+    expect(steps.length).toBe(patterns.length);
+    for (const [at, { line, program }] of steps.entries()) {
+      let ended: Promise<{ readonly stdout: string }>;
+      if (program === undefined) ended = run('sh', ['-c', `factorflow() { "${node.path}" "${join(root, 'dist/cli/main.js')}" "$@"; }; ${line}`], { cwd: reader });
+      else {
+        writeFileSync(join(reader, 'program.mjs'), program);
+        ended = run(node.path, ['program.mjs'], { cwd: reader });
+      }
+      expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
+    }
+  });
+});
+
+/** Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the command or of printf. */
+function stepsOf(text: string): { readonly line?: string; readonly program?: string }[] {
+  const steps = text.matchAll(/^```ts\n(?<program>.*?)^```|^ {4}(?:npx )?(?<line>(?:factorflow|printf) [^\n]*)$/gms);
+  return Array.from(steps, ({ groups }) => ({ program: groups?.program, line: groups?.line }));
+}

@@ -87,7 +87,7 @@ async function findGpu(requested: DeviceRequest, { hasGraphicsDevice, probe }: M
   throwIfAborted(signal, 'gpu');
   const { adapter, failure } = outcome;
   if (adapter !== undefined) return requested === 'auto' && adapter.isFallback ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` } : { adapter };
-  const summary = { 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];
+  const summary = { 'not installed': 'the package webgpu is not installed', 'no adapter': 'WebGPU found no adapter on this machine', timeout: 'the graphics driver did not answer', crash: 'the graphics driver crashed', error: 'WebGPU does not run here' }[failure ?? 'no adapter'];
   if (requested === 'auto') return { missing: `no GPU: ${summary}` };
   throw new UsageError(`no GPU: ${summary}`, { advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim() });
 }

@@ -1,14 +1,17 @@
 import { computingOf, planDevices } from '../../engine/run/devices.ts';
-import { UsageError } from '../../engine/errors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import { baselinesOf } from '../../operators/evaluation/baselines.ts';
+import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
@@ -16,10 +19,12 @@ import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/ratin
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
+import { unratedAsOnes } from './unrated-as-ones.ts';
 import { trainingDevice } from './training-device.ts';
 
 export interface AlsFit {
@@ -28,8 +33,9 @@ export interface AlsFit {
 }
 
 /** The plan of such a training: reads the ids once, to count users and items. */
-export async function planAlsFit({ params, input }: AlsFit, ratings: Dataset, options: FitOptions): Promise<ExplainedPlan> {
-  const context = ratings.session.context(options);
+export async function planAlsFit({ params, input }: AlsFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  const ratings = params.implicitPrefs ? await unratedAsOnes(given, input.columns.rating, context.events) : given;
   const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
   const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
@@ -46,7 +52,9 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions)
   const context = ratings.session.context(options);
   const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, ratings, options, ctx));
+  const rated = (dataset: Dataset) => (fit.params.implicitPrefs ? unratedAsOnes(dataset, fit.input.columns.rating, context.events) : dataset);
+  const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
+  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, train, { ...options, validation }, ctx));
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
@@ -61,22 +69,28 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
   requireBudget(planAls(profile, params, devices), session.memoryBudget);
-  const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
+  const blocks = implicit?.blocks ?? read;
+  if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, ctx));
+  const facts = ratingFacts(byUser, keyCount(items), 'users');
+  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
+  const { rows, columns, mean } = facts.means;
+  const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
-  const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
-  if (given) requireSizes(given, [known, read]);
+  const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
+  if (given) requireSizes(given, [known, asRead]);
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(blocks, known, params, ctx);
   const plan = planAls(known, params, devices, choices);
-  if (given) requireFits(given, [plan, planAls(read, params, devices, choices)]);
+  if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, result, planned: plan, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */
@@ -97,8 +111,8 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   return users && items && { users, items };
 }
 
-async function validationOf(dataset: Dataset, { input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, ctx: ExecutionContext) {
+async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
-  return { block: byUser, coldPairs };
+  return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };
 }

@@ -6,11 +6,12 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { baselinesOf } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { trainSgd } from '../../operators/sgd/train.ts';
 import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
-import { loadSgdData, loadSgdTest, type SgdData } from '../../operators/sgd/data/data.ts';
+import { loadSgdData, loadSgdTest, meansByPosition, type LoadedSgdData } from '../../operators/sgd/data/data.ts';
 import { continueFrom } from '../../operators/sgd/data/continue.ts';
 import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
@@ -22,6 +23,7 @@ import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -101,6 +103,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   if (from) await solveNewRows(from, data, params, ctx);
   input.tellDuplicates(data.duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const looked = start === undefined ? lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: meansByPosition(data), test }, ctx) : { warnings: [] };
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
@@ -117,7 +120,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, result, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
 }
 
 /** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
@@ -134,7 +137,9 @@ function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfi
   return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
 }
 
-async function validationOf(dataset: Dataset, { input }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: SgdData, ctx: ExecutionContext) {
+async function validationOf(dataset: Dataset, { input, start }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
-  return { block: await loadSgdTest(indexed, data, ctx), coldPairs };
+  const block = await loadSgdTest(indexed, data, ctx);
+  // The new ratings alone give no fair means: the model knows older ones.
+  return { block, coldPairs, ...(start ? {} : { baselines: baselinesOf(block, data.facts.means, data.scale) }) };
 }

@@ -7,7 +7,7 @@ import type { TrainingReport } from '../model.ts';
  * The facts about its training that a saved model contains. Nothing that differs between runs of the same data, seed and plan
  * (times, number of threads), so that the same model is the same bytes.
  */
-export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string): JsonObject {
+export function savedTraining(report: TrainingReport, users: KeyColumn, items: KeyColumn, ratingCol: string, meanRating?: number): JsonObject {
   const { planned } = report;
   return {
     format: 1,
@@ -21,9 +21,14 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     items: keyCount(items),
     ratings: report.ratings,
     duplicates: report.duplicates,
+    badRows: report.badRows,
+    // Undefined without damped means; the others are in userMeans/ and itemMeans/.
+    meanRating,
     bestIteration: report.bestIteration,
     iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
     ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
+    baselines: report.baselines,
+    warnings: report.warnings,
     plan: savedPlan(planned),
   };
 }

@@ -1,10 +1,11 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { BAD_ROWS } from '../../operators/ratings/select-ratings.ts';
 import type { ModelFactors } from '../../operators/sgd/factors.ts';
 import type { LoopResult } from '../../operators/training/loop.ts';
 import { LostTrainingError } from './lost-training.ts';
+import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
 import { Model, type TrainingReport } from '../model.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
@@ -18,7 +19,8 @@ export interface EndedTraining {
   readonly items: KeyColumn;
   readonly ratings: number;
   readonly duplicates: number;
-  readonly test: { readonly block: RatingBlock; readonly coldPairs: number } | undefined;
+  readonly test: ValidationPairs | undefined;
+  readonly looked: LookedAt;
   readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan };
   readonly planned: PhysicalPlan;
   /** Milliseconds by performance.now(). */
@@ -27,9 +29,13 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, ratings, duplicates, test, result, planned, started, loaded }: EndedTraining, { metrics }: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
+  const { iterations, bestIteration } = result;
+  const best = iterations.find(({ iteration }) => iteration === bestIteration);
+  const verdict = best && judge(about.params, best, test?.baselines, looked);
+  tellWarnings(verdict, ctx);
   const model = new Model({
     rank: rank + (biases ? 2 : 0),
     users,
@@ -38,17 +44,21 @@ export function trainedModel({ about, session, input, users, items, ratings, dup
     itemFactors: result.itemFactors,
     columns: { user, item, rating, prediction: 'prediction' },
     coldStartStrategy: input.coldStartStrategy,
+    means: looked.means,
     session,
     training: {
       ...about,
       ratings,
       duplicates,
-      iterations: result.iterations,
-      bestIteration: result.bestIteration,
+      badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
+      iterations,
+      bestIteration,
       testPairs: test && test.block.ratings + test.coldPairs,
       coldPairs: test?.coldPairs,
+      baselines: test?.baselines,
+      warnings: [...looked.warnings, ...(verdict ?? [])],
       seconds: { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 },
-      plan: withMeasures(result.plan, metrics),
+      plan: withMeasures(result.plan, ctx.metrics),
       planned,
     },
   });

@@ -31,7 +31,7 @@ export async function recommendStages(given: FactorModel, n: number): Promise<re
 async function round(gpu: Gpu, given: FactorModel, n: number, times: Record<string, number>): Promise<StageTimes> {
   const { model, bounds } = await timed(times, 'host: items by norm', () => itemsByNorm(given));
   await timed(times, 'compile spin', () => gpu.compile(spinKernel, {}));
-  const kernel = await timed(times, 'compile top-n', () => gpu.compile(topNKernel, { excluding: false, bounded: true }));
+  const kernel = await timed(times, 'compile top-n', () => gpu.compile(topNKernel, { excluding: false, bounded: true, ordered: false }));
   const [users, items] = [keyCount(model.users), keyCount(model.items)];
   const matrix = async (rows: number): Promise<DeviceMatrix> => ({ rows, columns: model.rank, stride: strideOf(model.rank), values: await gpu.buffer(rows * strideOf(model.rank) * 4, 'factors') });
   const lists = await timed(times, 'make buffers', () => gpu.buffer(8 * STEP * n, 'lists'));
@@ -49,7 +49,7 @@ async function round(gpu: Gpu, given: FactorModel, n: number, times: Record<stri
       await uploadRows(gpu, own, model.userFactors.subarray(from * model.rank, (from + rows) * model.rank));
       await gpu.pass('wait').submit();
     });
-    const bindings = { row_factors: own.values, column_factors: columns.values, exclude_offsets: own.values, exclude_indices: own.values, bounds: norms, lists };
+    const bindings = { row_factors: own.values, column_factors: columns.values, exclude_offsets: own.values, exclude_indices: own.values, bounds: norms, order: norms, lists };
     const uniforms = { columns: items, quads: own.stride / 4, slabs: Math.ceil(model.rank / 8), n, scores_at: rows * n, exclude_row: 0, from_row: 0, rows, list_row: 0 };
     const { 'top-n': onGpu = 0 } = await timed(times, 'search, wall', async () => (await gpu.pass('top-n').dispatch(kernel, bindings, uniforms, Math.ceil(rows / TOP_N_ROWS)).submit({ timed: true })).times);
     times['search on the GPU'] = (times['search on the GPU'] ?? 0) + onGpu;

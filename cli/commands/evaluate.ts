@@ -1,5 +1,6 @@
 import { formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
+import { besideMeans } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { badRowsOption, formatOption } from '../options/data-options.ts';
@@ -20,18 +21,19 @@ export const evaluate = defineCommand({
     const ratings = await session.read.any(positionals.ratings, { format: values.format });
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
-    const { rmse, mae, pairs, coldPairs } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
-    const error = (value: number) => {
-      if (Number.isFinite(value)) return value.toFixed(4);
+    const { rmse, mae, pairs, coldPairs, badRows, baselines } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
+    const error = (name: 'rmse' | 'mae', value: number) => {
+      if (Number.isFinite(value)) return besideMeans(name, value, baselines);
       return coldPairs === pairs ? 'none: the model knows no pair' : 'none: a prediction is beyond the numbers (NaN or infinite)';
     };
     return {
-      json: { command: 'evaluate', metrics: { rmse, mae }, pairs, coldPairs },
+      json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows },
       text: facts([
-        ['RMSE', error(rmse)],
-        ['MAE', error(mae)],
+        ['RMSE', error('rmse', rmse)],
+        ['MAE', error('mae', mae)],
         ['pairs', formatCount(pairs)],
         ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
+        ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ]),
     };
   },

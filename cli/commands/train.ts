@@ -1,5 +1,6 @@
 import type { Model } from '../../api/model.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
+import type { EventSink } from '../../index.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
@@ -34,7 +35,9 @@ export const train = defineCommand({
     const trainer = await trainerOf(values, given);
     await using session = await openSession(values, context.signal);
     const sets = await trainingSets(session, positionals.ratings, values, context);
-    const { signal, onEvent } = context;
+    const { signal } = context;
+    // The report has this line too.
+    const onEvent: EventSink = (event) => event.type === 'warning' && event.code === 'no-better-than-means' ? undefined : context.onEvent(event);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
@@ -44,6 +47,7 @@ export const train = defineCommand({
       training: model.training,
       adapter: session.device.adapter,
       modelDir,
+      options: trainOptions,
       // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,
       peakRssBytes: process.resourceUsage().maxRSS * 1024,

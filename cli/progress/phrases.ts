@@ -17,7 +17,8 @@ type Iteration = ProgressEvent & { readonly type: 'iteration' };
 
 /** "iteration 3/10: 0.31 s, loss 344,542, train RMSE 0.9768, test RMSE 3.7519" */
 export function iterationText({ called = 'iteration', iteration, of, seconds, loss, trainRmse, testRmse }: Iteration): string {
-  const parts = [seconds3(seconds), `loss ${significant(loss)}`, `train RMSE ${trainRmse.toFixed(4)}`];
+  const parts = [seconds3(seconds), `loss ${significant(loss)}`];
+  if (trainRmse !== undefined) parts.push(`train RMSE ${trainRmse.toFixed(4)}`);
   if (testRmse !== undefined) parts.push(`test RMSE ${testRmse.toFixed(4)}`);
   return `${called} ${iteration}/${of}: ${parts.join(', ')}`;
 }

@@ -1,8 +1,12 @@
 import type { Model, TrainingReport } from '../../api/model.ts';
+import type { Baselines } from '../../index.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
+import type { Options } from '../options/option.ts';
+import { besideMeans } from './beside-means.ts';
 import { facts } from './facts.ts';
+import { nameFlags } from './name-flags.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 export interface TrainedRun {
@@ -11,6 +15,8 @@ export interface TrainedRun {
   /** Name of the session's GPU; null without one. */
   readonly adapter: string | null;
   readonly modelDir: string;
+  /** The flags of the command, for advice. */
+  readonly options: Options;
   readonly totalSeconds: number;
   readonly peakRssBytes: number;
 }
@@ -20,7 +26,7 @@ export function trainingResult(run: TrainedRun): CommandResult {
   return { json: trainingJson(run), text: trainingText(run) };
 }
 
-function trainingJson({ model, training, adapter, modelDir, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+function trainingJson({ model, training, adapter, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
@@ -31,18 +37,22 @@ function trainingJson({ model, training, adapter, modelDir, totalSeconds, peakRs
     users: model.userCount,
     items: model.itemCount,
     ratings: training.ratings,
+    badRows: training.badRows,
+    duplicates: training.duplicates,
     iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse }) => ({ iteration, seconds, loss, trainRmse, testRmse })),
     // A test RMSE is undefined when the model knows no pair of the test set.
-    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs }),
+    ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
+    warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     peakRssBytes,
     model: modelDir,
   };
 }
 
-function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }: TrainedRun): string {
-  const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates } = training;
+function trainingText({ model, training, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): string {
+  const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
+  const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
     `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
@@ -50,18 +60,22 @@ function trainingText({ model, training, modelDir, totalSeconds, peakRssBytes }:
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
       ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
-      ['train RMSE', best?.trainRmse.toFixed(4)],
-      ['test RMSE', testPairs === undefined ? undefined : testError(best, testPairs, coldPairs ?? 0)],
-      ['test MAE', best?.testMae?.toFixed(4)],
+      ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+      ['train RMSE', best?.trainRmse?.toFixed(4)],
+      ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],
+      ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, baselines)],
+      ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
+      ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],
       ['model', modelDir],
     ]),
+    ...warnings.map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');
 }
 
-function testError(best: { readonly testRmse?: number } | undefined, pairs: number, cold: number): string {
-  const known = `${formatCount(pairs - cold)} known pairs; ${formatCount(cold)} cold pairs are not averaged in`;
-  return best?.testRmse === undefined ? `none: ${known}` : `${best.testRmse.toFixed(4)} over ${known}`;
+/** An error on the held-out ratings beside those of means; none where the model knows no pair of them. */
+function testError(of: 'rmse' | 'mae', own: number | undefined, baselines: Baselines | undefined): string {
+  return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
 
 function bestOf({ iterations, bestIteration }: TrainingReport) {

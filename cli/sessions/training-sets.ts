@@ -16,7 +16,12 @@ export interface TrainingSets {
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
   const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
-  const all = await session.read.any(paths, { format: values.format });
+  const rated = async (dataset: Dataset) => {
+    if (!values.implicitPrefs) return dataset;
+    const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
+    return unratedAsOnes(dataset, ratingCol, context.onEvent);
+  };
+  const all = await rated(await session.read.any(paths, { format: values.format }));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
   const rows = await knownRows(all);
@@ -29,7 +34,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     return { train, test: held };
   }
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await session.read.any(test, { format: values.format });
+  const heldOut = await rated(await session.read.any(test, { format: values.format }));
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
 }

@@ -33,6 +33,8 @@ export interface ModelStorage {
   readonly items: number;
   readonly userIdType: IdColumn['type'];
   readonly itemIdType: IdColumn['type'];
+  /** True where the model has damped means. */
+  readonly means?: boolean;
 }
 
 /** Largest rank that is read, beyond any real model: damaged metadata must not demand any amount of memory. */
@@ -95,9 +97,9 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType } = storage;
+  const { users, items, userIdType, itemIdType, means } = storage;
   if (typeof users !== 'number' || typeof items !== 'number' || !isIdType(userIdType) || !isIdType(itemIdType)) return undefined;
-  return { users, items, userIdType, itemIdType };
+  return { users, items, userIdType, itemIdType, means: means === true };
 }
 
 function isIdType(value: Json | undefined): value is IdColumn['type'] {

@@ -22,6 +22,8 @@ export interface StoredModel extends ModelMetadata {
   readonly userFactors: Float32Array;
   readonly itemIds: Vector;
   readonly itemFactors: Float32Array;
+  /** A damped mean for each id; absent from the models of other programs. */
+  readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
 }
 
 export interface SaveModelOptions {
@@ -39,15 +41,17 @@ export interface SaveModelOptions {
 const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
+/** Folders beside those of Spark, whose `recommendForAll` admits no other column in its own. Laid out as factors of one number. */
+const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors to a temporary sibling, which is renamed when it is complete
+ * Writes <directory>/metadata, userFactors and itemFactors, and userMeans and itemMeans where the model has means, to a temporary sibling, which is renamed when it is complete
  * and on the disk. The same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
   const users = toTable('user', model.userIds, model.userFactors, model.rank);
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
-  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type };
+  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type, ...(model.means ? { means: true } : {}) };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
@@ -58,6 +62,10 @@ export async function saveModel(directory: string, model: StoredModel, options: 
     await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
     throwIfAborted(options.signal, 'save');
     await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    if (model.means) {
+      await writeFactors(join(output.temporary, meansFolders.users), { ids: users.ids, factors: model.means.users }, 1, codec);
+      await writeFactors(join(output.temporary, meansFolders.items), { ids: items.ids, factors: model.means.items }, 1, codec);
+    }
     throwIfAborted(options.signal, 'save');
     await output.commit();
   } catch (error) {
@@ -102,7 +110,15 @@ async function readModel(directory: string): Promise<StoredModel> {
     checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
     checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
   }
-  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors };
+  const means = storage?.means ? { users: await readMeans(join(directory, meansFolders.users), users), items: await readMeans(join(directory, meansFolders.items), items) } : undefined;
+  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors, means };
+}
+
+/** The damped means of the ids of a side. */
+async function readMeans(folder: string, side: FactorTable): Promise<Float32Array> {
+  const table = await readFactors(folder, 1);
+  checkCount(folder, table, idCount(side.ids), side.ids.type);
+  return table.factors;
 }
 
 function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
@@ -112,7 +128,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 /** True for a path inside a model's folder that belongs to a model. */
 function isModelEntry(path: string): boolean {
   const [folder, ...rest] = path.split('/');
-  if (!folders.some((name) => name === folder)) return false;
+  if (![...folders, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }

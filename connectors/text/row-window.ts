@@ -14,7 +14,7 @@ const SMALLEST = 1 << 16;
  */
 export class RowWindow {
   // One spare byte holds the scanner's line end.
-  bytes = new Uint8Array(SMALLEST + 1);
+  bytes: Uint8Array = new Uint8Array(SMALLEST + 1);
   from = 0;
   /** The end of the bytes. */
   to = 0;

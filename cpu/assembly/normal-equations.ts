@@ -15,10 +15,10 @@ import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
 import { clear } from './vectors';
 
 /** Rows of a tile: 8 KiB at rank 64. */
-const TILE_ROWS: i32 = 32;
+export const TILE_ROWS: i32 = 32;
 
 /** Ratings that are summed in one chain. */
-const PART_RATINGS: i32 = 1024;
+export const PART_RATINGS: i32 = 1024;
 
 /**
  * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]; both walk down with `rowBytes`, as does the target.
@@ -194,7 +194,7 @@ function gatherTile(theta: usize, size: usize, indices: usize, values: usize, co
 }
 
 /** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
-function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
+export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(sumBias + j, f32x4.add(v128.load(sumBias + j), v128.load(partBias + j)));
   for (let i: usize = 0; i < size; i += WORD) {
     const row = (i >> 2) * size;

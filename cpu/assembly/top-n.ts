@@ -8,11 +8,12 @@
  *     bounds       Float32[columns / 8], or 0: no column from that eight on has a longer θ. Since xᵀθ <= ‖x‖ ‖θ‖, a block whose
  *                  bound is below all four thresholds is not formed; where columns come by falling norm, many are not
  *     scores, items  one heap of n entries a row (heap.ts)
+ *     order        Uint32[columns], or 0: the item of each column
  *     mask         one byte for eight columns of one row, [column / 8][row]: bit b set leaves column 8 * (column / 8) + b out
  *
  * A 4 x 8 block of scores is formed in registers and compared with the four thresholds there. Few blocks have
- * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Columns come in
- * ascending order and must be greater than the threshold to enter: of equal scores the lower column stays.
+ * a candidate (about n ln(columns / n) a row in random order), so the rest is off the hot path. Of equal scores the lower
+ * item stays: the column, or its number in `order`.
  */
 import { multiplyAdd } from './simd';
 import { clearHeap, replaceRoot, sortHeap } from './heap';
@@ -58,7 +59,7 @@ function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, p
   }
 }
 
-/** Forms the 4 x 8 scores; true, and stored at `block`, when one of them exceeds its row's threshold. */
+/** Forms the 4 x 8 scores; true, and stored at `block`, when one of them reaches its row's threshold. */
 function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: usize, block: usize): bool {
   let sum00 = f32x4.splat(0);
   let sum01 = sum00;
@@ -88,13 +89,13 @@ function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: 
     columnPanel += 32;
   }
   let threshold = v128.load32_splat(thresholds);
-  let above = v128.or(f32x4.gt(sum00, threshold), f32x4.gt(sum01, threshold));
+  let above = v128.or(f32x4.ge(sum00, threshold), f32x4.ge(sum01, threshold));
   threshold = v128.load32_splat(thresholds, 4);
-  above = v128.or(above, v128.or(f32x4.gt(sum10, threshold), f32x4.gt(sum11, threshold)));
+  above = v128.or(above, v128.or(f32x4.ge(sum10, threshold), f32x4.ge(sum11, threshold)));
   threshold = v128.load32_splat(thresholds, 8);
-  above = v128.or(above, v128.or(f32x4.gt(sum20, threshold), f32x4.gt(sum21, threshold)));
+  above = v128.or(above, v128.or(f32x4.ge(sum20, threshold), f32x4.ge(sum21, threshold)));
   threshold = v128.load32_splat(thresholds, 12);
-  above = v128.or(above, v128.or(f32x4.gt(sum30, threshold), f32x4.gt(sum31, threshold)));
+  above = v128.or(above, v128.or(f32x4.ge(sum30, threshold), f32x4.ge(sum31, threshold)));
   if (!v128.any_true(above)) return false;
   v128.store(block, sum00);
   v128.store(block, sum01, 16);
@@ -107,22 +108,24 @@ function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: 
   return true;
 }
 
-/** Compares the eight scores of one row at `block` with its heap. */
-function enter(block: usize, left: u32, first: u32, count: i32, threshold: usize, scores: usize, items: usize, n: i32): void {
+/** Compares the eight scores of one row at `block` with its heap. `order`: of these columns, or 0. */
+function enter(block: usize, left: u32, first: u32, order: usize, count: i32, threshold: usize, scores: usize, items: usize, n: i32): void {
   let worst = load<f32>(threshold);
   for (let column = 0; column < count; column++) {
     const score = load<f32>(block + (<usize>column << 2));
-    if (score > worst && ((left >> column) & 1) == 0) {
-      replaceRoot(scores, items, n, score, first + column);
-      worst = load<f32>(scores);
-    }
+    if (!(score >= worst) || ((left >> column) & 1) != 0) continue;
+    const item = order ? load<u32>(order + (<usize>column << 2)) : first + column;
+    // An empty entry has the score -Infinity, and gives way to any other.
+    if (score == worst && (item > load<u32>(items) || score == -Infinity)) continue;
+    replaceRoot(scores, items, n, score, item);
+    worst = load<f32>(scores);
   }
   store<f32>(threshold, worst);
 }
 
 /**
  * Offers the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, to all rows.
- * `mask` covers these columns, or is 0, and so do `bounds`. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
+ * `mask` covers these columns, or is 0, and so do `bounds` and `order`. `work`: 32 * rank + 128 bytes, for the column panel and one block of scores.
  */
 export function offerColumns(
   rowPanels: usize,
@@ -137,6 +140,7 @@ export function offerColumns(
   thresholds: usize,
   rowNorms: usize,
   bounds: usize,
+  order: usize,
   scores: usize,
   items: usize,
   work: usize,
@@ -148,13 +152,13 @@ export function offerColumns(
     const bound = bounds ? v128.load32_splat(bounds + (<usize>(column >> 3) << 2)) : f32x4.splat(0);
     for (let row = 0; row < rows; row += 4) {
       const threshold = thresholds + (<usize>row << 2);
-      if (bounds && !v128.any_true(f32x4.gt(f32x4.mul(v128.load(rowNorms + (<usize>row << 2)), bound), v128.load(threshold)))) continue;
+      if (bounds && !v128.any_true(f32x4.ge(f32x4.mul(v128.load(rowNorms + (<usize>row << 2)), bound), v128.load(threshold)))) continue;
       if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, threshold, block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;
         const heap = (<usize>r * <usize>n) << 2;
         const at = <usize>(r - row) << 2;
-        enter(block + (at << 3), left, first + column, count, threshold + at, scores + heap, items + heap, n);
+        enter(block + (at << 3), left, first + column, order ? order + (<usize>column << 2) : 0, count, threshold + at, scores + heap, items + heap, n);
       }
     }
   }

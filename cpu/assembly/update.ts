@@ -35,7 +35,7 @@ export function gatheredOf(workspace: usize, size: usize): usize {
 
 /** Number of ratings whose panels can be kept, besides two panels for the others. */
 @inline
-function panelCapacity(workspaceBytes: usize, size: usize): i32 {
+export function panelCapacity(workspaceBytes: usize, size: usize): i32 {
   return <i32>((workspaceBytes - gatheredOf(0, size)) / (size << 3) - 2) * PANEL;
 }
 

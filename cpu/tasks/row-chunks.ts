@@ -3,7 +3,7 @@ import { SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 
 /** Ratings that lie in scratch at a time; longer rows come in pieces. A multiple of the 1,024 that the kernels sum at a time. */
 export const CHUNK_RATINGS = 65_536;
-const CHUNK_ROWS = 8_192;
+export const CHUNK_ROWS = 8_192;
 
 /** Bytes of scratch in front of the handler's own part: indices, values, offsets. */
 const WORKSPACE_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);

@@ -49,9 +49,10 @@ function layout(scope: TaskScope, rank: number, groupRows: number, n: number) {
   const thresholds = mask + MASK_BYTES;
   const rowNorms = thresholds + 4 * GROUP_ROWS;
   const bounds = rowNorms + 4 * GROUP_ROWS;
-  const work = bounds + TILE_COLUMNS / 2;
+  const order = bounds + TILE_COLUMNS / 2;
+  const work = order + 4 * TILE_COLUMNS;
   const rowPanels = work + 32 * rank + 128;
-  return { scores, items, mask, thresholds, rowNorms, bounds, work, rowPanels };
+  return { scores, items, mask, thresholds, rowNorms, bounds, order, work, rowPanels };
 }
 
 /** One group of rows against all columns. */
@@ -70,6 +71,8 @@ function offerAll(
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
   const bounds = scope.hasInput('bounds') ? (scope.partition('bounds').columns.values as Float32Array) : undefined;
+  const order = scope.hasInput('order') ? (scope.partition('order').columns.values as Uint32Array) : undefined;
+  const tileOrder = new Uint32Array(scope.memory.buffer, at.order, TILE_COLUMNS);
   const tileBounds = new Float32Array(scope.memory.buffer, at.bounds, TILE_COLUMNS / 8);
   kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.rowNorms, at.scores, at.items);
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
@@ -79,8 +82,10 @@ function offerAll(
     const masked = exclusion ? at.mask : 0;
     if (bounds) tileBounds.set(bounds.subarray(first / 8, (first + TILE_COLUMNS) / 8));
     const bounded = bounds ? at.bounds : 0;
+    if (order) tileOrder.set(order.subarray(first, first + columns));
+    const ordered = order ? at.order : 0;
     kernels.offerColumns(
-      at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.rowNorms, bounded, at.scores, at.items, at.work,
+      at.rowPanels, rows, factors, size, rank, first, columns, masked, n, at.thresholds, at.rowNorms, bounded, ordered, at.scores, at.items, at.work,
     );
   }
   kernels.finishTopN(rows, n, at.scores, at.items);

@@ -8,7 +8,7 @@ export function strideOf(columns: number): number {
 }
 
 /** Layouts of operators/tasks/tasks.ts whose column `values` is one float32 buffer on a GPU. */
-export const vectorLayouts: readonly string[] = ['bias', 'column-bounds'];
+export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'column-order', 'row-shifts'];
 
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */
 export interface DeviceMatrix {

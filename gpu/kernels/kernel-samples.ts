@@ -78,7 +78,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
   sample(weightedNormKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),
-  sample(topNKernel, [{ excluding: true, bounded: true }, { excluding: false, bounded: false }]),
+  sample(topNKernel, [{ excluding: true, bounded: true, ordered: true }, { excluding: false, bounded: false, ordered: false }]),
 ];
 
 function sample<Params extends KernelParams>(kernel: KernelDescriptor<Params>, variants: readonly NoInfer<Params>[]): KernelSample {

@@ -1,5 +1,8 @@
 import type { ProbeOutcome } from './probe-webgpu.ts';
 
+/** As in package.json's "optionalDependencies". */
+const WEBGPU = 'webgpu@0.6.2';
+
 /** The reason for a missing adapter and the remedy, for users who may not want a GPU; undefined when a hardware adapter was found. */
 export function explainProbe(outcome: ProbeOutcome, platform: NodeJS.Platform): string | undefined {
   const finding = findingOf(outcome, platform);
@@ -13,14 +16,14 @@ export function findingOf({ adapter, failure, ending, messages }: ProbeOutcome, 
   }
   const said = messages === '' ? '' : ` It said: ${errorLine(messages)}`;
   switch (failure) {
+    case 'not installed':
+      return `The package webgpu, which GPUs need, was left out of this installation. Add it with npm install ${WEBGPU}, or install without --omit=optional.`;
     case 'timeout':
       return `The graphics driver did not answer within 20 seconds.${said} Update it, or restart the machine.`;
     case 'crash':
       return `The graphics driver crashed (${ending}).${said} Update it.`;
     case 'error':
-      if (/ERR_MODULE_NOT_FOUND|Cannot find (module|package)/.test(messages)) {
-        return 'The package "webgpu" or its binary for this platform is missing. Install factorflow again, with install scripts allowed.';
-      }
+      if (/ERR_MODULE_NOT_FOUND|Cannot find (module|package)/.test(messages)) return `The binary of the package webgpu for this platform is missing.${said} Install it again with npm install ${WEBGPU}.`;
       if (/GLIBC|cannot open shared object|ERR_DLOPEN_FAILED/.test(messages)) {
         return `The binary of the package "webgpu" does not load here: ${errorLine(messages)} It needs a newer system or the library named.`;
       }

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 
@@ -14,7 +15,7 @@ export interface Adapter {
 /** Result of a probe. `messages` is the stderr of the driver and Dawn. */
 export interface ProbeOutcome {
   readonly adapter?: Adapter;
-  readonly failure?: 'no adapter' | 'timeout' | 'crash' | 'error';
+  readonly failure?: 'not installed' | 'no adapter' | 'timeout' | 'crash' | 'error';
   /** The signal or exit code of a crash. */
   readonly ending?: string;
   readonly messages: string;
@@ -27,12 +28,23 @@ const TIMEOUT_MILLISECONDS = 20_000;
  * hangs does no harm. Never throws.
  */
 export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
+  if (!isInstalled('webgpu')) return Promise.resolve({ failure: 'not installed', messages: '' });
   const file = fileURLToPath(workerFile(import.meta.url, './webgpu-probe'));
   return new Promise((resolve) => {
     execFile(process.execPath, [file], { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true }, (error, stdout, stderr) => {
       resolve(outcomeOf(error, stdout, stderr.trim()));
     });
   });
+}
+
+/** False for an optional package that was left out. */
+function isInstalled(name: string): boolean {
+  try {
+    createRequire(import.meta.url).resolve(name);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function outcomeOf(error: Error | null, stdout: string, messages: string): ProbeOutcome {

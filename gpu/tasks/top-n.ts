@@ -14,7 +14,7 @@ const SUBMISSION_WORK = 5e11;
 export const compileTopN: GpuTaskHandler<'compile-top-n'> = async ({ gpu, params }) => {
   const { excluding } = params;
   // The task that wants the kernel tells what is wrong with it.
-  gpu.compile(topNKernel, { excluding, bounded: true }).catch(() => undefined);
+  gpu.compile(topNKernel, { excluding, bounded: true, ordered: true }).catch(() => undefined);
   return { rows: 0 };
 };
 
@@ -57,13 +57,15 @@ async function fillLists(scope: GpuScopeOf<'top-n'>, lists: GPUBuffer, from: num
   const [rowFactors, columnFactors] = [scope.matrix('rowFactors'), scope.matrix('columnFactors')];
   const exclude = scope.has('exclude') ? scope.block('exclude') : undefined;
   const bounds = scope.has('bounds') ? scope.vector('bounds') : undefined;
-  const kernel = await gpu.compile(topNKernel, { excluding: exclude !== undefined, bounded: bounds !== undefined });
+  const order = scope.has('order') ? scope.vector('order') : undefined;
+  const kernel = await gpu.compile(topNKernel, { excluding: exclude !== undefined, bounded: bounds !== undefined, ordered: order !== undefined });
   const bindings = {
     row_factors: rowFactors.values,
     column_factors: columnFactors.values,
     exclude_offsets: exclude?.rowPointers ?? rowFactors.values,
     exclude_indices: exclude?.indices ?? rowFactors.values,
     bounds: bounds ?? rowFactors.values,
+    order: order ?? rowFactors.values,
     lists,
   };
   const uniforms = { columns: columnFactors.rows, quads: rowFactors.stride / 4, slabs: Math.ceil(rank / 8), n, scores_at: rows * n, exclude_row: rowStart };

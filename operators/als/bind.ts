@@ -8,6 +8,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
+import { gramSlices, implicitNames, implicitStages } from './implicit/stages.ts';
 import { sideNames } from './plan.ts';
 
 export interface AlsData {
@@ -17,6 +18,8 @@ export interface AlsData {
   readonly items: KeyColumn;
   /** Known pairs of the validation set by user, at the positions of the training set. */
   readonly test?: RatingBlock;
+  /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
+  readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
 }
 
 /** One side's factors in host memory. */
@@ -66,6 +69,13 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     return parts;
   };
   const blocks = { users: giveBlock('ratings-by-user', data.byUser, cuts.users), items: giveBlock('ratings-by-item', data.byItem, cuts.items) };
+  for (const side of ['users', 'items'] as const) {
+    const set = implicitNames(side).shifts;
+    const shifts = data.shifts?.[side];
+    if (shifts === undefined) continue;
+    give(set, cuts[side].map(({ from, to }, partition) => ({ ref: { name: `${name}/${set}`, partition, version: 0 }, partition: { layout: 'row-shifts', rows: to - from, columns: { values: shifts.subarray(from, to) } } })));
+    setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from, bytes: 4 * (cuts[side][j].to - cuts[side][j].from) }));
+  }
   const tests = data.test && sets.has('test-ratings') ? giveBlock('test-ratings', data.test, cuts.users) : [];
   for (const side of ['users', 'items'] as const) {
     const names = sideNames(side, q, biases);
@@ -79,6 +89,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
   const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
   const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));
   const [byUser, byItem, byTest] = [blocks.users, blocks.items, tests].map(cut);
+  const grams = blocks.users.map(() => gramSlices(Number(planned.params.rank), whole));
   const slices: Record<string, RowRange[][]> = {
     initialize: blocks.users.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
     'update-users': byUser,
@@ -87,6 +98,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     [measureStages.users]: byUser,
     [measureStages.items]: byItem,
     [measureStages.test]: byTest,
+    ...(data.shifts ? { [implicitStages.error]: byUser, 'gram-users': grams, 'gram-items': grams } : {}),
   };
   const withMean = (stage: Stage): Stage => (biases && stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => (['update', 'squared-error'].includes(task.kernel) ? { ...task, params: { ...task.params, mean } } : task)) } } : stage);
   const counted = (stage: Stage): Stage => (slices[stage.name] === undefined ? stage : { ...stage, tasks: Math.max(...slices[stage.name].map((ranges) => ranges.length)) });

@@ -1,7 +1,7 @@
 import { commonParams, type CommonParams } from '../params/common.ts';
-import { checkParams, defaultsOf, type ParamTable } from '../params/table.ts';
+import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 
-/** Parameters of explicit ALS with weighted-λ regularization. */
+/** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
 export interface AlsParams extends CommonParams {
   /** Solver of A x = b: exact (`cholesky`), f_s steps of conjugate gradients (`cg`), or one of both for each row (`auto`). */
   readonly solver: 'auto' | 'cholesky' | 'cg';
@@ -14,9 +14,22 @@ export interface AlsParams extends CommonParams {
    * find the level of positive ratings; `level` takes their absolute values, which have it after one. Biases hold the level themselves.
    */
   readonly start: 'spark' | 'level';
+  /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. */
+  readonly implicitPrefs: boolean;
+  /** α of implicit data: a rating adds α |r| to the weight of its pair. */
+  readonly alpha: number;
+  /**
+   * Weight w of a pair without a rating, with λ (n_u + w n)^ν for a user of n_u among n items (iALS; Rendle et al. 2021, section 3.3). Without
+   * it, the weights are Spark's: 1 for such a pair, and λ n_u^ν.
+   */
+  readonly unobservedWeight?: number;
+  /** ν of implicit data: 1 multiplies λ by the ratings of the row, 0 leaves it plain. */
+  readonly regExponent: number;
   /** Name of the GPU kernel that solves the rows; without it the device chooses. */
   readonly kernel?: string;
 }
+
+type Named = Parameters<Rule<AlsParams>['message']>[0];
 
 export const alsTable: ParamTable<AlsParams> = {
   algorithm: 'ALS',
@@ -26,6 +39,10 @@ export const alsTable: ParamTable<AlsParams> = {
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
     start: { kind: 'choice', help: "users to begin with: Spark's Gaussian rows, or their absolute values, which find the ratings' level at once", choices: ['spark', 'level'], fallback: 'spark' },
+    implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
+    alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 1 },
+    unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
+    regExponent: { kind: 'number', help: "ν of implicit data: λ is multiplied by the row's ratings to the power ν", called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
   },
   rules: [
@@ -33,6 +50,9 @@ export const alsTable: ParamTable<AlsParams> = {
     { refused: 'start', when: ({ start, biases }) => start === 'level' && biases, message: (named) => `${named('start', 'level')} does nothing with ${named('biases')}, which hold the level`, advice: 'Leave one of them out' },
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
+    ...(['alpha', 'unobservedWeight', 'regExponent'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
+    ...(['earlyStop', 'targetRmse'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => implicitPrefs, message: (named: Named) => `${named(refused)} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' })),
   ],
 };
 

@@ -13,6 +13,8 @@ import { evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { contracts, type KernelChoice } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import type { AlsChoices } from './kernel-choices.ts';
+import { gramStage, implicitDataSets, implicitMeasure, implicitUses } from './implicit/stages.ts';
+import { implicitWeights } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 import { chooseSolver } from './solver-choice.ts';
 
@@ -33,7 +35,10 @@ export function alsFeatures({ rank, biases }: Pick<AlsParams, 'rank' | 'biases'>
  * half-iteration. Throws CapacityError when it does not fit, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices): PhysicalPlan {
-  const { users: m, items: n, ratings: nz, testRatings } = profile;
+  const { users: m, items: n, ratings: nz } = profile;
+  const { implicitPrefs } = params;
+  // Implicit data have no test error.
+  const testRatings = implicitPrefs ? undefined : profile.testRatings;
   const { host } = devices;
   // Every device has rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(m, n)));
@@ -41,7 +46,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const f = alsFeatures(params);
   const q = compute.length;
   const solver = chooseSolver({ ...params, rank: f }, device.kind);
-  const datasets = alsDataSets(profile, params, compute);
+  const datasets = alsDataSets({ ...profile, testRatings }, params, compute);
   const places = compute.map(({ place }) => place);
   const tasks = (rows: number, ratings: number) => (device.wholePasses ? 1 : Math.min(Math.ceil(rows / q), taskCount(Math.ceil(ratings / q))));
   const [users, items] = (['users', 'items'] as const).map((side) => sideNames(side, q, params.biases));
@@ -51,15 +56,18 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       fixed: fixed.whole,
       previous: `${solved.factors}@old`,
       factors: solved.factors,
+      ...(implicitPrefs ? implicitUses(solved.factors, fixed.factors) : {}),
       ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, previousBias: `${solved.bias}@old`, bias: solved.bias } : {}),
     };
     const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
-    const taskParams: JsonObject = { rank: f, lambda: params.regParam, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
+    const task = implicitPrefs ? 'update-implicit' : 'update';
+    const weights = implicitPrefs ? implicitWeights(params) : { lambda: params.regParam };
+    const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
     return {
       name,
       at: places,
-      work: { kind: 'tasks', tasks: [{ kernel: 'update', uses, params: taskParams }] },
-      kernel: ['update', choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
+      work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams }] },
+      kernel: [task, choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
       tasks: tasks(rows, nz),
       partitions: { p: 1, q },
       bytesRead: blockBytes(rows, nz) + q * factorBytes(others, f, device.strideStep),
@@ -77,19 +85,24 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       work: { kind: 'exchange', how: 'all-gather', data: [side.factors, ...(side.bias ? [side.bias] : [])], to: [side.whole, ...(side.wholeBias ? [side.wholeBias] : [])] },
       exchange: `all-gather: ${formatBytes(4 * rows * f)} down, ${formatBytes(4 * q * rows * f)} up`,
     }];
+  const gram = (side: 'users' | 'items', rows: number): Stage[] => (implicitPrefs ? [gramStage(side, (side === 'users' ? users : items).whole, rows, params, places, device.wholePasses)] : []);
   const absolute = params.nonnegative || params.start === 'level';
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   const start: Stage[] = [
-    { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings'])], to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
+    { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(implicitPrefs ? ['users-shifts', 'items-shifts'] : [])], to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
     { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: absolute } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...gather(users, m),
+    ...gram('users', m),
   ];
   const round = [
     halfIteration('update-items', items, users, [n, m], choices?.items, [solver.reason, ...(choices ? [choices.items.reason] : [])]),
     ...gather(items, n),
+    ...gram('items', n),
     halfIteration('update-users', users, items, [m, n], choices?.users, choices ? [choices.users.reason] : []),
     ...gather(users, m),
+    // That of the new users serves the loss and the next round.
+    ...gram('users', m),
   ];
   const biases: DataUses = users.bias && items.wholeBias ? { rowBias: users.bias, columnBias: items.wholeBias } : {};
   const errors = (name: string, block: string, ratings: number): Stage => ({
@@ -103,7 +116,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     flops: 2 * ratings * f,
   });
   const norm = (name: string, side: typeof users, rows: number): Stage => ({ name, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: side.ratings, factors: side.factors }, params: { rank: f } }] }, kernel: 'weighted-norm', tasks: tasks(rows, nz) });
-  const measure = [
+  const measure = implicitPrefs ? implicitMeasure(params, items.whole, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz) : [
     errors(measureStages.train, 'ratings-by-user', nz),
     norm(measureStages.users, users, m),
     norm(measureStages.items, items, n),
@@ -175,6 +188,7 @@ function alsDataSets({ users: m, items: n, ratings: nz, testRatings }: RatingsPr
     ...(testRatings === undefined ? [] : [ratings('test-ratings', m, testRatings)]),
     { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts(m, (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
     ...sides,
+    ...(params.implicitPrefs ? implicitDataSets(f, { users: m, items: n }, compute.map(({ place }) => place), parts) : []),
   ];
 }
 
@@ -194,6 +208,7 @@ function describeProblem({ users, items, ratings, testRatings }: RatingsProfile,
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
     'rank f': params.biases ? `${params.rank} and biases` : params.rank,
     'λ': params.regParam,
+    ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent } : {}),
     iterations: params.maxIter,
     seed: params.seed,
   };

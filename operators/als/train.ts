@@ -13,6 +13,8 @@ import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
+import { implicitErrors } from './implicit/loss.ts';
+import { rowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 import { sideNames } from './plan.ts';
 
@@ -33,11 +35,13 @@ export interface TrainAlsOptions {
 }
 
 /**
- * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2): each iteration solves all items from the users,
+ * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2), or implicit ALS (cuMF_ALS, section V-F): each iteration solves all items from the users,
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(data: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+  const { byUser, byItem } = ratings;
+  const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
   const mean = params.biases ? meanRating(data.byUser) : 0;
   let bound = plan(devices);
   const { factors, ...result } = await runLoop<AlsStart>(
@@ -74,7 +78,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     round: () => ({}),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
-        const bad = badRow(valuesOfStage(results, `update-${solved}`, 'update'), slices[`update-${solved}`], blocks[solved].rows);
+        const bad = badRow(valuesOfStage(results, `update-${solved}`, params.implicitPrefs ? 'update-implicit' : 'update'), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
         const { offsets } = blocks[solved];
         throw new DivergedError(
@@ -84,6 +88,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
       }
     },
     errors: (measured) => {
+      if (params.implicitPrefs) return implicitErrors(measured, name, params);
       // The feature that is 1 counts once for each rating.
       const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joinedParts(measured, `${name}/${of}-bias`)) : norm);
       return trainingErrors(measured, ({ users, items }) => regParam * (corrected(users, 'users') + corrected(items, 'items')));

@@ -7,26 +7,32 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { BAD_ROWS } from '../ratings/select-ratings.ts';
 import { type FactorModel, placeFactors } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
+import { type Baselines, BaselineSums, type DampedMeans, ErrorSums, type PairErrors } from './baselines.ts';
 
-export interface Evaluation {
-  /** Root of the mean squared error and mean absolute error over the pairs that the model knows. */
-  readonly rmse: number;
-  readonly mae: number;
+/** The errors are over the pairs that the model knows; NaN where it knows none. */
+export interface Evaluation extends PairErrors {
   /** Pairs in all. */
   readonly pairs: number;
   /** Pairs whose user or item the model doesn't know: counted here, never averaged in. */
   readonly coldPairs: number;
+  /** Rows with null, NaN or infinite values that were left out. */
+  readonly badRows: number;
+  /** Errors of the training ratings' means over the same pairs; absent where the model has no such means, or knows no pair. */
+  readonly baselines?: Baselines;
 }
 
 /** Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives them. */
 export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';
   readonly #model: FactorModel;
+  readonly #means: DampedMeans | undefined;
 
-  constructor(model: FactorModel) {
+  constructor(model: FactorModel, means?: DampedMeans) {
     this.#model = model;
+    this.#means = means;
   }
 
   describe(): JsonObject {
@@ -41,27 +47,29 @@ export class Evaluate implements Sink<Evaluation> {
     const { place, parallelism } = computeDevice(ctx.executor).info;
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
-    let [squared, absolute, pairs, coldPairs] = [0, 0, 0, 0];
+    const means = this.#means;
+    const [own, simple] = [new ErrorSums(), new BaselineSums()];
+    let [pairs, coldPairs] = [0, 0];
     await Holdings.within(ctx, async (held) => {
       const factors = await placeFactors(this.#model, place, held);
       const scored = mapOrdered(input, 2 * parallelism, async (batch) => {
         const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, held);
         return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
       });
-      for await (const { predictions, ratings, warm } of scored) {
+      for await (const { predictions, ratings, warm, users, items } of scored) {
         pairs += predictions.length;
         coldPairs += predictions.length - warm.length;
-        for (const i of warm) {
-          const error = ratings[i] - predictions[i];
-          squared += error * error;
-          absolute += Math.abs(error);
+        for (let k = 0; k < warm.length; k++) {
+          const rating = ratings[warm[k]];
+          own.add(rating - predictions[warm[k]]);
+          if (means) simple.add(rating, means.mean, means.users[users[k]], means.items[items[k]]);
         }
         phase.progress(pairs);
       }
     });
     phase.end(pairs);
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const known = pairs - coldPairs;
-    return { rmse: Math.sqrt(squared / known), mae: absolute / known, pairs, coldPairs };
+    const hasBaselines = means !== undefined && pairs > coldPairs;
+    return { ...own.errors(), pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(hasBaselines ? { baselines: simple.baselines() } : {}) };
   }
 }

@@ -29,6 +29,9 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
 
 /** Throws DataError unless the column holds numbers; times are not ratings. */
 export function requireRatings(schema: Schema, column: string): void {
+  if (!schema.fields.some(({ name }) => name === column)) {
+    throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, { phase: 'read', advice: 'Name the columns with userCol, itemCol, ratingCol and timestampCol; pairs without ratings are implicit data, for implicitPrefs: true' });
+  }
   const { type } = fieldOf(schema, column);
   if (DataType.isTimestamp(type)) throw noNumbers(type, column);
   requireNumbers(schema, column);

@@ -18,6 +18,9 @@ export interface RatingColumns {
 
 export type BadRowPolicy = 'error' | 'skip';
 
+/** The measure of a run that counts bad rows. */
+export const BAD_ROWS = 'bad-rows';
+
 /**
  * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
  * when asked for, `timestamp` float64. A row is bad when a value is null, or its rating NaN or infinite (also after
@@ -88,6 +91,7 @@ export class SelectRatings implements Operator {
       if (rows > 0) yield toBatch(schema, kept, rows, bad.length === 0 ? batch : undefined);
     }
     if (badCount === 0) return;
+    ctx.metrics.add(BAD_ROWS, { rows: badCount });
     const text = `${badCount.toLocaleString('en')} bad ${badCount === 1 ? 'row' : 'rows'}, the first in ${firstBad}`;
     if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
     else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });

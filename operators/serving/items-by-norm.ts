@@ -7,9 +7,9 @@ const ROUNDING = 1 + 1e-4;
 
 /**
  * The model with its items by falling ‖θ_v‖, ties by position: since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a search for the best items can
- * leave out the rest once that bound is below the predictions that it has.
+ * leave out the rest once that bound is below the predictions that it has. `order` has the position of each in the model.
  */
-export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; readonly bounds: Partition } {
+export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; readonly bounds: Partition; readonly order: Partition } {
   const { rank, items, itemFactors } = model;
   const count = keyCount(items);
   const norms = new Float64Array(count);
@@ -18,10 +18,16 @@ export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; 
     for (let k = item * rank; k < (item + 1) * rank; k++) squares += itemFactors[k] ** 2;
     norms[item] = Math.sqrt(squares);
   }
-  const order = Uint32Array.from({ length: count }, (_, item) => item).sort((left, right) => norms[right] - norms[left] || left - right);
+  const order = sharedArray(Uint32Array, count);
+  for (let item = 0; item < count; item++) order[item] = item;
+  order.sort((left, right) => norms[right] - norms[left] || left - right);
   const factors = sharedArray(Float32Array, count * rank);
   order.forEach((item, place) => factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), place * rank));
   const values = sharedArray(Float32Array, Math.ceil(count / 8));
   for (let i = 0; i < values.length; i++) values[i] = norms[order[8 * i]] * ROUNDING;
-  return { model: { ...model, items: takeKeys(items, order), itemFactors: factors }, bounds: { layout: 'column-bounds', rows: values.length, columns: { values } } };
+  return {
+    model: { ...model, items: takeKeys(items, order), itemFactors: factors },
+    bounds: { layout: 'column-bounds', rows: values.length, columns: { values } },
+    order: { layout: 'column-order', rows: count, columns: { values: order } },
+  };
 }

@@ -88,14 +88,24 @@ export class Predict implements Operator {
   }
 }
 
-/** x_uᵀθ_v of each row of a batch, NaN where user or item is unknown, and the positions of the others, ascending. */
+/** The pairs of a batch with their predictions. */
+export interface ScoredPairs {
+  /** x_uᵀθ_v of each row of the batch, NaN where user or item is unknown. */
+  readonly predictions: Float32Array;
+  /** The rows whose user and item are known, ascending, and the positions of those users and items. */
+  readonly warm: Uint32Array;
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+}
+
+/** Scores each row of a batch. */
 export async function scorePairs(
   batch: RecordBatch,
   columns: { readonly user: string; readonly item: string },
   model: FactorModel,
   factors: PlacedFactors,
   ctx: ExecutionContext,
-): Promise<{ predictions: Float32Array; warm: Uint32Array }> {
+): Promise<ScoredPairs> {
   const { place } = computeDevice(ctx.executor).info;
   const users = lookupOf(model.users).positions(batch, columns.user);
   const items = lookupOf(model.items).positions(batch, columns.item);
@@ -104,8 +114,8 @@ export async function scorePairs(
   for (let i = 0; i < batch.numRows; i++) if (users[i] !== UNKNOWN_KEY && items[i] !== UNKNOWN_KEY) known[count++] = i;
   const warm = known.subarray(0, count);
   const predictions = new Float32Array(batch.numRows).fill(Number.NaN);
-  if (count === 0) return { predictions, warm };
   const [rows, cols] = [sharedArray(Uint32Array, count), sharedArray(Uint32Array, count)];
+  if (count === 0) return { predictions, warm, users: rows, items: cols };
   for (let k = 0; k < count; k++) {
     rows[k] = users[warm[k]];
     cols[k] = items[warm[k]];
@@ -125,5 +135,5 @@ export async function scorePairs(
   const [partition] = (await runSteps(steps.steps, ctx, { given: [[pairs, { layout: 'pairs', rows: count, columns: { rows, columns: cols } }, place]] })).handed;
   const values = partition.columns.values as Float32Array;
   for (let k = 0; k < count; k++) predictions[warm[k]] = values[k];
-  return { predictions, warm };
+  return { predictions, warm, users: rows, items: cols };
 }

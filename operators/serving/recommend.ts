@@ -43,7 +43,7 @@ export interface RecommendOptions {
 }
 
 /**
- * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by longer θ, then lower item id: rows
+ * The n items of highest x_uᵀθ_v for each user of the model, best first, ties by lower item id: rows
  * {user, rank: int32 from 1, item, prediction: float32}, in the order of the model's users. A user with fewer candidates has fewer rows.
  */
 export class Recommend implements Source {
@@ -82,14 +82,14 @@ export class Recommend implements Source {
       const { info } = computeDevice(ctx.executor);
       const { exclude: exclusions, n, unit = 'users' } = this.#options;
       if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
-      const { model, bounds } = itemsByNorm(this.#model);
+      const { model, bounds, order } = itemsByNorm(this.#model);
       const exclude = await exclusions?.(holdings.ctx, model);
-      const top = await topOf(model, n, bounds, exclude, info, holdings.ctx);
+      const top = await topOf(model, n, { bounds, order }, exclude, info, holdings.ctx);
       const users = keyCount(model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
       for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(info, n)), inFlight(info), top)) {
         phase.progress(to);
-        const batch = topBatch(schema, model, from, n, items, scores);
+        const batch = topBatch(schema, this.#model, from, n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
       phase.end(users);
@@ -124,15 +124,15 @@ function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void
  * The search for a range of users. A device with memory of its own is given each range's users when it is their turn, so that some go
  * up while it searches for others; threads of the host are given all at once.
  */
-async function topOf(model: FactorModel, n: number, bounds: Partition, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
+async function topOf(model: FactorModel, n: number, { bounds, order }: { readonly bounds: Partition; readonly order: Partition }, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
   const { rank, userFactors } = model;
   const name = dataSetName('top');
   const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
   const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
   // Exclusions lie in host memory; a device with memory of its own gets them without their values.
   const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
-  await giveTo(ctx, place, [[ref('bounds'), bounds], ...pattern]);
-  const common = { columnFactors: items, bounds: ref('bounds'), ...(exclude ? { exclude: exclude.ref } : {}) };
+  await giveTo(ctx, place, [[ref('bounds'), bounds], [ref('order'), order], ...pattern]);
+  const common = { columnFactors: items, bounds: ref('bounds'), order: ref('order'), ...(exclude ? { exclude: exclude.ref } : {}) };
   return async ({ from, to }: Range) => {
     const [top, own] = [ref('lists', from), ref('users', from)];
     const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];

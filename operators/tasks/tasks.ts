@@ -21,8 +21,10 @@ import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
+import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
+export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
@@ -99,8 +101,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of SGD in sgd-tasks.ts. */
-export interface KernelTasks extends DataTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of SGD in sgd-tasks.ts. */
+export interface KernelTasks extends DataTasks, ImplicitTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -165,14 +167,15 @@ export interface KernelTasks extends DataTasks, SgdTasks {
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
 
   /**
-   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower column. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
+   * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
+   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
    * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
    * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
    * `exclude`. Output: `top` (rows to - from).
    */
   'top-n': {
-    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef };
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; exclude?: PartitionRef; bounds?: PartitionRef; order?: PartitionRef };
     outputs: { top: PartitionRef };
     params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
     values: None;
@@ -232,8 +235,12 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'tune-update': { block: 'read' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },
   'weighted-norm': { block: 'read', factors: 'read' },
+  gram: { factors: 'read', gram: 'write' },
+  'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
+  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
+  'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
-  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', top: 'write' },
+  'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },

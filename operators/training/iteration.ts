@@ -6,7 +6,8 @@ export interface TrainingIteration {
   readonly seconds: number;
   /** J, see TrainingErrors. */
   readonly loss: number;
-  readonly trainRmse: number;
+  /** Absent for implicit data. */
+  readonly trainRmse?: number;
   readonly testRmse?: number;
   /** Mean absolute error on the validation set. */
   readonly testMae?: number;

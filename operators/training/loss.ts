@@ -17,7 +17,8 @@ export interface TrainingErrors {
    * r - (μ + β + γ + xᵀθ), and ‖x_u‖² + β_u² for ‖x_u‖².
    */
   readonly loss: number;
-  readonly trainRmse: number;
+  /** Absent for implicit data, whose loss counts all pairs. */
+  readonly trainRmse?: number;
   readonly testRmse?: number;
   readonly testMae?: number;
 }

@@ -24,7 +24,7 @@ function contents(title: string, declarations: readonly Declaration[]): string {
 }
 
 function section(title: string, declarations: readonly Declaration[]): string {
-  const parts = declarations.map(({ name, doc, code, file }) => `### ${name}\n\n${doc === '' ? '' : `${markdownOf(doc)}\n\n`}\`\`\`ts\n${code}\n\`\`\`\n\n[${file}](../${file})\n`);
+  const parts = declarations.map(({ name, doc, code, file }) => `### ${name}\n\n${doc === '' ? '' : `${markdownOf(doc)}\n\n`}\`\`\`ts\n${code}\n\`\`\`\n\n\`${file}\`\n`);
   return [`## ${title}\n`, ...parts].join('\n');
 }
 

@@ -70,6 +70,7 @@ describe('device gpu', () => {
 
   it.each([
     [{ failure: 'no adapter', messages: "Couldn't load Vulkan: libvulkan.so.1" }, /^no GPU: WebGPU found no adapter on this machine\. .*Vulkan.* Or use device cpu$/],
+    [{ failure: 'not installed', messages: '' }, /^no GPU: the package webgpu is not installed\. .*Add it with npm install webgpu@.* Or use device cpu$/],
     [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /^no GPU: the graphics driver crashed\. .*SIGSEGV.* Or use device cpu$/],
   ] as const)('is an error without one, with what to do: %j', async (outcome, message) => {
     const error = await openDevices({ device: 'gpu', workers: 1 }, machineWith(outcome)).catch((thrown: unknown) => thrown);

@@ -86,6 +86,6 @@ describe('afterwards', () => {
   it('only the models of runs that succeeded remain, and nothing half-written', () => {
     const left = readdirSync(models);
     expect(left).toHaveLength(3);
-    for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemFactors', 'metadata', 'userFactors']);
+    for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(['itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
   });
 });

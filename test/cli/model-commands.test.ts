@@ -9,18 +9,19 @@ const model = await trainedModel();
 describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
-    expect(report).toEqual({ command: 'evaluate', metrics: { rmse: expect.any(Number), mae: expect.any(Number) }, pairs: 100_000, coldPairs: 0 });
+    const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0 });
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
   });
 
   it('has no error where no pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), 'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating');
-    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, pairs: 1, coldPairs: 1 });
+    expect(await json('evaluate', model, strangers)).toMatchObject({ metrics: { rmse: null, mae: null }, baselines: null, pairs: 1, coldPairs: 1 });
   });
 });
 

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
-import { tooOldNode } from '../../cli/node-version.ts';
+import { tooOldNode } from '../../engine/node-version.ts';
 import { nearest } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
@@ -141,7 +141,8 @@ describe('a missing adapter', () => {
     [{ failure: 'no adapter', messages: '' }, /no driver of a graphics card/],
     [{ failure: 'timeout', messages: '' }, /did not answer within 20 seconds/],
     [{ failure: 'crash', ending: 'SIGSEGV', messages: 'boom' }, /crashed \(SIGSEGV\). It said: boom/],
-    [{ failure: 'error', ending: 'exit code 1', messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'webgpu'" }, /Install factorflow again/],
+    [{ failure: 'not installed', messages: '' }, /webgpu, which GPUs need, was left out of this installation\. Add it with npm install webgpu@\d/],
+    [{ failure: 'error', ending: 'exit code 1', messages: "Error [ERR_MODULE_NOT_FOUND]: Cannot find module './linux-x64.node'" }, /binary of the package webgpu.*Install it again with npm install webgpu@\d/],
     [{ failure: 'error', ending: 'exit code 1', messages: 'Error: libfoo.so: cannot open shared object file' }, /does not load here: Error: libfoo/],
   ] as const)('is explained in words: %j', (outcome, pattern) => {
     expect(explainProbe(outcome, 'linux')).toMatch(pattern);
@@ -168,7 +169,7 @@ describe('help for slips', () => {
   });
 
   it('names the Node that is needed', () => {
-    expect(tooOldNode('20.1.0')).toMatch(/needs Node 22\.12.*or run npx factorflow inside the project, which brings its own$/);
+    expect(tooOldNode('20.1.0')).toMatch(/^FactorFlow needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
   });

@@ -14,7 +14,7 @@ describe.concurrent('train', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^\{.*\}\n$/);
     const report = JSON.parse(stdout) as Record<string, unknown> & { iterations: Record<string, unknown>[]; seconds: Record<string, number> };
-    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'seconds', 'peakRssBytes', 'model']);
+    expect(Object.keys(report)).toEqual(['command', 'algorithm', 'device', 'adapter', 'users', 'items', 'ratings', 'badRows', 'duplicates', 'iterations', 'testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines', 'warnings', 'seconds', 'peakRssBytes', 'model']);
     expect(report).toMatchObject({ command: 'train', algorithm: 'als', device: 'cpu', adapter: null, model });
     expect(report.iterations.map((iteration) => Object.keys(iteration))).toEqual([1, 2].map(() => ['iteration', 'seconds', 'loss', 'trainRmse', 'testRmse']));
     expect(report.testRmse).toBe(report.iterations[1].testRmse);
@@ -29,7 +29,7 @@ describe.concurrent('train', () => {
   it('leaves test fields out without held-out ratings', async () => {
     const report = await json('train', ratings, ...quick, '--model-dir', join(folder, 'no-test'), '--quiet');
     expect(report).toMatchObject({ users: 16_554, items: 10_506, ratings: 100_000 });
-    for (const name of ['testRmse', 'testMae', 'coldPairs']) expect(report).not.toHaveProperty(name);
+    for (const name of ['testRmse', 'testMae', 'coldPairs', 'testPairs', 'baselines']) expect(report).not.toHaveProperty(name);
     expect((report.iterations as object[])[0]).not.toHaveProperty('testRmse');
   });
 
@@ -39,7 +39,7 @@ describe.concurrent('train', () => {
     expect(code).toBe(0);
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^Trained ALS, rank 4/);
-    for (const name of ['users', 'items', 'ratings', 'train RMSE', 'test RMSE', 'test MAE', 'cold pairs', 'time', model]) expect(stdout).toContain(name);
+    for (const name of ['users', 'items', 'ratings', 'train RMSE', 'test RMSE', 'the mean', 'damped means', 'test MAE', 'test pairs', 'cold pairs', 'time', model]) expect(stdout).toContain(name);
   });
 
   it('reads flags from a configuration in either spelling, and flags win', async () => {
@@ -70,6 +70,6 @@ describe.concurrent('train', () => {
   it('reports null where no held-out pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`);
     const report = await json('train', ratings, '--test', strangers, ...quick, '--model-dir', join(folder, 'strangers'));
-    expect(report).toMatchObject({ testRmse: null, testMae: null, coldPairs: 50 });
+    expect(report).toMatchObject({ testRmse: null, testMae: null, coldPairs: 50, testPairs: 50, baselines: null, warnings: [{ code: 'cold-test' }] });
   });
 });

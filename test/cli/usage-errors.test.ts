@@ -127,12 +127,19 @@ describe.concurrent('--help and --version', () => {
     for (const later of ['--alpha', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
   });
 
-  it('load neither Arrow nor Parquet nor WebGPU', async ({ skip }) => {
+  it.for([
+    { line: ['train', '--help'], most: 10 },
+    { line: ['--version'], most: 10 },
+    { line: ['trian'], most: 40 },
+    { line: ['train', ratings, '--rank', '0'], most: 110 },
+  ])('$line loads few modules, and neither yargs, Arrow, Parquet nor WebGPU', async ({ line, most }, { skip }) => {
     const hooks = "import * as m from 'node:module'; m.registerHooks?.({ load(url, context, next) { process.stderr.write(url + '\\n'); return next(url, context); } })";
-    const { outcome } = start(['train', '--help'], { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`] });
+    const { outcome } = start(line, { nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(hooks)}`] });
     const { stderr } = await outcome;
     if (stderr === '') return skip('this Node has no module hooks');
-    expect(stderr).toContain('yargs');
-    for (const heavy of ['apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina']) expect(stderr).not.toContain(heavy);
+    const loaded = stderr.split('\n').filter((url) => /^(file|node):/.test(url));
+    expect(loaded).toContainEqual(expect.stringContaining('cli/quick-answer.js'));
+    expect(loaded.length).toBeLessThanOrEqual(most);
+    for (const heavy of ['yargs/', 'apache-arrow', 'parquet-wasm', 'webgpu/', 'piscina']) expect(stderr).not.toContain(heavy);
   });
 });

@@ -9,6 +9,7 @@ import { squaredError } from '../../cpu/tasks/squared-error.ts';
 import { topN } from '../../cpu/tasks/top-n.ts';
 import { weightedNorm } from '../../cpu/tasks/weighted-norm.ts';
 import { builds, norm, ratingBlock, TestMemory } from './scope.ts';
+import { shuffled } from '../support/ratings.ts';
 
 describe.each(builds)('tasks with %s', (build) => {
   it.each([1, 8, 10, 64, 200])('squared-error and weighted-norm sum over rows, rank %i', (rank) => {
@@ -57,7 +58,7 @@ describe.each(builds)('tasks with %s', (build) => {
     }
   });
 
-  it('top-n finds the best columns, ties by lower column, exclusions left out', () => {
+  it('top-n finds the best columns, ties by lower column or number, exclusions left out', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 11 }),
@@ -65,22 +66,24 @@ describe.each(builds)('tasks with %s', (build) => {
         fc.constantFrom(1, 2, 10, 70),
         fc.constantFrom(1, 3, 8, 17),
         fc.boolean(),
+        fc.boolean(),
         fc.integer({ min: 0, max: 1000 }),
-        (rows, columns, n, rank, exclude, seed) => {
+        (rows, columns, n, rank, exclude, ordered, seed) => {
           const memory = new TestMemory(build, 16);
           // Small whole numbers: products are exact and ties are common.
           const [rowFactors, columnFactors] = [memory.matrix(rows, rank, seed, 2.5), memory.matrix(columns, rank, seed + 1, 2.5)];
           for (const matrix of [rowFactors, columnFactors]) memory.values(matrix).forEach((v, k, all) => (all[k] = Math.round(v)));
           const block = ratingBlock(Array.from({ length: rows }, (_, r) => (r * 5) % 40), columns, seed);
           const [from, to] = [seed % rows, rows];
-          const scope = memory.scope({ from, to, rank, n }, exclude ? { exclude: block } : {}, { rowFactors, columnFactors });
+          const order = Uint32Array.from(shuffled(Array.from({ length: columns }, (_, column) => column), seed));
+          const itemOf = (column: number) => (ordered ? order[column] : column);
+          const scope = memory.scope({ from, to, rank, n }, { ...(exclude ? { exclude: block } : {}), ...(ordered ? { order: { layout: 'column-order', rows: columns, columns: { values: order } } } : {}) }, { rowFactors, columnFactors });
           const { items, scores } = topN(scope).partitions!.top.columns;
           const { offsets, indices } = block.columns as unknown as Block;
           for (let row = from; row < to; row++) {
-            const all = Array.from({ length: columns }, (_, column) =>
-              predictPair(memory.values(rowFactors), row, memory.values(columnFactors), column, rowFactors.stride),
-            );
-            const expected = topNTwin(all, n, new Set(exclude ? indices.subarray(offsets[row], offsets[row + 1]) : []));
+            const all = new Float64Array(columns);
+            for (let column = 0; column < columns; column++) all[itemOf(column)] = predictPair(memory.values(rowFactors), row, memory.values(columnFactors), column, rowFactors.stride);
+            const expected = topNTwin(all, n, new Set(exclude ? Array.from(indices.subarray(offsets[row], offsets[row + 1]), itemOf) : []));
             const at = (row - from) * n;
             const missing = Array.from<number>({ length: n - expected.length });
             expect([...items.subarray(at, at + n)]).toEqual([...expected, ...missing.fill(0xffffffff)]);
@@ -88,7 +91,7 @@ describe.each(builds)('tasks with %s', (build) => {
           }
         },
       ),
-      { numRuns: 60, seed: 2 },
+      { numRuns: 120, seed: 2 },
     );
   });
 

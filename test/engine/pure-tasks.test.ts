@@ -27,6 +27,9 @@ function matrix(rows: number, seed: number): Partition {
 const block = ratingBlock(lengths, COLUMNS, 2);
 const whole = { from: 0, to: ROWS };
 const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
+const gram = matrix(16, 4);
+for (let i = 0; i < 9; i++) for (let j = 0; j < 9; j++) gram.columns.values[9 * i + j] = i === j ? 5 : 0.1;
+const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.3) } };
 const ids = { type: 'int32', values: Int32Array.from({ length: 30 }, (_, i) => (7 * i) % 11) } as const;
 const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Uint32Array.from(ids.values), items: Uint32Array.from(ids.values) } };
 const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { bandOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
@@ -44,6 +47,10 @@ const cases: Readonly<Record<string, Case>> = {
   update: { params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3, mean: 0, nonnegative: false }, inputs: { block, fixed: theta, previous: x }, outputs: { factors: ROWS } },
   'squared-error': { params: { ...whole, rank: RANK }, inputs: { block, rowFactors: x, columnFactors: theta } },
   'weighted-norm': { params: { ...whole, rank: RANK }, inputs: { block, factors: x } },
+  gram: { params: { from: 0, to: RANK, rank: RANK, weight: 0.5 }, inputs: { factors: x }, outputs: { gram: 16 } },
+  'update-implicit': { params: { ...whole, rank: RANK, alpha: 3, base: 1, cgBelow: 4, cgSteps: 3 }, inputs: { block, fixed: theta, previous: x, gram, shifts }, outputs: { factors: ROWS } },
+  'implicit-error': { params: { ...whole, rank: RANK, alpha: 3, base: 1 }, inputs: { block, rowFactors: x, columnFactors: theta } },
+  'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
   predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
   'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },

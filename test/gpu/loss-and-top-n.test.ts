@@ -38,12 +38,12 @@ describe.skipIf(noGpu)('loss, predictions and best columns on a GPU', () => {
   });
 
   it('top-n agrees with its twin on any shape', async () => {
-    const shapes = record({ rows: integer({ min: 1, max: 140 }), columns: integer({ min: 1, max: 200 }), rank: integer({ min: 1, max: 20 }), n: integer({ min: 1, max: 30 }), seed: integer({ min: 0, max: 1e6 }), excluding: boolean(), bounded: boolean() });
+    const shapes = record({ rows: integer({ min: 1, max: 140 }), columns: integer({ min: 1, max: 200 }), rank: integer({ min: 1, max: 20 }), n: integer({ min: 1, max: 30 }), seed: integer({ min: 0, max: 1e6 }), excluding: boolean(), bounded: boolean(), ordered: boolean() });
     await assert(
-      asyncProperty(shapes, async ({ rows, columns, rank, n, seed, excluding, bounded }) => {
-        const { matrix, bounds } = byNorm(randomMatrix(columns, rank, seed));
+      asyncProperty(shapes, async ({ rows, columns, rank, n, seed, excluding, bounded, ordered }) => {
+        const { matrix, bounds, order } = byNorm(randomMatrix(columns, rank, seed));
         const exclude = randomBlock(Array.from({ length: rows }, (_, row) => (row * seed) % columns), columns, seed);
-        const check = topNCheck({ variant: 'any', rowFactors: randomMatrix(rows, rank, seed + 1), columnFactors: matrix, n, ...(bounded ? { bounds } : {}), ...(excluding ? { exclude } : {}) });
+        const check = topNCheck({ variant: 'any', rowFactors: randomMatrix(rows, rank, seed + 1), columnFactors: matrix, n, ...(bounded ? { bounds } : {}), ...(ordered ? { order } : {}), ...(excluding ? { exclude } : {}) });
         const { error, limit } = await check.run(gpu);
         expect(error).toBeLessThanOrEqual(limit);
       }),

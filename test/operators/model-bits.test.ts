@@ -101,7 +101,7 @@ const names = Object.keys(sets).flatMap((set) => Object.keys(cases).flatMap((nam
 function hashOf({ userFactors, itemFactors, training }: Model): string {
   const hash = createHash('sha256');
   for (const { data } of [userFactors, itemFactors]) hash.update(data.children[1].children[0].values as Float32Array);
-  for (const { loss, trainRmse, testRmse = Number.NaN } of training?.iterations ?? []) hash.update(Float64Array.of(loss, trainRmse, testRmse));
+  for (const { loss, trainRmse = Number.NaN, testRmse = Number.NaN } of training?.iterations ?? []) hash.update(Float64Array.of(loss, trainRmse, testRmse));
   return hash.digest('hex');
 }
 

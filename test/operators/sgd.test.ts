@@ -43,7 +43,7 @@ describe.each(schedules)('sgd by %s', (schedule) => {
     const model = await fit(rows, { rank: 5, biases: true, schedule, regParam: 0.05, maxIter: 6 });
     const { iterations = [], plan, params } = model.training ?? {};
     expect(iterations).toHaveLength(6);
-    expect(await rmse(model, rows)).toBeCloseTo(iterations[5].trainRmse, 4);
+    expect(await rmse(model, rows)).toBeCloseTo(iterations[5].trainRmse!, 4);
     expect(iterations[5].loss).toBeLessThan(iterations[0].loss);
     expect(plan?.measured?.['sgd-epoch']?.rows).toBeGreaterThanOrEqual(6 * rows.length);
     expect(params).toMatchObject({ schedule, learningRate: 0.08 });

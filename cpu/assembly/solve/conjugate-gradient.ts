@@ -80,7 +80,7 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
 
 /** x += α p; r -= α q; gives the new rᵀr. */
 @inline
-function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
+export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
   const step = f32x4.splat(alpha);
   let sum = f32x4.splat(0);
   for (let j: usize = 0; j < size; j += VECTOR) {
@@ -94,9 +94,17 @@ function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize
 
 /** p = r + β p */
 @inline
-function turn(beta: f32, p: usize, r: usize, size: usize): void {
+export function turn(beta: f32, p: usize, r: usize, size: usize): void {
   const factor = f32x4.splat(beta);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
+}
+
+/** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
+@inline
+export function enoughOf(rho: f32, biasSquares: f32): f32 {
+  const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
+  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
+  return enough < Infinity ? enough : 0;
 }
 
 /**
@@ -124,9 +132,7 @@ function iterate(
   const factors = q + size;
   const spare = panels + <usize>kept * size;
   let rho = dot(r, r, size);
-  let enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // Numbers beyond float32 are not small: the steps go on, and the solution shows them.
-  if (!(enough < Infinity)) enough = 0;
+  const enough = enoughOf(rho, biasSquares);
   if (rho <= enough) return;
   copy(p, r, size);
   for (let step = 0; step < steps; step++) {

@@ -55,7 +55,7 @@ export function gatherPanel(theta: usize, size: usize, indices: usize, count: i3
 }
 
 /** products[k] = θ_kᵀ p for the panel's eight ratings. */
-function multiplyPanel(panel: usize, size: usize, p: usize, products: usize): void {
+export function multiplyPanel(panel: usize, size: usize, p: usize, products: usize): void {
   let sum0 = f32x4.splat(0);
   let sum1 = sum0;
   let sum2 = sum0;
@@ -82,7 +82,7 @@ function multiplyPanel(panel: usize, size: usize, p: usize, products: usize): vo
 }
 
 /** y += Σ_k factors[k] θ_k over the panel's eight ratings. */
-function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
+export function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);

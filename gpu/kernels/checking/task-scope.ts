@@ -31,7 +31,7 @@ export interface CheckInputs {
   readonly matrices?: Readonly<Record<string, HostMatrix>>;
   readonly blocks?: Readonly<Record<string, HostBlock>>;
   readonly lists?: Readonly<Record<string, HostList>>;
-  readonly vectors?: Readonly<Record<string, Float32Array>>;
+  readonly vectors?: Readonly<Record<string, Float32Array | Uint32Array>>;
   readonly partitions?: Readonly<Record<string, Partition>>;
 }
 

@@ -21,11 +21,12 @@ export interface TopNCase {
   /** See `top-n` of KernelTasks. */
   readonly rowStart?: number;
   readonly bounds?: Float32Array;
+  readonly order?: Uint32Array;
   /** 0 when products are exact, so that ties must be broken as in the twin. */
   readonly limit?: number;
 }
 
-export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, rowStart = 0, bounds, limit = PRODUCT_LIMIT }: TopNCase): KernelCheck {
+export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to = rowFactors.rows, exclude, rowStart = 0, bounds, order, limit = PRODUCT_LIMIT }: TopNCase): KernelCheck {
   return {
     name: 'top-n',
     variant,
@@ -33,14 +34,17 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
       const { partitions } = await runHandler(gpu, topN, { from, to, rank: rowFactors.columns, n, rowStart }, {
         matrices: { rowFactors, columnFactors },
         blocks: exclude ? { exclude } : {},
-        vectors: bounds ? { bounds } : {},
+        vectors: { ...(bounds ? { bounds } : {}), ...(order ? { order } : {}) },
       });
       const { items, scores } = partitions!.top.columns as { items: Uint32Array; scores: Float32Array };
       let error = 0;
       for (let row = from; row < to; row++) {
         const at = (row - from) * n;
-        const excluded = new Set(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]));
-        const difference = rowError(row, items.subarray(at, at + n), scores.subarray(at, at + n), rowFactors, columnFactors, excluded);
+        const itemOf = (column: number) => order?.[column] ?? column;
+        const excluded = new Set(Array.from(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]) ?? [], itemOf));
+        const all = new Float64Array(columnFactors.rows);
+        for (let column = 0; column < all.length; column++) all[itemOf(column)] = predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride);
+        const difference = rowError(items.subarray(at, at + n), scores.subarray(at, at + n), all, excluded);
         error = worse(error, difference);
       }
       return { error: items.length === (to - from) * n ? error : Infinity, limit };
@@ -49,11 +53,10 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
 }
 
 /** A row's largest error; Infinity for errors that no rounding explains: a wrong length or order, an excluded or repeated column. */
-function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFactors: HostMatrix, columnFactors: HostMatrix, excluded: ReadonlySet<number>): number {
-  const all = Float64Array.from({ length: columnFactors.rows }, (_, column) => predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride));
+function rowError(items: Uint32Array, scores: Float32Array, all: Float64Array, excluded: ReadonlySet<number>): number {
   const twin = topNTwin(all, items.length, excluded);
   const found = items.subarray(0, twin.length);
-  if (new Set(found).size !== found.length || found.some((item) => item >= columnFactors.rows || excluded.has(item))) return Infinity;
+  if (new Set(found).size !== found.length || found.some((item) => item >= all.length || excluded.has(item))) return Infinity;
   let error = 0;
   for (let k = 0; k < items.length; k++) {
     if (k >= twin.length) {
@@ -67,12 +70,12 @@ function rowError(row: number, items: Uint32Array, scores: Float32Array, rowFact
   return error;
 }
 
-/** Columns by falling norm, and of each eight the first one's norm with a margin for rounding, as in operators/serving/items-by-norm.ts. */
-export function byNorm(matrix: HostMatrix): { readonly matrix: HostMatrix; readonly bounds: Float32Array } {
+/** Columns by falling norm, their numbers before that, and of each eight the first one's norm with a margin for rounding, as in operators/serving/items-by-norm.ts. */
+export function byNorm(matrix: HostMatrix): { readonly matrix: HostMatrix; readonly bounds: Float32Array; readonly order: Uint32Array } {
   const rows = Array.from({ length: matrix.rows }, (_, row) => matrix.values.subarray(row * matrix.stride, row * matrix.stride + matrix.columns));
-  const sorted = rows.map((row) => ({ row, norm: Math.hypot(...row) })).sort((left, right) => right.norm - left.norm);
+  const sorted = rows.map((row, column) => ({ row, column, norm: Math.hypot(...row) })).sort((left, right) => right.norm - left.norm);
   const bounds = Float32Array.from({ length: Math.ceil(rows.length / 8) }, (_, eight) => sorted[8 * eight].norm * (1 + 1e-4));
-  return { matrix: hostMatrix(matrix.rows, matrix.columns, (row, k) => sorted[row].row[k]), bounds };
+  return { matrix: hostMatrix(matrix.rows, matrix.columns, (row, k) => sorted[row].row[k]), bounds, order: Uint32Array.from(sorted, ({ column }) => column) };
 }
 
 /** Exclusions of no, one, most and all columns. */
@@ -113,6 +116,8 @@ function cases(): TopNCase[] {
     { variant: 'ties, n 1', rowFactors: wholeRows, columnFactors: wholeColumns, n: 1, limit: 0 },
     { variant: 'ties, exclusions', rowFactors: wholeRows, columnFactors: wholeColumns, n: 7, exclude: exclusionOf(130, 200), limit: 0 },
     { variant: 'ties, bounds', rowFactors: wholeRows, columnFactors: ties.matrix, bounds: ties.bounds, n: 20, limit: 0 },
+    { variant: 'ties, bounds, order', rowFactors: wholeRows, columnFactors: ties.matrix, bounds: ties.bounds, order: ties.order, exclude: exclusionOf(130, 200), n: 20, limit: 0 },
+    { variant: 'equal scores, order', rowFactors: hostMatrix(130, 4, () => 0), columnFactors: ties.matrix, bounds: ties.bounds, order: ties.order, n: 20, limit: 0 },
     { variant: 'not finite', rowFactors: odd, columnFactors: oddColumns, n: 10, from: 0, to: 2, limit: 0 },
     { variant: 'not finite columns', rowFactors: odd, columnFactors: oddColumns, n: 100, from: 3, to: 6, limit: 0 },
     { variant: 'some rows', rowFactors, columnFactors, n: 10, from: 5, to: 137, exclude },

@@ -25,7 +25,8 @@ struct Params {
 @group(0) @binding(3) var<storage, read> exclude_offsets: array<i32>;
 @group(0) @binding(4) var<storage, read> exclude_indices: array<u32>;
 @group(0) @binding(5) var<storage, read> bounds: array<f32>;
-@group(0) @binding(6) var<storage, read_write> lists: array<u32>;
+@group(0) @binding(6) var<storage, read> order: array<u32>;
+@group(0) @binding(7) var<storage, read_write> lists: array<u32>;
 
 const NONE = 0xffffffffu;
 const NAN_BITS = 0x7fc00000u;
@@ -39,8 +40,9 @@ var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
 var<workgroup> queued_scores: array<f32, QUEUE * ROWS>;
 var<workgroup> queued_columns: array<u32, QUEUE * ROWS>;
 var<workgroup> queued: array<atomic<u32>, ROWS>;
-// Score of the worst entry of each row's list.
+// Score and item of the worst entry of each row's list.
 var<workgroup> thresholds: array<f32, ROWS>;
+var<workgroup> threshold_items: array<u32, ROWS>;
 // The last round in which a queue was too short, and the last tile that can still improve some row, counted from 1.
 var<workgroup> overflow: atomic<u32>;
 var<workgroup> reach: atomic<u32>;
@@ -48,14 +50,14 @@ var<workgroup> reach: atomic<u32>;
 // Start of the list of the thread's own row.
 var<private> list: u32;
 var<private> worst_score: f32;
-var<private> worst_column: u32;
+var<private> worst_item: u32;
 
-fn is_worse(score: f32, column: u32, than_score: f32, than_column: u32) -> bool {
-  return score < than_score || (score == than_score && column > than_column);
+fn is_worse(score: f32, item: u32, than_score: f32, than_item: u32) -> bool {
+  return score < than_score || (score == than_score && item > than_item);
 }
 
 // Replaces the root of the first `count` entries and lets the new entry sink to its level.
-fn replace_root(count: u32, score: f32, column: u32) {
+fn replace_root(count: u32, score: f32, item: u32) {
   var at = 0u;
   loop {
     var child = 2 * at + 1;
@@ -63,25 +65,25 @@ fn replace_root(count: u32, score: f32, column: u32) {
       break;
     }
     var child_score = bitcast<f32>(lists[params.scores_at + list + child]);
-    var child_column = lists[list + child];
+    var child_item = lists[list + child];
     if (child + 1 < count) {
       let right_score = bitcast<f32>(lists[params.scores_at + list + child + 1]);
-      let right_column = lists[list + child + 1];
-      if (is_worse(right_score, right_column, child_score, child_column)) {
+      let right_item = lists[list + child + 1];
+      if (is_worse(right_score, right_item, child_score, child_item)) {
         child++;
         child_score = right_score;
-        child_column = right_column;
+        child_item = right_item;
       }
     }
-    if (!is_worse(child_score, child_column, score, column)) {
+    if (!is_worse(child_score, child_item, score, item)) {
       break;
     }
     lists[params.scores_at + list + at] = bitcast<u32>(child_score);
-    lists[list + at] = child_column;
+    lists[list + at] = child_item;
     at = child;
   }
   lists[params.scores_at + list + at] = bitcast<u32>(score);
-  lists[list + at] = column;
+  lists[list + at] = item;
 }
 
 fn is_excluded(row: u32, column: u32) -> bool {
@@ -102,10 +104,18 @@ fn is_excluded(row: u32, column: u32) -> bool {
   return exclude_indices[low] == column;
 }
 
-// A bit for each of eight scores that is above the threshold.
+// The number that breaks ties and is given out.
+fn item_of(column: u32) -> u32 {
+  if (ORDERED) {
+    return order[column];
+  }
+  return column;
+}
+
+// A bit for each of eight scores that reaches the threshold.
 fn above(left: vec4f, right: vec4f, threshold: f32) -> u32 {
-  let low = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), left > vec4f(threshold));
-  let high = select(vec4<u32>(), vec4<u32>(16u, 32u, 64u, 128u), right > vec4f(threshold));
+  let low = select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), left >= vec4f(threshold));
+  let high = select(vec4<u32>(), vec4<u32>(16u, 32u, 64u, 128u), right >= vec4f(threshold));
   let both = low | high;
   return both.x | both.y | both.z | both.w;
 }
@@ -134,7 +144,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let first_entry = (params.list_row + first_row) * params.n;
   list = first_entry + thread * params.n;
   worst_score = LOWEST;
-  worst_column = NONE;
+  worst_item = NONE;
   for (var k = thread; k < min(ROWS, params.rows - first_row) * params.n; k += THREADS) {
     lists[first_entry + k] = NONE;
     lists[params.scores_at + first_entry + k] = bitcast<u32>(LOWEST);
@@ -146,6 +156,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   let own_norm = sqrt(squares);
   thresholds[thread] = select(-LOWEST, LOWEST, has_row);
+  threshold_items[thread] = select(0u, NONE, has_row);
   atomicStore(&queued[thread], 0u);
   if (thread == 0) {
     atomicStore(&overflow, 0u);
@@ -160,7 +171,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var round = 0u;
   for (var tile = 0u; tile < tiles; tile++) {
     if (BOUNDED) {
-      if (has_row && own_norm * bounds[tile * COLUMNS / 8] > worst_score) {
+      if (has_row && own_norm * bounds[tile * COLUMNS / 8] >= worst_score) {
         atomicMax(&reach, tile + 1);
       }
       if (workgroupUniformLoad(&reach) <= tile) {
@@ -212,7 +223,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     {%- if i > 3 %}{% assign word = "y" %}{% assign shift = i | minus: 4 | times: 8 %}{% endif %}
     let left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
     let right{{ i }} = vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7);
-    if (any(left{{ i }} > vec4f(threshold{{ i }})) || any(right{{ i }} > vec4f(threshold{{ i }}))) {
+    if (any(left{{ i }} >= vec4f(threshold{{ i }})) || any(right{{ i }} >= vec4f(threshold{{ i }}))) {
       candidates.{{ word }} |= above(left{{ i }}, right{{ i }}, threshold{{ i }}) << {{ shift }}u;
     }
     {%- endfor %}
@@ -230,7 +241,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         if (i == {{ i }}u) { four = select(right{{ i }}, left{{ i }}, j < 4u); }
         {%- endfor %}
         let two = select(four.zw, four.xy, (j & 2u) == 0u);
-        if (!enqueue(lane_row + 16u * i, first_column + lane_column + 8u * j, select(two.y, two.x, (j & 1u) == 0u), round)) {
+        let row = lane_row + 16u * i;
+        let column = first_column + lane_column + 8u * j;
+        let score = select(two.y, two.x, (j & 1u) == 0u);
+        // The lists are as the round before left them, so equal scores do not fill the queue again and again.
+        if (is_worse(thresholds[row], threshold_items[row], score, item_of(column)) && !enqueue(row, column, score, round)) {
           break;
         }
         candidates.x &= candidates.x - select(0u, 1u, bit < 32u);
@@ -242,11 +257,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         for (var place = 0u; has_row && place < waiting; place++) {
           let score = queued_scores[place * ROWS + thread];
           let column = queued_columns[place * ROWS + thread];
-          if (is_worse(worst_score, worst_column, score, column) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, column))) {
-            replace_root(params.n, score, column);
+          let item = item_of(column);
+          if (is_worse(worst_score, worst_item, score, item) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, column))) {
+            replace_root(params.n, score, item);
             worst_score = bitcast<f32>(lists[params.scores_at + list]);
-            worst_column = lists[list];
+            worst_item = lists[list];
             thresholds[thread] = worst_score;
+            threshold_items[thread] = worst_item;
           }
         }
         atomicStore(&queued[thread], 0u);
@@ -261,12 +278,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   if (has_row) {
     for (var last = params.n - 1; last > 0; last--) {
       let score = bitcast<f32>(lists[params.scores_at + list + last]);
-      let column = lists[list + last];
+      let item = lists[list + last];
       let root_score = lists[params.scores_at + list];
-      let root_column = lists[list];
-      replace_root(last, score, column);
+      let root_item = lists[list];
+      replace_root(last, score, item);
       lists[params.scores_at + list + last] = root_score;
-      lists[list + last] = root_column;
+      lists[list + last] = root_item;
     }
     for (var k = 0u; k < params.n; k++) {
       if (lists[list + k] == NONE) {

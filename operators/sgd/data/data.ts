@@ -1,6 +1,8 @@
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/phase.ts';
+import type { DampedMeans } from '../../evaluation/baselines.ts';
+import { type RatingFacts, ratingFacts } from '../../evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../ratings/index-ids.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBlock } from '../../ratings/rating-blocks.ts';
@@ -30,6 +32,11 @@ export interface SgdData {
   readonly duplicates: number;
 }
 
+export interface LoadedSgdData extends SgdData {
+  /** The ratings before they were put on the scale. */
+  readonly facts: RatingFacts;
+}
+
 export interface SgdDataOptions {
   readonly duplicates: DuplicatePolicy;
   readonly seed: number;
@@ -41,7 +48,7 @@ export interface SgdDataOptions {
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
-export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptions, ctx: ExecutionContext): Promise<SgdData> {
+export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptions, ctx: ExecutionContext): Promise<LoadedSgdData> {
   const { seed, biases } = options;
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const labels = { users: labelsOf(indexed.users, seed, 0), items: labelsOf(indexed.items, seed, 1) };
@@ -50,6 +57,7 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
   const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
+  const facts = ratingFacts(block, relabelled.itemCounts.length, rows);
   const scale = ratingScale(block, biases, options);
   const squares = standardize(block, scale);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
@@ -60,6 +68,7 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
     block,
     columnOffsets: offsetsOf(block.indices, relabelled.itemCounts.length),
     scale,
+    facts,
     squares,
     duplicates: extra,
   };
@@ -72,6 +81,17 @@ export async function loadSgdTest(indexed: IndexedRatings, { rows, columns, scal
   const { byUser } = await buildUserBlock(relabelled, 'keep', ctx);
   standardize(byUser, scale);
   return byUser;
+}
+
+/** The damped means of the ratings by position of users and items. */
+export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdData): DampedMeans {
+  const placed = (values: Float32Array, { labels: { order } }: SgdSide) => {
+    const all = new Float32Array(values.length);
+    for (let label = 0; label < values.length; label++) all[order[label]] = values[label];
+    return all;
+  };
+  const [ofRows, ofColumns] = [placed(means.rows, rows), placed(means.columns, columns)];
+  return rows.name === 'users' ? { mean: means.mean, users: ofRows, items: ofColumns } : { mean: means.mean, users: ofColumns, items: ofRows };
 }
 
 /** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */

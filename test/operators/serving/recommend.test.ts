@@ -50,4 +50,14 @@ describe('recommend', () => {
       given.forEach((score, i) => expect(Math.abs(score - scores[i])).toBeLessThanOrEqual(1e-5 * (1 + Math.abs(scores[0]))));
     }
   });
+
+  it.each([0, 1])('orders equal scores by item id, whatever the norms (users all %i)', async (value) => {
+    const { items, ...model } = randomModel(6, 3, 3000, 2, 4);
+    const itemFactors = Float32Array.from({ length: 6000 }, (_, k) => (k % 2 === 0 ? 1 : -1) * (1 + (k >> 1) % 17));
+    const ids: number[] = [];
+    for await (const batch of session.source(new Recommend({ ...model, items, itemFactors, userFactors: new Float32Array(6).fill(value) }, { n: 5, columns: { user: 'user', item: 'item', prediction: 'score' } }))) {
+      for (const row of batch.toArray()) ids.push(row.item);
+    }
+    expect(ids).toEqual([1, 4, 7, 10, 13, 1, 4, 7, 10, 13, 1, 4, 7, 10, 13]);
+  });
 });

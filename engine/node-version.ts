@@ -5,5 +5,5 @@ const OLDEST = [22, 12] as const;
 export function tooOldNode(version: string): string | undefined {
   const [major, minor] = version.split('.').map(Number);
   if (major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])) return undefined;
-  return `needs Node ${OLDEST.join('.')} or newer, and this is ${version}. Install a newer one from https://nodejs.org, or run npx factorflow inside the project, which brings its own`;
+  return `FactorFlow needs Node ${OLDEST.join('.')} or newer, and this is ${version}. Install a newer one from https://nodejs.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it`;
 }

@@ -1,0 +1,69 @@
+import { formatCount } from '../../engine/format.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { Baselines, DampedMeans } from '../../operators/evaluation/baselines.ts';
+import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
+import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
+import type { RatingFacts } from '../../operators/evaluation/rating-facts.ts';
+import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import type { TrainingIteration } from '../../operators/training/iteration.ts';
+
+const LARGEST_RATING = 1e37;
+
+/** The known pairs of a validation set. */
+export interface ValidationPairs {
+  readonly block: RatingBlock;
+  readonly coldPairs: number;
+  /** Absent where no pair is known, and for an updated model. */
+  readonly baselines?: Baselines;
+}
+
+/** What was found out about the ratings before training. */
+export interface LookedAt {
+  readonly means?: DampedMeans;
+  readonly warnings: readonly TrainingWarning[];
+  /** True where a perfect prediction is one number. */
+  readonly equal?: boolean;
+}
+
+/** Warns of ratings that look wrong, as events, before they are trained on. */
+export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit }: { duplicates: number; policy: DuplicatePolicy; means: DampedMeans; test: ValidationPairs | undefined; implicit?: EffectiveRatings | undefined }, ctx: ExecutionContext): LookedAt {
+  const found = ratingWarnings(facts, duplicates, policy);
+  // Counts, and ratings that are all 1, are what implicit data are.
+  const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
+  const warnings = [...own, ...(test ? testWarnings(test) : [])];
+  tellWarnings(warnings, ctx);
+  // Ratings near the end of float32 have means beyond it.
+  const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
+  return { means: fit ? means : undefined, warnings, equal: facts.least === facts.most };
+}
+
+/** A warning of values that are not positive. */
+function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): TrainingWarning[] {
+  const facts = [
+    [negative, 'ratings below 0 count as dislikes: weight α |r|, preference 0'],
+    [zero, 'ratings of 0 have no weight'],
+    [users, 'users without a rating above 0 get factors of 0'],
+    [items, 'items without a rating above 0 get factors of 0'],
+  ] as const;
+  const shown = facts.flatMap(([number, text]) => (number === 0 ? [] : [`${formatCount(number)} ${text}`]));
+  return shown.length === 0 ? [] : [{ code: 'not-positive', text: `implicit data: ${shown.join('; ')}` }];
+}
+
+function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
+  if (block.ratings > 0) return [];
+  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the training ratings have no pair of the validation set's ${formatCount(coldPairs)} with both its user and its item: check that the ids of both are of one kind`;
+  return [{ code: 'cold-test', text: `${text}; there is no test error` }];
+}
+
+/** A warning for a model that is no better than damped means. */
+export function judge(params: JudgedModel['params'], { trainRmse = Number.NaN, testRmse }: TrainingIteration, baselines: Baselines | undefined, { equal }: LookedAt): TrainingWarning[] {
+  if (testRmse === undefined || baselines === undefined || equal) return [];
+  const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
+  return verdict ? [verdict] : [];
+}
+
+export function tellWarnings(warnings: readonly TrainingWarning[] = [], { events }: Pick<ExecutionContext, 'events'>): void {
+  for (const { code, text } of warnings) events({ type: 'warning', code, text });
+}

@@ -1,0 +1,13 @@
+import type { Baselines } from '../../index.ts';
+
+type Errors = Readonly<Record<'rmse' | 'mae', number | undefined>>;
+
+/** "0.8731; the mean 1.0430, damped means 0.9012": an error beside those of simple predictors, over the same pairs. */
+export function besideMeans(of: keyof Errors, own: number, baselines: Baselines | undefined): string {
+  if (baselines === undefined) return own.toFixed(4);
+  return `${own.toFixed(4)}; the mean ${figure(baselines.mean[of])}, damped means ${figure(baselines.dampedMeans[of])}`;
+}
+
+function figure(value: number): string {
+  return Number.isFinite(value) ? value.toFixed(4) : 'beyond the numbers';
+}

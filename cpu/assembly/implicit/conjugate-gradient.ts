@@ -1,0 +1,65 @@
+/**
+ * Conjugate gradients of solve/conjugate-gradient.ts for one row of implicit data, without forming A:
+ *
+ *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
+ *
+ * The row's θ are gathered once into panels, which serve all steps; G, the same for all rows, stays in the cache.
+ */
+import { advance, enoughOf, multiplySymmetric, turn } from '../solve/conjugate-gradient';
+import { VECTOR, multiplyAdd, sumLanes } from '../simd';
+import { copy, dot } from '../vectors';
+import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
+
+/** y = a (y + shift p) */
+@inline
+function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): void {
+  const factor = f32x4.splat(a);
+  const diagonal = f32x4.splat(shift);
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
+}
+
+/** Ratings, panels and `work` as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. */
+export function solveImplicit(
+  theta: usize,
+  size: usize,
+  gram: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  count: i32,
+  kept: i32,
+  shift: f32,
+  x: usize,
+  steps: i32,
+  panels: usize,
+  work: usize,
+): void {
+  const r = work;
+  const p = r + size;
+  const q = p + size;
+  const factors = q + size;
+  const products = factors + 32;
+  const spare = panels + <usize>kept * size;
+  const at = <usize>kept << 2;
+  v128.store(products, f32x4.splat(0));
+  multiplySymmetric(gram, size, x, r);
+  addShift(r, -1, shift, x, size);
+  gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, true, x, r, factors);
+  if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, spare, false, x, r, factors);
+  const along = sumLanes(v128.load(products));
+  const squares = dot(x, x, size);
+  let rho = dot(r, r, size);
+  const enough = enoughOf(rho, squares > 0 ? (along * along) / squares : 0);
+  if (rho <= enough) return;
+  copy(p, r, size);
+  for (let step = 0; step < steps; step++) {
+    multiplySymmetric(gram, size, p, q);
+    addShift(q, 1, shift, p, size);
+    multiplyWeightedPanels(panels, size, weights, min(kept, count), (step & 1) == 0, p, q, factors);
+    if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, spare, false, p, q, factors);
+    const next = advance(rho / dot(p, q, size), p, q, x, r, size);
+    if (next <= enough) return;
+    turn(next / rho, p, r, size);
+    rho = next;
+  }
+}

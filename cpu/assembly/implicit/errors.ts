@@ -1,0 +1,42 @@
+/** The parts of the implicit loss that need the ratings, or a pass over the rows, in float64. */
+import { WORD, indexAt } from '../simd';
+import { dot } from '../vectors';
+
+/**
+ * Σ over the ratings of `rows` rows of w (p - s)² + base p (1 - 2 s), added to the float64 at `sum`, where s = x_uᵀθ_v and p = 1 where the
+ * target is above 0. Offsets and indices as in updateRows, `targets` and `weights` as weighRatings gives them.
+ */
+export function addImplicitErrors(rowFactors: usize, columnFactors: usize, size: usize, offsets: usize, indices: usize, targets: usize, weights: usize, base: f64, rows: i32, sum: usize): void {
+  let total = load<f64>(sum);
+  let rating = 0;
+  const origin = load<i32>(offsets);
+  for (let row = 0; row < rows; row++) {
+    offsets += WORD;
+    const end = load<i32>(offsets) - origin;
+    for (; rating < end; rating++) {
+      const at = <usize>rating << 2;
+      const s = <f64>dot(rowFactors, columnFactors + indexAt(indices, rating) * size, size);
+      const preferred: f64 = load<f32>(targets + at) > 0 ? 1 : 0;
+      const error = preferred - s;
+      total += <f64>load<f32>(weights + at) * error * error + base * preferred * (1 - 2 * s);
+    }
+    rowFactors += size;
+  }
+  store<f64>(sum, total);
+}
+
+/** Σ shift_u ‖x_u‖² over `rows` rows, added to the float64 at `sum`. */
+export function addShiftedNorms(factors: usize, size: usize, shifts: usize, rows: i32, sum: usize): void {
+  let total = load<f64>(sum);
+  for (let row = 0; row < rows; row++) {
+    let norm: f64 = 0;
+    for (let j: usize = 0; j < size; j += WORD) {
+      const element = <f64>load<f32>(factors + j);
+      norm += element * element;
+    }
+    total += <f64>load<f32>(shifts) * norm;
+    shifts += WORD;
+    factors += size;
+  }
+  store<f64>(sum, total);
+}

@@ -1,0 +1,93 @@
+/**
+ * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before the next row begins, where
+ * G is the Gram matrix of all θ, computed once for all rows. A row without ratings becomes 0. The workspace is that of update.ts.
+ */
+import { addDiagonal } from '../normal-equations';
+import { solveCholesky } from '../solve/cholesky';
+import { solveFormed } from '../solve/conjugate-gradient';
+import { solveNonnegative } from '../solve/nonnegative';
+import { gatheredOf, panelCapacity, vectorsOf } from '../update';
+import { allFinite, clear, copy } from '../vectors';
+import { solveImplicit } from './conjugate-gradient';
+import { addGram, addWeightedEquations } from './weighted-equations';
+
+/** The solver of formed rows; values of `method`. */
+const CG: i32 = 0;
+const NONNEGATIVE: i32 = 2;
+
+/** Adds ratings of one long row to the workspace's A and b. */
+export function accumulateImplicit(theta: usize, size: usize, indices: usize, targets: usize, weights: usize, count: i32, accumulate: bool, workspace: usize): void {
+  addWeightedEquations(theta, size, indices, targets, weights, count, workspace, vectorsOf(workspace, size), gatheredOf(workspace, size), accumulate);
+}
+
+/** Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0 CG, 1 Cholesky, 2 non-negative. */
+export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, shift: f32, output: usize, previous: usize, method: i32, steps: i32, workspace: usize): bool {
+  const bias = vectorsOf(workspace, size);
+  addGram(workspace, gram, size);
+  addDiagonal(workspace, size, rank, shift);
+  if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, 0, bias, output, previous, gatheredOf(workspace, size));
+  if (method != CG) return solveCholesky(workspace, size, bias, output, bias + size) && allFinite(output, size);
+  if (output != previous) copy(output, previous, size);
+  solveFormed(workspace, size, bias, output, steps, bias + size);
+  return allFinite(output, size);
+}
+
+/** True where forming A costs less than passes over the row's panels; see formingIsCheaper. A pass over G or over A costs the same. */
+@inline
+function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
+  return count * stride < (steps + 1) * (4 * kept + 8 * (count - kept));
+}
+
+/**
+ * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
+ * stride x stride. `nonnegative`: every row is the minimum over x >= 0. Gives the first row without a finite solution, or -1.
+ */
+export function updateRowsImplicit(
+  theta: usize,
+  size: usize,
+  rank: i32,
+  gram: usize,
+  offsets: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  rows: i32,
+  shifts: usize,
+  output: usize,
+  previous: usize,
+  cgBelow: i32,
+  steps: i32,
+  nonnegative: bool,
+  workspace: usize,
+  workspaceBytes: usize,
+): i32 {
+  let badRow = -1;
+  const origin = load<i32>(offsets);
+  const kept = panelCapacity(workspaceBytes, size);
+  const vectors = vectorsOf(workspace, size);
+  const gathered = gatheredOf(workspace, size);
+  for (let row = 0; row < rows; row++) {
+    const start = load<i32>(offsets);
+    const count = load<i32>(offsets, 4) - start;
+    const at = (<usize>(start - origin)) << 2;
+    const shift = load<f32>(shifts);
+    const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
+    let solved = true;
+    if (count == 0) {
+      clear(output, size);
+    } else if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
+      if (output != previous) copy(output, previous, size);
+      solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, output, steps, gathered, vectors);
+      solved = allFinite(output, size);
+    } else {
+      accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
+      solved = solveAccumulatedImplicit(size, rank, gram, shift, output, previous, method, steps, workspace);
+    }
+    if (!solved && badRow < 0) badRow = row;
+    offsets += 4;
+    shifts += 4;
+    output += size;
+    previous += size;
+  }
+  return badRow;
+}

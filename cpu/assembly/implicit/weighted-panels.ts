@@ -1,0 +1,92 @@
+/** The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight zeros. */
+import { addPanel, gatherPanel, multiplyPanel, PANEL } from '../solve/panels';
+import { multiplyAdd } from '../simd';
+
+/** Bytes of the weights of a panel. */
+const STEP: usize = 32;
+
+/** factors[k] *= weights[k] for the eight ratings of a panel. */
+@inline
+function weigh(weights: usize, factors: usize): void {
+  v128.store(factors, f32x4.mul(v128.load(weights), v128.load(factors)));
+  v128.store(factors, f32x4.mul(v128.load(weights, 16), v128.load(factors, 16)), 16);
+}
+
+/** factors[k] = t_k - w_k factors[k]; the 4 lanes at `products` += t_k factors[k]. */
+@inline
+function subtractFromTargets(targets: usize, weights: usize, factors: usize, products: usize): void {
+  const targets0 = v128.load(targets);
+  const targets1 = v128.load(targets, 16);
+  const factors0 = v128.load(factors);
+  const factors1 = v128.load(factors, 16);
+  v128.store(products, multiplyAdd(targets1, factors1, multiplyAdd(targets0, factors0, v128.load(products))));
+  v128.store(factors, f32x4.sub(targets0, f32x4.mul(v128.load(weights), factors0)));
+  v128.store(factors, f32x4.sub(targets1, f32x4.mul(v128.load(weights, 16), factors1)), 16);
+}
+
+/** y += Θᵀ W Θ p over `count` > 0 ratings whose panels lie at `panels`; order and `factors` as in multiplyPanels. */
+export function multiplyWeightedPanels(panels: usize, size: usize, weights: usize, count: i32, backward: bool, p: usize, y: usize, factors: usize): void {
+  let step = <isize>(size << 3);
+  let weightStep = <isize>STEP;
+  let left = (count - 1) / PANEL;
+  if (backward) {
+    panels += <usize>left * (size << 3);
+    weights += <usize>left * STEP;
+    step = -step;
+    weightStep = -weightStep;
+  }
+  let other = factors + 32;
+  multiplyPanel(panels, size, p, factors);
+  weigh(weights, factors);
+  for (; left > 0; left--) {
+    weights += weightStep;
+    multiplyPanel(panels + step, size, p, other);
+    weigh(weights, other);
+    addPanel(panels, size, factors, y);
+    panels += step;
+    const swap = factors;
+    factors = other;
+    other = swap;
+  }
+  addPanel(panels, size, factors, y);
+}
+
+/**
+ * The same for ratings that are gathered on the way; panels are kept or not as in gatherAndMultiply. With `targets`,
+ * y += Σ (t - w θᵀp) θ instead, and the four lanes at factors + 32 get Σ t θᵀp added. `factors`: 96 bytes.
+ */
+export function gatherAndMultiplyWeighted(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  count: i32,
+  panels: usize,
+  keep: bool,
+  p: usize,
+  y: usize,
+  factors: usize,
+): void {
+  let step = <isize>(size << 3);
+  let panel = panels;
+  gatherPanel(theta, size, indices, min(count, PANEL), panel);
+  for (;;) {
+    multiplyPanel(panel, size, p, factors);
+    if (targets) {
+      subtractFromTargets(targets, weights, factors, factors + 32);
+      targets += STEP;
+    } else {
+      weigh(weights, factors);
+    }
+    weights += STEP;
+    count -= PANEL;
+    if (count <= 0) break;
+    indices += 32;
+    gatherPanel(theta, size, indices, min(count, PANEL), panel + step);
+    addPanel(panel, size, factors, y);
+    panel += step;
+    if (!keep) step = -step;
+  }
+  addPanel(panel, size, factors, y);
+}

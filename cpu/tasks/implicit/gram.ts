@@ -1,0 +1,12 @@
+import type { TaskHandler } from '../../handler.ts';
+
+/** See `gram` of KernelTasks. A slice passes over all rows of θ, some milliseconds. */
+export const gram: TaskHandler<'gram'> = (scope) => {
+  const { from, to, weight } = scope.params;
+  const factors = scope.matrix('factors');
+  const { pointer, stride } = scope.matrix('gram');
+  // The last slice has the padding too.
+  const end = Math.min(stride, Math.ceil(to / 8) * 8);
+  scope.kernels.gramRows(factors.pointer, 4 * stride, factors.rows, from, end, weight, pointer, scope.scratch);
+  return { rows: to - from };
+};

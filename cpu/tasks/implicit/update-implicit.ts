@@ -1,0 +1,37 @@
+import type { TaskHandler } from '../../handler.ts';
+import { rowChunks } from '../row-chunks.ts';
+import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
+
+/** See `update-implicit` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
+export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
+  const { from, to, rank, cgBelow, cgSteps, nonnegative = false } = scope.params;
+  const block = scope.partition('block');
+  const shifts = scope.partition('shifts').columns.values as Float32Array;
+  const [theta, gram] = [scope.matrix('fixed').pointer, scope.matrix('gram').pointer];
+  const [output, previous] = [scope.matrix('factors'), scope.matrix('previous')];
+  const { kernels } = scope;
+  const workspace = workspaceOf(scope);
+  const size = output.stride * 4;
+  const work = output.stride ** 2 / 40;
+  let badRow = -1;
+  let length = 0;
+  let bytesUp = 0;
+  // A row applies G in every step.
+  for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * (nonnegative ? 5 : 1))) {
+    const { row, rows, count, indices } = chunk;
+    const { targets, weights, shiftsAt } = weighedChunk(scope, chunk, shifts);
+    const [target, start] = [output.pointer + row * size, previous.pointer + row * size];
+    bytesUp += 8 * count + 8 * rows;
+    let bad = -1;
+    if (chunk.starts && chunk.ends) {
+      bad = kernels.updateRowsImplicit(theta, size, rank, gram, chunk.offsets, indices, targets, weights, rows, shiftsAt, target, start, cgBelow, cgSteps, nonnegative ? 1 : 0, workspace, WORKSPACE_BYTES);
+    } else {
+      length = chunk.starts ? count : length + count;
+      kernels.accumulateImplicit(theta, size, indices, targets, weights, count, chunk.starts ? 0 : 1, workspace);
+      const method = nonnegative ? 2 : length >= cgBelow ? 1 : 0;
+      if (chunk.ends && !kernels.solveAccumulatedImplicit(size, rank, gram, shifts[row], target, start, method, cgSteps, workspace)) bad = 0;
+    }
+    if (bad >= 0 && badRow < 0) badRow = row + bad;
+  }
+  return { rows: to - from, bytesUp, values: { badRow } };
+};

@@ -1,0 +1,25 @@
+import type { TaskScope } from '../../handler.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
+import { CHUNK_RATINGS, CHUNK_ROWS, type RowChunk, WORKSPACE_BYTES as BYTES_BEHIND_CHUNKS, workspaceOf as behindChunks } from '../row-chunks.ts';
+
+/** Weights and targets of a chunk, each with the zeros behind them that weighRatings writes. */
+const LIST_BYTES = 4 * (CHUNK_RATINGS + 16);
+const SHIFT_BYTES = 4 * CHUNK_ROWS;
+
+/** Bytes of scratch that are left beside them. */
+export const WORKSPACE_BYTES = BYTES_BEHIND_CHUNKS - 2 * LIST_BYTES - SHIFT_BYTES;
+
+export function workspaceOf(scope: TaskScope): number {
+  return behindChunks(scope) + 2 * LIST_BYTES + SHIFT_BYTES;
+}
+
+/** Addresses of a chunk's targets and weights and, where `shifts` is given, of its rows' shifts. */
+export function weighedChunk(scope: TaskScope<ImplicitWeights>, { row, rows, count, values }: RowChunk, shifts?: Float32Array) {
+  const { alpha, base } = scope.params;
+  const targets = behindChunks(scope);
+  const weights = targets + LIST_BYTES;
+  const shiftsAt = weights + LIST_BYTES;
+  scope.kernels.weighRatings(values, count, alpha, base, targets, weights);
+  if (shifts) new Float32Array(scope.memory.buffer, shiftsAt, rows).set(shifts.subarray(row, row + rows));
+  return { targets, weights, shiftsAt };
+}

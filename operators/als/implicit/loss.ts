@@ -1,0 +1,20 @@
+import type { StepResults } from '../../../engine/run/run-steps.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import type { TrainingErrors } from '../../training/loss.ts';
+import type { AlsParams } from '../params.ts';
+import { implicitNames, implicitStages } from './stages.ts';
+import { unobservedWeightOf } from './weights.ts';
+
+/**
+ * J of implicit data in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ shift_v ‖θ_v‖². `prefix`: that of the names
+ * of the data sets' versions. Each Gram matrix has the weight w₀ of unobserved pairs, so that the trace of their product has it twice.
+ */
+export function implicitErrors(measured: StepResults, prefix: string, params: AlsParams): TrainingErrors {
+  const [users, items] = (['users', 'items'] as const).map((side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array);
+  const { rank } = params;
+  let trace = 0;
+  for (let k = 0; k < rank * rank; k++) trace += users[k] * items[k];
+  const observed = valuesOfStage(measured, implicitStages.error, 'implicit-error').reduce((sum, values) => sum + values.sum, 0);
+  const penalty = (['users', 'items'] as const).reduce((all, side) => valuesOfStage(measured, implicitStages[side], 'shifted-norm').reduce((sum, values) => sum + values.sum, all), 0);
+  return { loss: trace / unobservedWeightOf(params) + observed + penalty };
+}

@@ -1,0 +1,73 @@
+import type { Place } from '../../../engine/plan/place.ts';
+import type { DataSet, DataUses, Stage } from '../../../engine/plan/stages.ts';
+import { factorBytes } from '../../planner/sizes.ts';
+import type { AlsParams } from '../params.ts';
+import { implicitWeights, unobservedWeightOf } from './weights.ts';
+
+type Side = 'users' | 'items';
+
+/** Rows of G that one task of a device with slices computes. */
+const GRAM_ROWS = 16;
+
+/** The names of a side's data sets of implicit ALS: G of its factors, and the shifts of its rows. */
+export function implicitNames(side: Side) {
+  return { gram: `${side}-gram`, shifts: `${side}-shifts` } as const;
+}
+
+/** The names of the stages that measure the implicit loss. */
+export const implicitStages = { error: 'implicit-error', users: 'penalty-users', items: 'penalty-items', grams: 'fetch-grams' } as const;
+
+/** Slices of the rows of G. */
+export function gramSlices(rank: number, whole: boolean): { readonly from: number; readonly to: number }[] {
+  if (whole) return [{ from: 0, to: rank }];
+  return Array.from({ length: Math.ceil(rank / GRAM_ROWS) }, (_, k) => ({ from: k * GRAM_ROWS, to: Math.min(rank, (k + 1) * GRAM_ROWS) }));
+}
+
+/**
+ * G of each side, once on every device, since each has all rows of the fixed side; and the shifts. G has rows up to the stride, which
+ * solvers read.
+ */
+export function implicitDataSets(rank: number, rows: Readonly<Record<Side, number>>, places: readonly Place[], parts: (rows: number, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts']): DataSet[] {
+  const stride = Math.ceil(rank / 16) * 16;
+  return (['users', 'items'] as const).flatMap((side): DataSet[] => {
+    const names = implicitNames(side);
+    return [
+      { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: places.map((place) => ({ rows: stride, at: [place] })) },
+      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(rows[side], (own, place) => ({ rows: own, bytes: 4 * own, at: ['host', place] })) },
+    ];
+  });
+}
+
+/** The stage that computes G of a side from all its rows, which the data set `whole` has. */
+export function gramStage(side: Side, whole: string, rows: number, { rank, unobservedWeight }: AlsParams, places: readonly Place[], wholePasses: boolean): Stage {
+  return {
+    name: `gram-${side}`,
+    at: places,
+    work: { kind: 'tasks', tasks: [{ kernel: 'gram', uses: { factors: whole, gram: implicitNames(side).gram }, params: { rank, weight: unobservedWeightOf({ unobservedWeight }) } }] },
+    kernel: 'gram',
+    tasks: gramSlices(rank, wholePasses).length,
+    bytesRead: factorBytes(rows, rank),
+    flops: rows * rank * (rank + 1),
+  };
+}
+
+/** What a half-iteration's task uses and takes beside those of explicit ALS. */
+export function implicitUses(solved: Side, fixed: Side): DataUses {
+  return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
+}
+
+/**
+ * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
+ * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ.
+ */
+export function implicitMeasure(params: AlsParams, items: string, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number): Stage[] {
+  const { rank } = params;
+  const q = places.length;
+  const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places, work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
+  return [
+    { name: implicitStages.error, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: 'ratings-by-user', rowFactors: 'users', columnFactors: items }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
+    norm('users'),
+    norm('items'),
+    { name: implicitStages.grams, at: places, work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
+  ];
+}

@@ -1,0 +1,34 @@
+import { sharedArray } from '../../../engine/partition.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
+import type { AlsParams } from '../params.ts';
+
+type WeightParams = Pick<AlsParams, 'alpha' | 'unobservedWeight'>;
+type ShiftParams = Pick<AlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;
+
+/** The weight of a pair without a rating: that of the Gram matrix. */
+export function unobservedWeightOf({ unobservedWeight = 1 }: Pick<AlsParams, 'unobservedWeight'>): number {
+  return unobservedWeight;
+}
+
+/**
+ * The weights of ratings. Without `unobservedWeight` a pair has the confidence 1 + α|r| (Spark; Hu, Koren and Volinsky 2008), so that a
+ * rating replaces an unobserved zero of weight 1; with it the zero stays, and the rating comes on top with weight α|r| (Rendle et al. 2021).
+ */
+export function implicitWeights({ alpha, unobservedWeight }: WeightParams): ImplicitWeights {
+  return { alpha, base: unobservedWeight === undefined ? 1 : 0 };
+}
+
+/**
+ * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021, section 3.3). n_u⁺: positive
+ * ratings of the row. `columns`: rows of the other side.
+ */
+export function rowShifts({ rows, offsets, values }: RatingBlock, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): Float32Array {
+  const shifts = sharedArray(Float32Array, rows);
+  for (let row = 0; row < rows; row++) {
+    let positive = 0;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) positive += values[k] > 0 ? 1 : 0;
+    shifts[row] = regParam * (positive + unobservedWeight * columns) ** regExponent;
+  }
+  return shifts;
+}

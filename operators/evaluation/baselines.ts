@@ -1,0 +1,67 @@
+import type { RatingBlock } from '../ratings/rating-block.ts';
+import type { BlockMeans } from './rating-facts.ts';
+
+/** Root of the mean squared error, and mean absolute error. */
+export type PairErrors = {
+  readonly rmse: number;
+  readonly mae: number;
+};
+
+/** The errors of simple predictors over the pairs that a model is measured on. A model that is no better has learned nothing. */
+export type Baselines = {
+  /** The mean of the training ratings, for every pair. */
+  readonly mean: PairErrors;
+  /** That mean, the item's damped deviation from it, and the user's from both: see ratingFacts. */
+  readonly dampedMeans: PairErrors;
+};
+
+/** Damped means by position: r_uv ≈ mean + users[u] + items[v]. */
+export interface DampedMeans {
+  /** μ of the training ratings. */
+  readonly mean: number;
+  readonly users: Float32Array;
+  readonly items: Float32Array;
+}
+
+/** Errors as they come in, in float64. */
+export class ErrorSums {
+  #squared = 0;
+  #absolute = 0;
+  #count = 0;
+
+  add(error: number): void {
+    this.#squared += error * error;
+    this.#absolute += Math.abs(error);
+    this.#count++;
+  }
+
+  /** NaN without errors. */
+  errors(): PairErrors {
+    return { rmse: Math.sqrt(this.#squared / this.#count), mae: this.#absolute / this.#count };
+  }
+}
+
+/** The errors of both predictors, pair by pair. */
+export class BaselineSums {
+  readonly #mean = new ErrorSums();
+  readonly #damped = new ErrorSums();
+
+  add(rating: number, mean: number, user: number, item: number): void {
+    this.#mean.add(rating - mean);
+    this.#damped.add(rating - mean - user - item);
+  }
+
+  baselines(): Baselines {
+    return { mean: this.#mean.errors(), dampedMeans: this.#damped.errors() };
+  }
+}
+
+/** The baselines over a block of other ratings of the same rows and columns, whose values are on a scale; undefined where it is empty. */
+export function baselinesOf({ rows, ratings, offsets, indices, values }: RatingBlock, means: BlockMeans, { center = 0, deviation = 1 } = {}): Baselines | undefined {
+  if (ratings === 0) return undefined;
+  const sums = new BaselineSums();
+  for (let row = 0; row < rows; row++) {
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) sums.add(center + deviation * values[k], means.mean, means.rows[row], means.columns[indices[k]]);
+  }
+  return sums.baselines();
+}

@@ -1,0 +1,101 @@
+import type { RatingBlock } from '../ratings/rating-block.ts';
+
+/** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
+export const DAMPING = { items: 25, users: 10 } as const;
+
+/** Rows or columns of a block. */
+export interface SideFacts {
+  /** Those with a rating, and those with exactly one. */
+  readonly rated: number;
+  readonly single: number;
+}
+
+/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
+export interface RatingFacts {
+  readonly ratings: number;
+  /** μ */
+  readonly mean: number;
+  /** σ of the population. */
+  readonly deviation: number;
+  readonly least: number;
+  readonly most: number;
+  /** True where all ratings are whole numbers. */
+  readonly whole: boolean;
+  readonly users: SideFacts;
+  readonly items: SideFacts;
+  readonly means: BlockMeans;
+}
+
+/** Damped means by row and column of a block: r ≈ mean + rows[row] + columns[column]. */
+export interface BlockMeans {
+  readonly mean: number;
+  readonly rows: Float32Array;
+  readonly columns: Float32Array;
+}
+
+/**
+ * Looks at a block in two passes. Damped means are the item's first, then the user's of what is left:
+ *
+ *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
+ *
+ * `rowsAre` says which side the rows are.
+ */
+export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items'): RatingFacts {
+  const { values, offsets, indices } = block;
+  const sums = new Float64Array(columns);
+  const counts = new Int32Array(columns);
+  let sum = 0;
+  let squares = 0;
+  let least = Number.POSITIVE_INFINITY;
+  let most = Number.NEGATIVE_INFINITY;
+  for (let k = 0; k < values.length; k++) {
+    const value = values[k];
+    sum += value;
+    squares += value * value;
+    if (value < least) least = value;
+    if (value > most) most = value;
+    sums[indices[k]] += value;
+    counts[indices[k]]++;
+  }
+  const mean = sum / values.length;
+  const means = { mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
+  if (rowsAre === 'users') {
+    for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * mean) / (counts[column] + DAMPING.items);
+    fillRows(block, means, DAMPING.users);
+  } else {
+    fillRows(block, means, DAMPING.items);
+    sums.fill(0);
+    for (let row = 0; row < block.rows; row++) {
+      const expected = mean + means.rows[row];
+      for (let k = offsets[row]; k < offsets[row + 1]; k++) sums[indices[k]] += values[k] - expected;
+    }
+    for (let column = 0; column < columns; column++) means.columns[column] = sums[column] / (counts[column] + DAMPING.users);
+  }
+  const [ofRows, ofColumns] = [sideFacts(block.rows, (row) => offsets[row + 1] - offsets[row]), sideFacts(columns, (column) => counts[column])];
+  const [users, items] = rowsAre === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
+  const deviation = least === most ? 0 : Math.sqrt(Math.max(0, squares / values.length - mean * mean));
+  return { ratings: values.length, mean, deviation, least, most, whole: areWhole(values), users, items, means };
+}
+
+function areWhole(values: Float32Array): boolean {
+  let k = 0;
+  while (k < values.length && Math.trunc(values[k]) === values[k]) k++;
+  return k === values.length;
+}
+
+function fillRows({ values, offsets, indices }: RatingBlock, { mean, rows, columns }: BlockMeans, damping: number): void {
+  for (let row = 0; row < rows.length; row++) {
+    let sum = 0;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) sum += values[k] - mean - columns[indices[k]];
+    rows[row] = sum / (offsets[row + 1] - offsets[row] + damping);
+  }
+}
+
+function sideFacts(length: number, count: (position: number) => number): SideFacts {
+  let [rated, single] = [0, 0];
+  for (let position = 0; position < length; position++) {
+    if (count(position) > 0) rated++;
+    if (count(position) === 1) single++;
+  }
+  return { rated, single };
+}

@@ -1,0 +1,60 @@
+import { formatCount } from '../../engine/format.ts';
+import type { DuplicatePolicy } from '../tasks/tasks.ts';
+import type { RatingFacts, SideFacts } from './rating-facts.ts';
+
+/** The kind of a warning; the names stay the same between releases. */
+export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means' | 'not-positive';
+
+/** Something about the ratings or the model that a user should know, with advice in the library's options. */
+export type TrainingWarning = {
+  readonly code: WarningCode;
+  readonly text: string;
+};
+
+/** Seconds since 1970 in 1973: no scale of ratings starts there, and times do. */
+const LEAST_TIME = 1e8;
+/** A scale of ratings has at most so many times its deviation above its mean; 0 to 100 with most ratings at 0 has about 10. */
+const HEAVY_TAIL = 12;
+/** The largest value of scales of stars and points. */
+const LARGEST_SCALE = 20;
+
+/** The part of users or items that may have one rating each; catalogues have many rare items. */
+const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
+
+/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair. */
+export function ratingWarnings(facts: RatingFacts, duplicates: number, policy: DuplicatePolicy): TrainingWarning[] {
+  const warnings = [valueWarning(facts), sideWarning(facts.users, 'user'), sideWarning(facts.items, 'item')];
+  if (policy === 'keep' && duplicates > facts.ratings / 2) {
+    warnings.push({ code: 'repeated-pairs', text: `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean or last) makes one of them` });
+  }
+  return warnings.filter((warning) => warning !== undefined);
+}
+
+function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingFacts): TrainingWarning | undefined {
+  if (ratings === 1) return { code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' };
+  if (least === most) {
+    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen, not how much it was liked, so ${plain(least)} for every pair is a perfect prediction, and the order of recommended items means nothing. Such data are implicit feedback`;
+    return { code: 'equal-ratings', text: `${text}. Check ratingCol if there should be other values` };
+  }
+  if (whole && least >= LEAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
+  if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
+  const kind = whole ? 'counts' : 'amounts';
+  return {
+    code: 'counts',
+    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Train on log(1 + r) in place of r, or take them as implicit feedback`,
+  };
+}
+
+function sideWarning({ rated, single }: SideFacts, side: 'user' | 'item'): TrainingWarning | undefined {
+  if (rated === 1) return { code: 'one-row', text: `there is one ${side}: factors have nothing to compare. Check ${side}Col` };
+  if (single <= MOST_SINGLE[side] * rated) return undefined;
+  const share = single === rated ? `all ${formatCount(rated)} ${side}s` : `${formatCount(single)} of ${formatCount(rated)} ${side}s`;
+  return {
+    code: 'single-ratings',
+    text: `${share} have one rating each, from which little can be learned about them. Check that ${side}Col names ${side}s, not ${side === 'user' ? 'sessions or orders' : 'copies or events'}`,
+  };
+}
+
+function plain(value: number): string {
+  return Math.abs(value) >= 1000 ? formatCount(value) : String(Number(value.toPrecision(4)));
+}

@@ -1,0 +1,41 @@
+import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+
+/** Adds a column of ones: pairs without ratings as implicit data. */
+export class Ones implements Operator {
+  readonly name = 'ones';
+  readonly #column: string;
+
+  constructor(column: string) {
+    this.#column = column;
+  }
+
+  describe(): JsonObject {
+    return { column: this.#column };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return new Schema([...input.fields, new Field(this.#column, new Float32(), false)]);
+  }
+
+  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    return wanted?.filter((name) => name !== this.#column);
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#add(input, schema));
+  }
+
+  async *#add(input: BatchStream, schema: Schema) {
+    for await (const batch of input) {
+      const { numRows, data } = batch;
+      const ones = makeData({ type: new Float32(), length: numRows, data: new Float32Array(numRows).fill(1) });
+      const added = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: numRows, nullCount: 0, children: [...data.children, ones] }));
+      const origin = originOf(batch);
+      yield origin === undefined ? added : setOrigin(added, origin);
+    }
+  }
+}

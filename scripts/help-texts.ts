@@ -1,0 +1,79 @@
+/** The texts of --help, by yargs. They are made at build time, since loading yargs takes longer than most answers of the command line. */
+import yargs, { type Argv } from 'yargs';
+import type { Command } from '../cli/commands/command.ts';
+import { commandList } from '../cli/commands/command-list.ts';
+import { list } from '../cli/options/kinds.ts';
+import { flagName, groups, type Option } from '../cli/options/option.ts';
+
+/** Columns of a terminal that texts are made for. */
+export const helpWidths = [60, 80, 100, 120] as const;
+
+const NO_DEFAULT = '(none)';
+
+const overviewExamples = [
+  ['generate --preset movielens20m --scale 0.01 --output ratings', 'ratings to try it with'],
+  ['train ratings/train --test ratings/test --model-dir model --rank 16', 'train, and measure the error on ratings that are held out'],
+  ['recommend model --users 1,2,3', 'ten items for each of three users'],
+] as const;
+
+const closing = `factorflow <command> --help shows the flags of a command.
+Exit codes: 0 done, 1 a bug, 2 usage or configuration, 3 data or files, 4 does not fit, 5 diverged or GPU trouble, 130 cancelled.`;
+
+/** By command, '' for the overview, and by width: the text. */
+export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Record<number, string>>>>> {
+  const forWidths = async (make: (width: number) => Promise<string>) => Object.fromEntries(await Promise.all(helpWidths.map(async (width) => [width, await make(width)] as const)));
+  const texts: [string, Readonly<Record<number, string>>][] = [['', await forWidths(overview)]];
+  for (const { name, words, summary, load } of commandList) {
+    const command = await load();
+    const describeParts = (parser: Argv) => describeCommand(parser, command);
+    texts.push([name, await forWidths((width) => textOf(baseParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]))]);
+  }
+  return Object.fromEntries(texts);
+}
+
+function overview(width: number): Promise<string> {
+  const parser = baseParser(width).usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet files.');
+  for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
+  return textOf(parser.epilog(`${examplesText(overviewExamples)}\n\n${closing}`), []);
+}
+
+async function textOf(parser: Argv, words: readonly string[]): Promise<string> {
+  let output = '';
+  await parser.parseAsync([...words, '--help'], {}, (_error: unknown, _args: unknown, text: string) => void (output = text));
+  return output.replaceAll(` [default: ${NO_DEFAULT}]`, '');
+}
+
+function baseParser(width: number): Argv {
+  return yargs([]).scriptName('factorflow').locale('en').exitProcess(false).fail(false).wrap(width).version('0').help().alias('help', 'h');
+}
+
+/** Declares the flags and their help. */
+function describeCommand(parser: Argv, command: Command): Argv {
+  for (const { name, describe, many } of command.positionals) {
+    // Else yargs makes up the default of a list of words.
+    parser.positional(name, { type: 'string', describe, ...(many ? { defaultDescription: NO_DEFAULT } : {}) });
+  }
+  const options = Object.entries(command.options);
+  // Groups are shown in the order in which they are first named.
+  for (const group of groups) {
+    for (const [key, option] of options) if (option.group === group) describeOption(parser, flagName(key), option);
+  }
+  parser.group(['help', 'version'], 'Options:');
+  return parser.epilog([examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'));
+}
+
+/** Examples for copying: the meaning, and below it the whole line. */
+function examplesText(examples: Command['examples']): string {
+  return `Examples:\n${examples.map(([line, meaning]) => `  # ${meaning}\n  factorflow ${line}`).join('\n')}`;
+}
+
+function describeOption(parser: Argv, flag: string, option: Option<unknown>): void {
+  const choices = option.choices === undefined || option.choices.length < 2 ? '' : ` (${list(option.choices)})`;
+  parser.option(flag, {
+    describe: option.describe + choices,
+    group: option.group,
+    hidden: option.hidden,
+    ...(option.alias === undefined ? {} : { alias: option.alias }),
+    ...(option.isSwitch ? { type: 'boolean' as const } : { requiresArg: true, defaultDescription: option.defaultText }),
+  });
+}
