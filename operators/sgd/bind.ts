@@ -167,6 +167,8 @@ class Binding {
       'initialize-columns': spread(columnRanges, 4 * this.#host.parallelism),
       ...Object.fromEntries(['rows', 'row-sums'].map((name) => [`copy-${name}`, spread(rowRanges, device.parallelism)])),
       ...Object.fromEntries(['columns', 'column-sums'].map((name) => [`copy-${name}`, [evenRanges(width, device.parallelism)]])),
+      'shrink-rows': spread(rowRanges, device.wholePasses ? 1 : device.parallelism),
+      'shrink-columns': [evenRanges(width, device.wholePasses ? 1 : device.parallelism)],
       ...(deviceBlocks
         ? {}
         : {

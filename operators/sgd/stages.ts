@@ -8,7 +8,8 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
-import { lambdasOf, type SgdParams } from './params.ts';
+import { biasColumns } from './factors.ts';
+import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
@@ -76,6 +77,8 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   const places = compute.map(({ place }) => place);
   // λ and the level of the ratings come with the data.
   const step: JsonObject = { rank, biases, adaptive };
+  const shrinking = shrinkTasks(params, schedule.rows);
+  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
   const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
   const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
   const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : [device.place], work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
@@ -90,26 +93,42 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
             { kernel: 'batch-order', at: host.place, uses: { order: 'orders' }, params: { seed, stream: ORDER_STREAMS.block }, takes: { epoch: 'epoch', batches: 'batches', block: 'column' } },
             { kernel: 'sgd-block', uses: { block: 'lists', order: 'orders', ...used('@here') }, params: { ...step, from: 0, batch: BATCH_RATINGS, precision }, takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' } },
           ];
-    return [...copies(both.filter((name) => name.startsWith('row'))), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: steps } }];
+    // A segment is shrunk by the device that steps it first.
+    const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { ...task.uses, factors: 'columns@here' }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, once: 'column' }]));
+    return [...copies(both.filter((name) => name.startsWith('row'))), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: [...columns, ...steps] } }];
   }
+  // A kernel that steps from one version to the next steps in place where its factors were shrunk.
+  const inPlace = shrinking.length === 0 ? [] : [...copies(both), ...shrinkStages];
+  const versions = shrinking.length === 0 ? { ...sources('@old'), ...used('') } : { ...sources(''), ...used('@here') };
   if (tile !== undefined) {
     const { tiles, threads } = tile;
-    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...sources('@old'), ...used('') }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
-    return [{ ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
+    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...versions }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
+    return [...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
   }
   if (kind === 'hogwild') {
     const teams = device.ownMemory ? { lanes, workers, precision } : {};
     const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'list', order: 'order@old', ...used('@shared') }, params: { ...step, ...teams, batch: BATCH_RATINGS }, takes: { rate: 'rate' } };
     // The order of the next epoch is drawn while this one runs.
-    return [...copies(both), { ...epoch, tasks: device.wholePasses ? 1 : Math.min(Math.ceil(nz / BATCH_RATINGS), TASKS_PER_WORKER * workers), work: tasks(task) }, batchOrder(params, nz, host.place, { takes: 'next' })];
+    return [...copies(both), ...shrinkStages, { ...epoch, tasks: device.wholePasses ? 1 : Math.min(Math.ceil(nz / BATCH_RATINGS), TASKS_PER_WORKER * workers), work: tasks(task) }, batchOrder(params, nz, host.place, { takes: 'next' })];
   }
   if (device.ownMemory) {
     const order: Stage = { name: 'wave-order', at: [host.place], work: tasks({ kernel: 'wave-order', uses: { order: 'wave-order' }, params: { seed, workers, columnBands }, takes: { epoch: 'epoch' } }), kernel: 'wave-order', tasks: 1 };
-    const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...sources('@old'), ...used('') }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
-    return [order, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
+    const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...versions }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
+    return [order, ...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
   }
   const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', rowStart: 'rowFrom' } };
-  return [...copies(both), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
+  return [...copies(both), ...shrinkStages, { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
+}
+
+/** The task that shrinks each side's factors in front of an epoch; none where nothing is to be shrunk. */
+function shrinkTasks(params: SgdParams, rows: SgdSchedule['rows']): { readonly side: 'row' | 'column'; readonly task: TaskPlan }[] {
+  const adaptive = params.rate === 'adagrad';
+  return (['row', 'column'] as const).flatMap((side) => {
+    const { offset, damping } = shrinkOf(params)[(side === 'row') === (rows === 'users') ? 'users' : 'items'];
+    const columns = params.biases ? biasColumns(side === 'row') : {};
+    const task: TaskPlan = { kernel: 'shrink-rows', uses: { factors: `${side}s`, ...(adaptive ? { sums: `${side}-sums` } : {}) }, params: { offset, damping, adaptive, ...columns }, takes: { rate: 'rate' } };
+    return offset === 0 && damping === 0 ? [] : [{ side, task }];
+  });
 }
 
 type Sides = { readonly row: 'users' | 'items'; readonly column: 'users' | 'items' };
