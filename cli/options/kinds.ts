@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { listed as list } from '../../operators/params/table.ts';
+import { listed as list, type OneOrTwo } from '../../operators/params/table.ts';
 import type { Group, Option } from './option.ts';
 
 interface Spec<F> {
@@ -52,6 +52,17 @@ export function wholeNumber<F extends number | undefined = undefined>(spec: Numb
 
 export function decimal<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
   return numeric('a number', Number.isFinite, spec);
+}
+
+/** A number, or two with a comma between: "5" or "2,4". A configuration file may have an array of two. */
+export function oneOrTwo(spec: Spec<undefined> & { readonly least?: number }): Option<OneOrTwo | undefined> {
+  const read = (given: unknown, flag: string): OneOrTwo => {
+    const parts: readonly unknown[] = typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
+    const [first, second = first] = parts.map(numberOf);
+    if (parts.length <= 2 && [first, second].every((value) => Number.isFinite(value) && value >= (spec.least ?? Number.NEGATIVE_INFINITY))) return parts.length === 1 ? first : [first, second];
+    throw new UsageError(`${flag} must be a number${range(spec)}, or two with a comma between, got ${shown(given)}`);
+  };
+  return { ...spec, fallback: undefined, read };
 }
 
 function numeric<F extends number | undefined>(kind: string, isKind: (value: number) => boolean, spec: NumberSpec<F>): Option<number | F> {

@@ -1,4 +1,4 @@
-import type { ParamsOf } from './table.ts';
+import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
 export const MAXIMUM_RANK = 512;
 
@@ -13,9 +13,16 @@ export interface CommonParams {
   readonly maxIter: number;
   /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. */
   readonly regParam: number;
+  /** o of λ n^ν + o, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. */
+  readonly regOffset: number;
   readonly seed: number;
   /** True learns μ, user and item biases beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
   readonly biases: boolean;
+  /**
+   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings: one number, or [users, items]. So many ratings of the
+   * mean are added to a row, as it were. Only with biases.
+   */
+  readonly biasDamping: OneOrTwo;
   /** Storage of factors on a GPU: float32, float16 with sums in float32, or the better of the two for the problem (`auto`). A CPU computes in float32 and refuses `f16`. */
   readonly precision: 'auto' | 'f32' | 'f16';
   /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
@@ -24,12 +31,16 @@ export interface CommonParams {
   readonly targetRmse?: number;
 }
 
+export const noDamping: Rule<CommonParams> = { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' };
+
 export const commonParams: ParamsOf<CommonParams> = {
   rank: { kind: 'whole number', help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, least: 1, most: MAXIMUM_RANK, fallback: 10 },
   maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
   regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: 0.1 },
+  regOffset: { kind: 'number', help: "added to λ n, in standard deviations of the ratings; binds users and items of a few ratings", least: 0, fallback: 0 },
   seed: { kind: 'whole number', help: 'seed of the start and of --test-fraction; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
   biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', fallback: false },
+  biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: 0 },
   precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },
   earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
   targetRmse: { kind: 'number', help: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 },

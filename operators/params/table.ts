@@ -20,6 +20,14 @@ export interface NumberParam extends Described<number> {
   readonly above?: number;
 }
 
+/** A number, or two for users and items. */
+export interface PairParam extends Described<OneOrTwo> {
+  readonly kind: 'one or two numbers';
+  readonly least?: number;
+}
+
+export type OneOrTwo = number | readonly [number, number];
+
 export interface ChoiceParam<C extends string = string> extends Described<C> {
   readonly kind: 'choice';
   readonly choices: readonly C[];
@@ -35,9 +43,9 @@ export interface TextParam extends Described<string> {
   readonly meaning: string;
 }
 
-export type Param = NumberParam | ChoiceParam | ToggleParam | TextParam;
+export type Param = NumberParam | PairParam | ChoiceParam | ToggleParam | TextParam;
 
-type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
+type KindOf<T> = [T] extends [boolean] ? ToggleParam : [T] extends [number] ? NumberParam : [T] extends [OneOrTwo] ? PairParam : [T] extends [string] ? (string extends T ? TextParam : ChoiceParam<T>) : never;
 
 /** A description of each parameter of P: those that P requires have a fallback, and no others. */
 export type ParamsOf<P> = { readonly [K in keyof P]-?: KindOf<NonNullable<P[K]>> & (undefined extends P[K] ? { readonly fallback?: undefined } : { readonly fallback: P[K] }) };
@@ -90,7 +98,7 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
   const defaults = defaultsOf(table);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => value !== defaults[name as keyof P])) as Partial<P>;
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => String(value) !== String(defaults[name as keyof P]))) as Partial<P>;
 }
 
 /** "auto, cholesky or cg" */
@@ -116,7 +124,17 @@ function shown(value: unknown): string {
   return String(value).slice(0, 100);
 }
 
+/** The values for users and for items. */
+export function forSides(value: OneOrTwo): { readonly users: number; readonly items: number } {
+  const [users, items] = typeof value === 'number' ? [value, value] : value;
+  return { users, items };
+}
+
 function isOf(param: Param, value: unknown): boolean {
+  if (param.kind === 'one or two numbers') {
+    const values: readonly unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
+    return values.every((one) => Number.isFinite(one) && (one as number) >= (param.least ?? Number.NEGATIVE_INFINITY));
+  }
   if (param.kind === 'choice') return param.choices.includes(value as string);
   if (param.kind === 'toggle') return typeof value === 'boolean';
   if (param.kind === 'text') return typeof value === 'string' && value !== '';
@@ -129,6 +147,7 @@ function meaningOf(param: Param): string {
   if (param.kind === 'choice') return listed(param.choices);
   if (param.kind === 'toggle') return 'true or false';
   if (param.kind === 'text') return param.meaning;
+  if (param.kind === 'one or two numbers') return `a number${param.least === undefined ? '' : ` >= ${param.least}`}, or two for users and items`;
   const { least, most, above } = param;
   if (least !== undefined && most !== undefined) return `a ${param.kind} from ${least} to ${most.toLocaleString('en')}`;
   return `a ${param.kind}${least === undefined ? '' : ` >= ${least}`}${above === undefined ? '' : ` > ${above}`}`;

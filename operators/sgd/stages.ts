@@ -78,12 +78,12 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   // λ and the level of the ratings come with the data.
   const step: JsonObject = { rank, biases, adaptive };
   const shrinking = shrinkTasks(params, schedule.rows);
-  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
   const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
   const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
   const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : [device.place], work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
   const both = ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])];
   const tasks = (one: TaskPlan): Work => ({ kind: 'tasks', tasks: [one] });
+  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
   if (deviceBlocks) {
     const grid = { rows: rowBands, columns: columnBands, of: 'blocks' };
     const steps: TaskPlan[] =
