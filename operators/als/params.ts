@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams } from '../params/common.ts';
+import { commonParams, type CommonParams, dependentDefaults, noDamping } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
@@ -10,8 +10,9 @@ export interface AlsParams extends CommonParams {
   /** True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
   /**
-   * The users that the first iteration solves items from, of unit norm: `spark`'s zero-mean Gaussian rows take 10 to 25 iterations to
-   * find the level of positive ratings; `level` takes their absolute values, which have it after one. Biases hold the level themselves.
+   * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean Gaussian rows take 10 to 25
+   * iterations to find the level of positive ratings; `level` takes their absolute values, which have it after one. Default `level`,
+   * and `spark` for implicit data.
    */
   readonly start: 'spark' | 'level';
   /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. */
@@ -38,7 +39,7 @@ export const alsTable: ParamTable<AlsParams> = {
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
-    start: { kind: 'choice', help: "users to begin with: Spark's Gaussian rows, or their absolute values, which find the ratings' level at once", choices: ['spark', 'level'], fallback: 'spark' },
+    start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level, implicit: spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
     alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 1 },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
@@ -47,13 +48,15 @@ export const alsTable: ParamTable<AlsParams> = {
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },
-    { refused: 'start', when: ({ start, biases }) => start === 'level' && biases, message: (named) => `${named('start', 'level')} does nothing with ${named('biases')}, which hold the level`, advice: 'Leave one of them out' },
+    noDamping,
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
     ...(['alpha', 'unobservedWeight', 'regExponent'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
     { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
     ...(['earlyStop', 'targetRmse'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => implicitPrefs, message: (named: Named) => `${named(refused)} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' })),
+    { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}: weights of 1 have no deviation`, advice: 'Leave one of them out' },
   ],
+  dependent: ({ implicitPrefs = false, biases = !implicitPrefs }) => ({ ...dependentDefaults(biases), ...(implicitPrefs ? { start: 'spark' } : {}) }),
 };
 
 export const alsDefaults: AlsParams = defaultsOf(alsTable);

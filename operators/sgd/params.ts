@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams, noDamping } from '../params/common.ts';
+import { commonParams, type CommonParams, dependentDefaults, noDamping } from '../params/common.ts';
 import { checkParams, forSides, type ParamTable } from '../params/table.ts';
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
@@ -33,6 +33,7 @@ export const sgdTable: ParamTable<SgdParams> = {
     { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
     { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
   ],
+  dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
 /** λ of users and of items. */
