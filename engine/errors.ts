@@ -14,8 +14,10 @@ export interface ErrorDetails {
   readonly file?: string;
   /** Row group of a Parquet file, from 0. */
   readonly rowGroup?: number;
-  /** Row of the file or stream, from 0. */
+  /** Row of the file or stream, from 0; messages count from 1. */
   readonly row?: number;
+  /** Line of a text file, from 1, in place of the row. */
+  readonly line?: number;
   readonly column?: string;
   /** The place of the device that failed, such as gpu:1. */
   readonly device?: string;
@@ -144,11 +146,17 @@ export function throwIfAborted(signal: AbortSignal | undefined, phase?: string):
   if (signal?.aborted) throw new CancelledError({ phase });
 }
 
+/** A row as people count: the line of a text file, or the row from 1. */
+export function rowText({ row, line }: Pick<ErrorDetails, 'row' | 'line'>): string | undefined {
+  if (line !== undefined) return `line ${line}`;
+  return row === undefined ? undefined : `row ${row + 1}`;
+}
+
 function compose(summary: string, details: ErrorDetails): string {
   const place = [
     details.file,
     details.rowGroup === undefined ? undefined : `row group ${details.rowGroup}`,
-    details.row === undefined ? undefined : `row ${details.row}`,
+    rowText(details),
     details.column === undefined ? undefined : `column "${details.column}"`,
   ].filter((part) => part !== undefined);
   const head = details.phase === undefined ? '' : `${details.phase}: `;

@@ -6,7 +6,7 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { baselinesOf } from '../../operators/evaluation/baselines.ts';
+import { type Baselines, baselinesOf } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { trainSgd } from '../../operators/sgd/train.ts';
@@ -17,6 +17,7 @@ import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf, type SgdPlanDetails } from '../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
 import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
@@ -139,7 +140,9 @@ function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfi
 
 async function validationOf(dataset: Dataset, { input, start }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
-  const block = await loadSgdTest(indexed, data, ctx);
+  let baselines: Baselines | undefined;
   // The new ratings alone give no fair means: the model knows older ones.
-  return { block, coldPairs, ...(start ? {} : { baselines: baselinesOf(block, data.facts.means, data.scale) }) };
+  const look = (raw: RatingBlock) => void (baselines = start ? undefined : baselinesOf(raw, data.facts.means));
+  const block = await loadSgdTest(indexed, data, ctx, look);
+  return { block, coldPairs, baselines };
 }

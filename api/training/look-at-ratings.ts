@@ -23,8 +23,6 @@ export interface ValidationPairs {
 export interface LookedAt {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];
-  /** True where a perfect prediction is one number. */
-  readonly equal?: boolean;
 }
 
 /** Warns of ratings that look wrong, as events, before they are trained on. */
@@ -34,9 +32,9 @@ export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, im
   const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
   const warnings = [...own, ...(test ? testWarnings(test) : [])];
   tellWarnings(warnings, ctx);
-  // Ratings near the end of float32 have means beyond it.
+  // Ratings near the end of float32 have means beyond it; an implicit model predicts no ratings.
   const fit = Math.max(Math.abs(facts.least), Math.abs(facts.most)) < LARGEST_RATING;
-  return { means: fit ? means : undefined, warnings, equal: facts.least === facts.most };
+  return { means: fit && implicit === undefined ? means : undefined, warnings };
 }
 
 /** A warning of values that are not positive. */
@@ -53,13 +51,13 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
 
 function testWarnings({ block, coldPairs }: ValidationPairs): TrainingWarning[] {
   if (block.ratings > 0) return [];
-  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the training ratings have no pair of the validation set's ${formatCount(coldPairs)} with both its user and its item: check that the ids of both are of one kind`;
+  const text = coldPairs === 0 ? 'the validation set has no ratings' : `the model knows none of the validation set's ${formatCount(coldPairs)} pairs: their users or items have no training rating. Check that the ids are of one kind`;
   return [{ code: 'cold-test', text: `${text}; there is no test error` }];
 }
 
 /** A warning for a model that is no better than damped means. */
-export function judge(params: JudgedModel['params'], { trainRmse = Number.NaN, testRmse }: TrainingIteration, baselines: Baselines | undefined, { equal }: LookedAt): TrainingWarning[] {
-  if (testRmse === undefined || baselines === undefined || equal) return [];
+export function judge(params: JudgedModel['params'], { trainRmse, testRmse }: TrainingIteration, baselines: Baselines | undefined): TrainingWarning[] {
+  if (trainRmse === undefined || testRmse === undefined || baselines === undefined) return [];
   const verdict = compareToMeans({ params, trainRmse, testRmse, baselines });
   return verdict ? [verdict] : [];
 }

@@ -34,7 +34,7 @@ export function trainedModel({ about, session, input, users, items, ratings, dup
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
   const best = iterations.find(({ iteration }) => iteration === bestIteration);
-  const verdict = best && judge(about.params, best, test?.baselines, looked);
+  const verdict = best && judge(about.params, best, test?.baselines);
   tellWarnings(verdict, ctx);
   const model = new Model({
     rank: rank + (biases ? 2 : 0),

@@ -1,6 +1,7 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents, type ProgressEvent } from '../../engine/events.ts';
 import { startPhase } from '../../engine/phase.ts';
+import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset, TrainTest } from '../dataset.ts';
 import type { Model } from '../model.ts';
@@ -37,6 +38,8 @@ export interface FoldErrors {
   readonly pairs: number;
   /** Pairs with a user or an item that is not in the other folds; not averaged in. */
   readonly coldPairs: number;
+  /** Errors of the other folds' means over the same pairs; absent where the models have none. */
+  readonly baselines?: Baselines;
 }
 
 /** The result of one combination: `rmse` and `mae` are means over the folds, NaN when it failed. */
@@ -45,6 +48,8 @@ export interface CrossValidationResult<P extends object> {
   readonly rmse: number;
   readonly mae: number;
   readonly folds: readonly FoldErrors[];
+  /** Means over the folds; absent where a fold has none. */
+  readonly baselines?: Baselines;
   readonly seconds: number;
   /** The failure of a combination that diverged or did not fit into memory. */
   readonly failure?: DivergedError | CapacityError;
@@ -108,6 +113,10 @@ export class CrossValidator<P extends object> {
     phase.end(this.#candidates.length * folds.length);
     const best = this.#best(results);
     const { estimator } = this.#candidates[results.indexOf(best)];
+    const { baselines } = best;
+    if (baselines && baselines.dampedMeans.rmse > 0 && best.rmse >= baselines.dampedMeans.rmse) {
+      onEvent({ type: 'warning', code: 'no-better-than-means', text: `no combination has a lower RMSE than damped means of items and users, ${baselines.dampedMeans.rmse.toFixed(4)}. Add others to the grid: larger regParam, smaller rank, biases: true` });
+    }
     return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
   }
 
@@ -122,15 +131,16 @@ export class CrossValidator<P extends object> {
 async function crossValidate<P extends object>(params: P, estimator: Estimator, folds: readonly TrainTest[], run: RunOptions, tell: (done: number) => void): Promise<CrossValidationResult<P>> {
   const started = performance.now();
   const errors: FoldErrors[] = [];
-  const onEvent = (event: ProgressEvent) => void (event.type === 'warning' && run.onEvent?.(event));
+  // A warning about the ratings has a code, and comes once, with the last fit.
+  const onEvent = (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && run.onEvent?.(event));
   const seconds = () => (performance.now() - started) / 1000;
   try {
     for (const [i, { train, test }] of folds.entries()) {
       throwIfAborted(run.signal, 'cross-validate');
       const model = await estimator.fit(train, { signal: run.signal, onEvent });
-      const { rmse, mae, pairs, coldPairs } = await model.evaluate(test, { signal: run.signal });
+      const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal: run.signal });
       if (pairs === coldPairs) throw new DataError(`fold ${i + 1} has no pair whose user and item are in the other folds`, { phase: 'cross-validate', advice: 'Use fewer folds, or more ratings' });
-      errors.push({ rmse, mae, pairs, coldPairs });
+      errors.push({ rmse, mae, pairs, coldPairs, baselines });
       tell(i + 1);
     }
   } catch (error) {
@@ -138,11 +148,18 @@ async function crossValidate<P extends object>(params: P, estimator: Estimator, 
     tell(folds.length);
     return { params, rmse: Number.NaN, mae: Number.NaN, folds: errors, seconds: seconds(), failure: error };
   }
-  const mean = (name: 'rmse' | 'mae') => errors.reduce((sum, fold) => sum + fold[name], 0) / errors.length;
-  return { params, rmse: mean('rmse'), mae: mean('mae'), folds: errors, seconds: seconds() };
+  const baselines = errors.map((fold) => fold.baselines).filter((of) => of !== undefined);
+  const ofMeans = baselines.length < errors.length ? undefined : { mean: meanErrors(baselines.map(({ mean }) => mean)), dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)) };
+  return { params, ...meanErrors(errors), folds: errors, baselines: ofMeans, seconds: seconds() };
 }
 
-function describeResult({ params, rmse, mae, failure }: CrossValidationResult<object>): string {
+function meanErrors(errors: readonly PairErrors[]): PairErrors {
+  const mean = (name: 'rmse' | 'mae') => errors.reduce((sum, one) => sum + one[name], 0) / errors.length;
+  return { rmse: mean('rmse'), mae: mean('mae') };
+}
+
+function describeResult({ params, rmse, mae, baselines, failure }: CrossValidationResult<object>): string {
   const text = Object.entries(params).map(([name, value]) => `${name} ${String(value)}`).join(', ');
-  return `${text}: ${failure === undefined ? `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}` : failure.message}`;
+  const means = baselines && ` (damped means: RMSE ${baselines.dampedMeans.rmse.toFixed(4)}, MAE ${baselines.dampedMeans.mae.toFixed(4)})`;
+  return `${text}: ${failure === undefined ? `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}${means ?? ''}` : failure.message}`;
 }

@@ -25,13 +25,13 @@ export const inspect = defineCommand({
     const isAsked = (['userCol', 'itemCol', 'ratingCol'] as const).some((key) => given.has(key));
     if (missing.length > 0 && !isAsked) return inspectionResult({ layout, columns, missing });
 
-    const badRows: string[] = [];
+    let firstBadRow: string | undefined;
     const listen: EventSink = (event) => {
-      if (event.type === 'warning') badRows.push(event.text);
+      if (event.type === 'warning') firstBadRow ??= event.text;
       else onEvent(event);
     };
     expect('profile', layout.rows);
-    const summary = await profileDataset(dataset, names, { signal, onEvent: listen });
-    return inspectionResult({ layout, columns, names, summary, badRows: badRows[0] });
+    const profile = await profileDataset(dataset, names, { signal, onEvent: listen });
+    return inspectionResult({ layout, columns, names, firstBadRow, ...profile });
   },
 });

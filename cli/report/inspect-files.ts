@@ -7,7 +7,8 @@ import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ParquetSource } from '../../index.ts';
 import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
-import { type RatingColumns, SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import { BAD_ROWS, type RatingColumns, SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 /** Files, rows and columns: by the footers of Parquet files; other formats are read once to count their rows. */
@@ -30,10 +31,20 @@ export async function inspectFiles(paths: readonly string[], dataset: Dataset, o
   return { layout: { paths, files: files.length, bytes, rows, rowGroups: 0 }, columns };
 }
 
-/** Counts users, items and ratings. Leaves bad rows out, with a warning. */
-export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<RatingsSummary> {
+/** Counts users, items and ratings, and looks at them as `train` does. Leaves bad rows out, with a warning. */
+export async function profileDataset(dataset: Dataset, columns: RatingColumns, options: RunOptions): Promise<Profile> {
   const ratings = dataset.pipe(new SelectRatings(columns, 'skip'));
   // A missing column is an error that names the columns there are.
   await ratings.schema();
-  return runInto(ratings.plan, new ProfileRatings(), dataset.session.context(options));
+  const ctx = dataset.session.context(options);
+  const summary = await runInto(ratings.plan, new ProfileRatings(), ctx);
+  const { users, items, userDegrees, itemDegrees, rating } = summary;
+  const shape = rating && { ...rating, ratings: summary.ratings, users: { rated: users, single: userDegrees.single }, items: { rated: items, single: itemDegrees.single } };
+  return { summary, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, warnings: shape ? ratingWarnings(shape) : [] };
+}
+
+interface Profile {
+  readonly summary: RatingsSummary;
+  readonly badRows: number;
+  readonly warnings: readonly TrainingWarning[];
 }

@@ -1,9 +1,12 @@
 import Table from 'cli-table3';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
+import type { TrainingWarning } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { ColumnDescription, DatasetLayout } from './dataset-layout.ts';
+import { trainingOptions } from '../options/training-options.ts';
 import { facts } from './facts.ts';
+import { nameFlags } from './name-flags.ts';
 
 export interface Inspection {
   readonly layout: DatasetLayout;
@@ -12,12 +15,15 @@ export interface Inspection {
   readonly missing?: readonly string[];
   readonly names?: { readonly user: string; readonly item: string; readonly rating: string };
   readonly summary?: RatingsSummary;
-  readonly badRows?: string;
+  readonly badRows?: number;
+  /** The number of bad rows and the place of the first, in words. */
+  readonly firstBadRow?: string | undefined;
+  readonly warnings?: readonly TrainingWarning[];
 }
 
 /** The result of `inspect`. */
 export function inspectionResult(inspection: Inspection): CommandResult {
-  const { layout, columns, names, summary, badRows } = inspection;
+  const { layout, columns, names, summary, badRows, warnings = [] } = inspection;
   const { rows, files, rowGroups, bytes } = layout;
   const stored = { rows, files, rowGroups, bytes, columns: columns.map((column) => ({ ...column })) };
   const counted = summary && {
@@ -28,12 +34,13 @@ export function inspectionResult(inspection: Inspection): CommandResult {
     userDegrees: { ...summary.userDegrees },
     itemDegrees: { ...summary.itemDegrees },
     rating: summary.rating ? { ...summary.rating } : null,
-    badRows: badRows ?? null,
+    badRows,
+    warnings: warnings.map(({ code, text }) => ({ code, text: nameFlags(text, trainingOptions) })),
   };
   return { json: { command: 'inspect', ...stored, ...(names ? { names: { ...names } } : {}), ...counted }, text: inspectionText(inspection) };
 }
 
-function inspectionText({ layout, columns, missing, names, summary, badRows }: Inspection): string {
+function inspectionText({ layout, columns, missing, names, summary, firstBadRow, warnings = [] }: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
   const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${rowGroups === 0 ? '' : `${plural(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns, rows > 0)];
@@ -48,9 +55,9 @@ function inspectionText({ layout, columns, missing, names, summary, badRows }: I
       ['items', `${formatCount(items)} in "${names.item}"; ratings of one: ${degrees(itemDegrees)}`],
       ['ratings', `${formatCount(ratings)}; ${(100 * densityOf(summary)).toPrecision(3)} % of all pairs`],
       ['values', rating && `${number(rating.least)} to ${number(rating.most)} in "${names.rating}", mean ${number(rating.mean)}, standard deviation ${number(rating.deviation)}`],
-      ['bad rows', badRows],
+      ['bad rows', firstBadRow],
     ];
-    parts.push(facts(lines));
+    parts.push(facts(lines), ...warnings.map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`));
   }
   return parts.join('\n');
 }

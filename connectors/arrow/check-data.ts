@@ -70,7 +70,7 @@ function checkOffsets(data: Data, most: number): { first: number; last: number }
   // A column without rows may come without offsets.
   if (data.length === 0 && offsets.length === 0) return { first: 0, last: 0 };
   if (offsets.length <= data.length) throw new Error(`it has ${offsets.length} offsets, need ${data.length + 1}`);
-  for (let i = 0; i < data.length; i++) if (offsets[i] > offsets[i + 1]) throw new Error(`its offsets fall from ${offsets[i]} to ${offsets[i + 1]} in row ${i}`);
+  for (let i = 0; i < data.length; i++) if (offsets[i] > offsets[i + 1]) throw new Error(`its offsets fall from ${offsets[i]} to ${offsets[i + 1]} in row ${i + 1}`);
   const [first, last] = [Number(offsets[0]), Number(offsets[data.length])];
   if (first < 0 || last > most) throw new Error(`its offsets go from ${first} to ${last}, and ${most} values are there`);
   return { first, last };
@@ -86,7 +86,7 @@ function checkViews(data: Data): void {
     const length = view.getInt32(16 * row, true);
     const [buffer, offset] = [view.getInt32(16 * row + 8, true), view.getInt32(16 * row + 12, true)];
     if (length >= 0 && length <= 12) continue;
-    if (length < 0 || !(offset >= 0 && offset + length <= (buffers[buffer]?.length ?? -1))) throw new Error(`the text of row ${row} lies outside its buffers`);
+    if (length < 0 || !(offset >= 0 && offset + length <= (buffers[buffer]?.length ?? -1))) throw new Error(`the text of row ${row + 1} lies outside its buffers`);
   }
 }
 
@@ -98,6 +98,6 @@ function checkDictionary(data: Data): void {
   if (codes.length < data.length) throw new Error(`it has ${codes.length} codes, need ${data.length}`);
   for (let row = 0; row < data.length; row++) {
     const code = Number(codes[row]);
-    if (!(code >= 0 && code < dictionary.length) && data.getValid(row)) throw new Error(`row ${row} has code ${code} of ${dictionary.length}`);
+    if (!(code >= 0 && code < dictionary.length) && data.getValid(row)) throw new Error(`row ${row + 1} has code ${code} of ${dictionary.length}`);
   }
 }

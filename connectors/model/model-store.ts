@@ -140,7 +140,7 @@ function toTable(side: string, ids: Vector, factors: Float32Array, rank: number)
   if (factors.length !== ids.length * rank) throw new UsageError(`${side} factors have ${factors.length} values, need ${ids.length} x ${rank}`, { phase: 'save' });
   const table = { ids: joinIds(type, ids.data), factors };
   const descent = firstDescent(table.ids);
-  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
+  if (descent !== undefined) throw new UsageError(`${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`, { phase: 'save' });
   return table;
 }
 

@@ -82,7 +82,7 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
         if (bad === undefined) continue;
         const { offsets } = blocks[solved];
         throw new DivergedError(
-          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (row ${bad}, ${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
           { phase: 'train', iteration: number, side: solved, id: keyText(data[solved], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }

@@ -56,12 +56,12 @@ export class BaselineSums {
   }
 }
 
-/** The baselines over a block of other ratings of the same rows and columns, whose values are on a scale; undefined where it is empty. */
-export function baselinesOf({ rows, ratings, offsets, indices, values }: RatingBlock, means: BlockMeans, { center = 0, deviation = 1 } = {}): Baselines | undefined {
+/** The baselines over a block of other ratings of the same rows and columns; undefined where it is empty. */
+export function baselinesOf({ rows, ratings, offsets, indices, values }: RatingBlock, means: BlockMeans): Baselines | undefined {
   if (ratings === 0) return undefined;
   const sums = new BaselineSums();
   for (let row = 0; row < rows; row++) {
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) sums.add(center + deviation * values[k], means.mean, means.rows[row], means.columns[indices[k]]);
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) sums.add(values[k], means.mean, means.rows[row], means.columns[indices[k]]);
   }
   return sums.baselines();
 }

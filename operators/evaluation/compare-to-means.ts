@@ -12,7 +12,8 @@ export interface JudgedModel {
 /** A warning where a model's test RMSE is not below that of damped means: the reason by its training error, and parameters to try. */
 export function compareToMeans({ params, trainRmse, testRmse, baselines }: JudgedModel): TrainingWarning | undefined {
   const { mean, dampedMeans } = baselines;
-  if (testRmse < dampedMeans.rmse) return undefined;
+  // Where means are perfect, all ratings are equal, which another warning tells.
+  if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] = testRmse < mean.rmse ? ['no better than damped means of items and users', dampedMeans.rmse] : ['no better than the mean rating', mean.rmse];
   const { rank, regParam, biases, maxIter, earlyStop } = params;
   const overfits = trainRmse < dampedMeans.rmse;

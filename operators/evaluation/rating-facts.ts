@@ -10,8 +10,8 @@ export interface SideFacts {
   readonly single: number;
 }
 
-/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
-export interface RatingFacts {
+/** The values of ratings, and the users and items that they are of. */
+export interface RatingShape {
   readonly ratings: number;
   /** μ */
   readonly mean: number;
@@ -23,6 +23,10 @@ export interface RatingFacts {
   readonly whole: boolean;
   readonly users: SideFacts;
   readonly items: SideFacts;
+}
+
+/** The training ratings, summed once before training: what warnings and baselines need. Sums are float64 in the block's order. */
+export interface RatingFacts extends RatingShape {
   readonly means: BlockMeans;
 }
 
@@ -57,7 +61,8 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
     sums[indices[k]] += value;
     counts[indices[k]]++;
   }
-  const mean = sum / values.length;
+  // Equal ratings have a mean without rounding.
+  const mean = least === most ? least : sum / values.length;
   const means = { mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
   if (rowsAre === 'users') {
     for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * mean) / (counts[column] + DAMPING.items);

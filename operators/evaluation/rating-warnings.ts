@@ -1,6 +1,6 @@
 import { formatCount } from '../../engine/format.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
-import type { RatingFacts, SideFacts } from './rating-facts.ts';
+import type { RatingShape, SideFacts } from './rating-facts.ts';
 
 /** The kind of a warning; the names stay the same between releases. */
 export type WarningCode = 'one-rating' | 'one-row' | 'equal-ratings' | 'times' | 'counts' | 'single-ratings' | 'repeated-pairs' | 'cold-test' | 'no-better-than-means' | 'not-positive';
@@ -21,32 +21,38 @@ const LARGEST_SCALE = 20;
 /** The part of users or items that may have one rating each; catalogues have many rare items. */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
-/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair. */
-export function ratingWarnings(facts: RatingFacts, duplicates: number, policy: DuplicatePolicy): TrainingWarning[] {
-  const warnings = [valueWarning(facts), sideWarning(facts.users, 'user'), sideWarning(facts.items, 'item')];
+/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair, where that is known. */
+export function ratingWarnings(facts: RatingShape, duplicates = 0, policy: DuplicatePolicy = 'keep'): TrainingWarning[] {
+  if (facts.ratings === 1) return [{ code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' }];
+  const warnings = [valueWarning(facts), ...sideWarnings(facts)];
   if (policy === 'keep' && duplicates > facts.ratings / 2) {
     warnings.push({ code: 'repeated-pairs', text: `${formatCount(duplicates)} of ${formatCount(facts.ratings)} ratings repeat an earlier (user, item) pair, as events do. Each counts as a rating of its own, unless onDuplicates (sum, mean or last) makes one of them` });
   }
   return warnings.filter((warning) => warning !== undefined);
 }
 
-function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingFacts): TrainingWarning | undefined {
-  if (ratings === 1) return { code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' };
+function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingShape): TrainingWarning | undefined {
   if (least === most) {
-    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen, not how much it was liked, so ${plain(least)} for every pair is a perfect prediction, and the order of recommended items means nothing. Such data are implicit feedback`;
-    return { code: 'equal-ratings', text: `${text}. Check ratingCol if there should be other values` };
+    const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
+    return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
   if (whole && least >= LEAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
   if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
   const kind = whole ? 'counts' : 'amounts';
   return {
     code: 'counts',
-    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Train on log(1 + r) in place of r, or take them as implicit feedback`,
+    text: `the ratings look like ${kind}: up to ${plain(most)}, with a mean of ${plain(mean)}. The few largest decide the squared error. Take them as implicit feedback, with implicitPrefs: true of ALS, or train on log(1 + r) in their place`,
   };
 }
 
-function sideWarning({ rated, single }: SideFacts, side: 'user' | 'item'): TrainingWarning | undefined {
-  if (rated === 1) return { code: 'one-row', text: `there is one ${side}: factors have nothing to compare. Check ${side}Col` };
+/** With one user every item has one rating, which needs no warning of its own. */
+function sideWarnings({ users, items }: RatingShape): (TrainingWarning | undefined)[] {
+  const alone = users.rated === 1 ? 'user' : items.rated === 1 ? 'item' : undefined;
+  if (alone !== undefined) return [{ code: 'one-row', text: `there is one ${alone}: factors have nothing to compare. Check ${alone}Col` }];
+  return [singleWarning(users, 'user'), singleWarning(items, 'item')];
+}
+
+function singleWarning({ rated, single }: SideFacts, side: 'user' | 'item'): TrainingWarning | undefined {
   if (single <= MOST_SINGLE[side] * rated) return undefined;
   const share = single === rated ? `all ${formatCount(rated)} ${side}s` : `${formatCount(single)} of ${formatCount(rated)} ${side}s`;
   return {

@@ -13,6 +13,8 @@ export interface DegreeProfile {
   readonly median: number;
   readonly mean: number;
   readonly most: number;
+  /** Users or items with exactly one rating. */
+  readonly single: number;
 }
 
 export interface RatingsSummary {
@@ -22,7 +24,7 @@ export interface RatingsSummary {
   readonly userDegrees: DegreeProfile;
   readonly itemDegrees: DegreeProfile;
   /** Of the ratings, in float64; absent where the input has none. */
-  readonly rating?: { readonly least: number; readonly mean: number; readonly deviation: number; readonly most: number };
+  readonly rating?: { readonly least: number; readonly mean: number; readonly deviation: number; readonly most: number; /** True where all are whole numbers. */ readonly whole: boolean };
 }
 
 /** Counts users, items and ratings without keeping rows, for the planner and `inspect`. */
@@ -41,6 +43,7 @@ export class ProfileRatings implements Sink<RatingsSummary> {
     const at = (name: string) => input.schema.fields.findIndex((field) => field.name === name);
     const sides = ['user', 'item'].map((name) => new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)));
     let [ratings, sum, squares, least, most] = [0, 0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    let whole = true;
     const phase = startPhase(ctx.events, 'profile', 'ratings');
     for await (const batch of input) {
       for (const side of sides) side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
@@ -50,6 +53,7 @@ export class ProfileRatings implements Sink<RatingsSummary> {
         squares += value * value;
         if (value < least) least = value;
         if (value > most) most = value;
+        if (Math.trunc(value) !== value) whole = false;
       }
       ratings += batch.numRows;
       phase.progress(ratings);
@@ -64,7 +68,7 @@ export class ProfileRatings implements Sink<RatingsSummary> {
       ratings,
       userDegrees: users.degrees(ratings),
       itemDegrees: items.degrees(ratings),
-      ...(at('rating') < 0 || ratings === 0 ? {} : { rating: { least, mean, deviation, most } }),
+      ...(at('rating') < 0 || ratings === 0 ? {} : { rating: { least, mean, deviation, most, whole } }),
     };
   }
 }
@@ -92,7 +96,7 @@ class SideCounter {
 
   degrees(ratings: number): DegreeProfile {
     const sorted = this.#counts.slice(0, this.table.size).sort();
-    if (sorted.length === 0) return { least: 0, median: 0, mean: 0, most: 0 };
-    return { least: sorted[0], median: sorted[sorted.length >> 1], mean: ratings / sorted.length, most: sorted[sorted.length - 1] };
+    if (sorted.length === 0) return { least: 0, median: 0, mean: 0, most: 0, single: 0 };
+    return { least: sorted[0], median: sorted[sorted.length >> 1], mean: ratings / sorted.length, most: sorted[sorted.length - 1], single: sorted.lastIndexOf(1) + 1 };
   }
 }

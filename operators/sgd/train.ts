@@ -92,8 +92,8 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
   const ones = params.biases ? block.ratings : 0;
   const term = (side: 'users' | 'items', norm: number) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (norm - ones));
   return {
-    // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less.
-    startLoss: continued ? 'measure' : scale.deviation ** 2 * squares,
+    // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all ratings are equal.
+    startLoss: continued || scale.alike ? 'measure' : scale.deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
     errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),

@@ -38,10 +38,12 @@ describe('a cross-validator', () => {
     const { best } = await validator.fit(session.from(ratingBatches(rows)));
     const folds = session.from(ratingBatches(shuffled(rows, 5))).kFold(3, { seed: 1 });
     for (const [i, { train, test }] of folds.entries()) {
-      const { rmse, mae } = await (await estimator(best.params).fit(train)).evaluate(test);
+      const { rmse, mae, baselines } = await (await estimator(best.params).fit(train)).evaluate(test);
       expect(best.folds[i].rmse).toBeCloseTo(rmse, 10);
       expect(best.folds[i].mae).toBeCloseTo(mae, 10);
+      expect(best.folds[i].baselines?.dampedMeans.rmse).toBeCloseTo(baselines?.dampedMeans.rmse as number, 10);
     }
+    for (const name of ['mean', 'dampedMeans'] as const) expect(best.baselines?.[name].mae).toBeCloseTo(best.folds.reduce((sum, fold) => sum + (fold.baselines?.[name].mae as number), 0) / 3, 10);
   });
 
   it('records a combination that diverges, and goes on', async () => {
@@ -72,7 +74,7 @@ describe('a cross-validator', () => {
     const progress = events.filter((event) => event.type === 'phase-progress' && event.phase === 'cross-validate');
     expect(progress).toEqual([1, 2, 3, 4].map((done) => ({ type: 'phase-progress', phase: 'cross-validate', done, total: 4, unit: 'fits' })));
     const notes = events.filter((event) => event.type === 'note').map(({ text }) => text.replaceAll(/\d\.\d+/g, 'x'));
-    expect(notes).toEqual(['rank 1: RMSE x, MAE x', 'rank 2: RMSE x, MAE x', expect.stringMatching(/^CPU: 1 thread, /)]);
+    expect(notes).toEqual(['rank 1: RMSE x, MAE x (damped means: RMSE x, MAE x)', 'rank 2: RMSE x, MAE x (damped means: RMSE x, MAE x)', expect.stringMatching(/^CPU: 1 thread, /)]);
     expect(events.filter((event) => event.type === 'iteration')).toHaveLength(8);
 
     const cancel = new AbortController();
@@ -81,6 +83,19 @@ describe('a cross-validator', () => {
       onEvent: (event) => void (event.type === 'phase-progress' && event.done === 2 && cancel.abort()),
     });
     await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it('warns once of ratings that look like something else, and of a grid without a better model than means', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const warnings = async (ratings: readonly Triple[], regParam: number) => {
+      const codes: unknown[] = [];
+      const validator = new CrossValidator({ estimator, grid: [{ rank: 2, regParam }], numFolds: 3 });
+      await validator.fit(session.from(ratingBatches(ratings)), { onEvent: (event) => void (event.type === 'warning' && codes.push(event.code)) });
+      return codes;
+    };
+    expect(await warnings(rows.map((row) => ({ ...row, rating: 1 })), 0.1)).toEqual(['equal-ratings']);
+    expect(await warnings(rows, 50)).toEqual(['no-better-than-means']);
+    expect(await warnings(rows, 0.01)).toEqual([]);
   });
 
   it('refuses invalid options before it trains', async () => {

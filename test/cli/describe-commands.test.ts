@@ -9,7 +9,7 @@ const folder = temporaryFolder();
 describe.concurrent('inspect', () => {
   it('prints files, columns, degrees and values', async () => {
     const report = await json('inspect', ratings);
-    expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: null });
+    expect(report).toMatchObject({ command: 'inspect', rows: 100_000, files: 1, users: 16_554, items: 10_506, ratings: 100_000, badRows: 0, warnings: [] });
     expect(report.density).toBeCloseTo(100_000 / (16_554 * 10_506), 12);
     expect(report.rating).toMatchObject({ least: 0, most: 10 });
     expect(report.userDegrees).toMatchObject({ least: 1, median: 2 });
@@ -27,7 +27,14 @@ describe.concurrent('inspect', () => {
     expect(report).toMatchObject({ rows: 2, columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }] });
     expect(report).not.toHaveProperty('users');
     const named = await json('inspect', file, '--user-col', 'who', '--item-col', 'what', '--rating-col', 'stars');
-    expect(named).toMatchObject({ ratings: 1, badRows: expect.stringContaining('1 bad row') });
+    expect(named).toMatchObject({ ratings: 1, badRows: 1, warnings: [{ code: 'one-rating' }] });
+  });
+
+  it('warns of ratings that look like something else, in the flags of train', async () => {
+    const file = await writeParquet(join(folder, 'clicks.parquet'), 'SELECT (i % 40)::INTEGER AS "user", (i % 30)::INTEGER AS item, 1::FLOAT AS rating FROM range(900) AS _(i)');
+    expect((await json('inspect', file)).warnings).toEqual([{ code: 'equal-ratings', text: expect.stringMatching(/all 900 ratings are 1: .*--implicit; check --rating-col/) }]);
+    const { stdout } = await factorflow('inspect', file, '--quiet');
+    expect(stdout).toMatch(/\nwarning: all 900 ratings are 1: /);
   });
 });
 

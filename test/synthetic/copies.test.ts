@@ -118,7 +118,7 @@ describe('copies of a data set', () => {
     await expect(copyDataset({ from: text, copies, output })).rejects.toThrow(/ids of type Utf8 cannot be copied.*"user"/);
     await expect(copyDataset({ from: text, copies, output, userColumn: 'who' })).rejects.toThrow(/no column "who"; the columns are user, item/);
     const holes = await source(`select case when i = 5000 then null else i end::int as "user", 1 as item from range(10000) t(i)`, 'holes.parquet');
-    await expect(copyDataset({ from: holes, copies, output })).rejects.toThrow(/an id is null .*holes\.parquet, row group 2, row 5000, column "user"/);
+    await expect(copyDataset({ from: holes, copies, output })).rejects.toThrow(/an id is null .*holes\.parquet, row group 2, row 5001, column "user"/);
     const empty = await source(`select 1 as "user", 1 as item from range(0)`, 'empty.parquet');
     await expect(copyDataset({ from: empty, copies, output })).rejects.toThrow(/no ratings to copy/);
     await mkdir(output);

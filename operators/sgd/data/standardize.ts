@@ -9,6 +9,8 @@ export interface RatingScale {
   readonly center: number;
   /** σ of the population; for equal ratings their absolute value, or 1 where it is 0; at least the lower bound of a model that is updated. */
   readonly deviation: number;
+  /** True for ratings that are all equal, within rounding. */
+  readonly alike?: boolean;
 }
 
 /** The scale of a block's ratings, in float64 in the block's order. `given`: a μ to use in place of the block's own, and the least σ. */
@@ -20,7 +22,7 @@ export function ratingScale(block: RatingBlock, centered: boolean, given: { read
   for (let k = 0; k < values.length; k++) squares += (values[k] - own) ** 2;
   const deviation = Math.sqrt(squares / values.length);
   const alike = deviation <= 1e-6 * Math.abs(own) || deviation === 0;
-  return { mean, center: centered ? mean : 0, deviation: Math.max(given.leastDeviation ?? 0, alike ? Math.abs(own) || 1 : deviation) };
+  return { mean, center: centered ? mean : 0, deviation: Math.max(given.leastDeviation ?? 0, alike ? Math.abs(own) || 1 : deviation), alike };
 }
 
 /** Puts the block's ratings on the scale, in place: only for a block that no device has been given yet. Gives Σ r² on the scale. */

@@ -73,7 +73,7 @@ describe('text', () => {
     await writeText(file, nanos.schema, [nanos]);
     expect(readFileSync(file, 'utf8')).toBe('t\n2020-02-29T01:02:03.000000005Z\n');
     const damaged = batchOf(times(new TimestampMicrosecond(), [0n, -9217843686882148n * 1000n]));
-    await expect(writeText(file, damaged.schema, [damaged])).rejects.toThrow(/the value cannot be written as text.*times\.csv, row 1, column "t"/);
+    await expect(writeText(file, damaged.schema, [damaged])).rejects.toThrow(/the value cannot be written as text.*times\.csv, row 2, column "t"/);
   });
 
   test('no rows: the header alone', async () => {
@@ -91,7 +91,7 @@ describe('what cannot be written', () => {
       const batch = table([['item', new Utf8(), ['fine', text]], ['n', new Int32(), [1, 2]]]);
       const error = await writeText(join(folder, 'colons.dat'), batch.schema, [batch]).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(DataError);
-      expect(String(error)).toMatch(/cannot be quoted \(.*colons\.dat, row 1, column "item"\)/);
+      expect(String(error)).toMatch(/cannot be quoted \(.*colons\.dat, row 2, column "item"\)/);
     }
     expect(readdirSync(folder).filter((name) => name.includes('colons'))).toEqual([]);
   });

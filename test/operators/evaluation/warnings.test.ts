@@ -24,8 +24,8 @@ const heavy = (row: Triple, i: number) => ({ ...row, rating: i % 500 === 7 ? 900
 
 describe('ratings', () => {
   it.each<readonly [string, readonly Triple[], string, RegExp]>([
-    ['that are all equal', rows.map((row) => ({ ...row, rating: 1 })), 'equal-ratings', /all [\d,]+ ratings are 1: .*implicit feedback/],
-    ['that look like counts', rows.map(heavy), 'counts', /look like counts: up to 9,\d{3}, with a mean of .*log\(1 \+ r\)/],
+    ['that are all equal', rows.map((row) => ({ ...row, rating: 1 })), 'equal-ratings', /all [\d,]+ ratings are 1: .*implicit feedback, which ALS takes with implicitPrefs: true/],
+    ['that look like counts', rows.map(heavy), 'counts', /look like counts: up to 9,\d{3}, with a mean of .*implicitPrefs: true.*log\(1 \+ r\)/],
     ['that look like amounts', rows.map((row, i) => ({ ...row, rating: heavy(row, i).rating + 0.5 })), 'counts', /look like amounts/],
     ['that look like times', rows.map((row, i) => ({ ...row, rating: 1.1e9 + 1000 * i })), 'times', /1,100,000,000 to .* look like times\. Check ratingCol/],
     ['of users with one each', rows.map((row, i) => ({ ...row, user: i })), 'single-ratings', /all [\d,]+ users have one rating each.*userCol names users, not sessions/],

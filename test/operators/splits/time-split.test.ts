@@ -104,7 +104,7 @@ describe('time-split', () => {
   });
 
   it('names a row without a time, a column that is missing or holds no numbers, and weights that are not positive', async () => {
-    await expect(split(timedBatches([1n, 2n, null], 'int64'), [1, 1])).rejects.toThrow(/a row has no time: timestamp is null \(row 2, column "timestamp"\)/);
+    await expect(split(timedBatches([1n, 2n, null], 'int64'), [1, 1])).rejects.toThrow(/a row has no time: timestamp is null \(row 3, column "timestamp"\)/);
     await expect(split(timedBatches([1, Number.NaN]), { before: 2 })).rejects.toThrow('timestamp is NaN');
     await expect(split(timedBatches([1, 2]), [1, 1], { timestampCol: 'when' })).rejects.toThrow('there is no column "when"; there are: user, item, timestamp. Name the column of times');
     const text = batchOf({ user: { type: 'int32', values: [1] }, timestamp: { type: 'utf8', values: ['x'] } });
