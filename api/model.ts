@@ -13,6 +13,7 @@ import type { AlsParams } from '../operators/als/params.ts';
 import type { SgdParams } from '../operators/sgd/params.ts';
 import type { Baselines, DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
+import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { TrainingWarning } from '../operators/evaluation/rating-warnings.ts';
 import { type FactorModel, lookupOf } from '../operators/serving/factor-model.ts';
 import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
@@ -30,6 +31,7 @@ import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
 import type { UpdateOptions } from './training/update-model.ts';
+import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
 /** A model's origin; of a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;
@@ -172,6 +174,17 @@ export class Model {
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
     return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means), this.#session.context(options));
+  }
+
+  /**
+   * Ranks, for each user of the test pairs, all items that the user has not rated in `exclude`, ties by item id, and measures where the
+   * user's test items stand: precision, recall (divided by all positives, and by min(k, positives)), NDCG, MAP and hit rate at each k,
+   * MRR, AUC, coverage and novelty, with bootstrap intervals over users and two baselines. Warns of test pairs that were trained on.
+   * Throws UsageError for its options, DataError where there are no pairs.
+   */
+  async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
+    const { evaluateRanking } = await import('./validation/evaluate-ranking.ts');
+    return evaluateRanking(this, this.#factors, this.#session, test, options);
   }
 
   /**

@@ -11,6 +11,7 @@ import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
 import { numberKeys } from './tasks/loading/number-keys.ts';
 import { predict } from './tasks/predict.ts';
+import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
@@ -34,6 +35,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
+  'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,
   'count-pairs': countPairs,

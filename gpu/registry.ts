@@ -4,6 +4,7 @@ import { checkKernels } from './tasks/check-kernels.ts';
 import { copyRows } from './tasks/copy-rows.ts';
 import { kernelTimes } from './tasks/kernel-times.ts';
 import { predict } from './tasks/predict.ts';
+import { rankListed } from './tasks/rank-listed.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
@@ -27,6 +28,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'weighted-norm': weightedNorm,
   predict,
   'top-n': topN,
+  'rank-listed': rankListed,
   'compile-top-n': compileTopN,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,

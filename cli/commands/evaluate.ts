@@ -5,6 +5,8 @@ import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
 import { badRowsOption, formatOption } from '../options/data-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
+import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
+import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const evaluate = defineCommand({
@@ -13,14 +15,22 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
   ],
-  options: { format: formatOption, onBadRows: badRowsOption, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
-  examples: [['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows']],
+  options: { format: formatOption, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  examples: [
+    ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
+    ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
+  ],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+    checkRanking(values, given);
     await using session = await openSession(values, signal);
     const ratings = await session.read.any(positionals.ratings, { format: values.format });
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
+    if (values.ranking) {
+      const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, { format: values.format });
+      return rankingResult(await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows }));
+    }
     const { rmse, mae, pairs, coldPairs, badRows, baselines } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
     const error = (name: 'rmse' | 'mae', value: number) => {
       if (Number.isFinite(value)) return besideMeans(name, value, baselines);

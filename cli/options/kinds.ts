@@ -75,6 +75,12 @@ function numeric<F extends number | undefined>(kind: string, isKind: (value: num
   return { defaultText: spec.fallback === undefined ? undefined : String(spec.fallback), ...spec, fallback: spec.fallback as F, read };
 }
 
+/** Values with commas between them, each read as `item`. */
+export function listed<T, F extends readonly T[] | undefined>({ item, ...spec }: Spec<F> & { readonly item: Option<T> }): Option<readonly NonNullable<T>[] | F> {
+  const parts = (given: unknown): readonly unknown[] => (typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [given]);
+  return { ...spec, isList: true, fallback: spec.fallback as F, read: (given, flag) => parts(given).map((part) => item.read(part, flag) as NonNullable<T>) };
+}
+
 export { list };
 
 export function textOf(given: unknown, flag: string): string {

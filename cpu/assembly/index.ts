@@ -13,5 +13,6 @@ export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from
 export { weighRatings } from './implicit/weights';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
+export { packRow, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { stepRatings, stepRows } from './sgd';
 export { adaptRatings, adaptRows } from './sgd-adaptive';

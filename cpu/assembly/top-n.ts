@@ -51,7 +51,7 @@ export function beginTopN(
 }
 
 /** Eight columns side by side; missing ones are zero. */
-function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, panel: usize): void {
+export function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, panel: usize): void {
   for (let column = 0; column < COLUMNS; column++) {
     const source = columnFactors + <usize>column * size;
     const target = panel + (<usize>column << 2);
@@ -60,7 +60,7 @@ function packColumns(columnFactors: usize, size: usize, rank: i32, count: i32, p
 }
 
 /** Forms the 4 x 8 scores; true, and stored at `block`, when one of them reaches its row's threshold. */
-function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: usize, block: usize): bool {
+export function scoreBlock(rowPanel: usize, columnPanel: usize, rank: i32, thresholds: usize, block: usize): bool {
   let sum00 = f32x4.splat(0);
   let sum01 = sum00;
   let sum10 = sum00;

@@ -6,6 +6,7 @@ import { squaredErrorChecks } from './loss/squared-error.check.ts';
 import { weightedNormChecks } from './loss/weighted-norm.check.ts';
 import { normalEquationsTensorChecks } from './normal-equations/normal-equations-tensor.check.ts';
 import { normalEquationsChecks } from './normal-equations/normal-equations.check.ts';
+import { rankingChecks } from './ranking/ranking.check.ts';
 import { predictChecks } from './serving/predict.check.ts';
 import { topNChecks } from './serving/top-n.check.ts';
 import { sgdTileScatterChecks } from './sgd-sorting/sgd-tile-scatter.check.ts';
@@ -35,5 +36,5 @@ export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileS
 
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

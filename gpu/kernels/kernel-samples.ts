@@ -6,6 +6,9 @@ import { squaredErrorKernel } from './loss/squared-error.ts';
 import { weightedNormKernel } from './loss/weighted-norm.ts';
 import { chooseNormalEquations, normalEquationsKernel } from './normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from './normal-equations/normal-equations-tensor.ts';
+import { countBeforeKernel } from './ranking/count-before.ts';
+import { discountExcludedKernel } from './ranking/discount-excluded.ts';
+import { listedScoresKernel } from './ranking/listed-scores.ts';
 import { predictKernel } from './serving/predict.ts';
 import { topNKernel } from './serving/top-n.ts';
 import { sgdTileCountKernel } from './sgd-sorting/sgd-tile-count.ts';
@@ -78,6 +81,9 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(squaredErrorKernel, [{ stride: 16, biased: true }, { stride: 112, biased: false }]),
   sample(weightedNormKernel, [{}]),
   sample(predictKernel, [{ stride: 112 }]),
+  sample(listedScoresKernel, [{}]),
+  sample(countBeforeKernel, [{}]),
+  sample(discountExcludedKernel, [{}]),
   sample(topNKernel, [{ excluding: true, bounded: true, ordered: true }, { excluding: false, bounded: false, ordered: false }]),
 ];
 

@@ -1,3 +1,4 @@
+import type { RecordBatch } from 'apache-arrow';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
@@ -15,11 +16,14 @@ export interface KnownPairs {
   readonly coldPairs: number;
 }
 
+/** Gets a batch and the positions of its users and items, UNKNOWN_KEY for those that are not known. */
+export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
+
 /**
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a
- * model's). Cold pairs are counted and left out. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
+ * model's). Cold pairs are counted and left out; `see` is shown the codes of every batch. Input: `user`, `item` and optionally `rating`, as SelectRatings gives them.
  */
-export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
+export async function collectKnownPairs(input: BatchStream, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext, see?: SeeCodes): Promise<KnownPairs> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
   const [userLookup, itemLookup] = [lookupOf(users), lookupOf(items)];
@@ -31,6 +35,7 @@ export async function collectKnownPairs(input: BatchStream, users: KeyColumn, it
   let coldPairs = 0;
   for await (const batch of input) {
     const [userCodes, itemCodes] = [userLookup.positions(batch, 'user'), itemLookup.positions(batch, 'item')];
+    see?.(batch, userCodes, itemCodes);
     const given = ratingAt < 0 ? undefined : (batch.data.children[ratingAt].values as Float32Array);
     const [knownUsers, knownItems] = [sharedArray(Uint32Array, batch.numRows), sharedArray(Uint32Array, batch.numRows)];
     const ratings = sharedArray(Float32Array, batch.numRows);

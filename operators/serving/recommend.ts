@@ -26,7 +26,7 @@ import { contracts, type TaskOf } from '../tasks/tasks.ts';
 const STAGE = 'top-n';
 
 /** Users of one task, hence rows of one batch divided by n. A device that shares rows out itself needs many to be busy; the memory of their lists is bounded. */
-function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
+export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
 
@@ -104,12 +104,12 @@ interface Range {
   readonly to: number;
 }
 
-async function* ranges(users: number, step: number): AsyncGenerator<Range> {
+export async function* ranges(users: number, step: number): AsyncGenerator<Range> {
   for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
 }
 
 /** Ranges under way at once. On a device that works in order one computes while the users of another go up and the lists of a third come down. */
-function inFlight({ inOrder, parallelism }: DeviceInfo): number {
+export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
@@ -122,17 +122,17 @@ function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void
 
 /**
  * The search for a range of users. A device with memory of its own is given each range's users when it is their turn, so that some go
- * up while it searches for others; threads of the host are given all at once.
+ * up while it searches for others; threads of the host are given all at once. `bounds` and `order` of items that come by falling norm.
  */
-async function topOf(model: FactorModel, n: number, { bounds, order }: { readonly bounds: Partition; readonly order: Partition }, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
+export async function topOf(model: FactorModel, n: number, { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition }, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
   const { rank, userFactors } = model;
   const name = dataSetName('top');
   const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
   const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
   // Exclusions lie in host memory; a device with memory of its own gets them without their values.
   const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
-  await giveTo(ctx, place, [[ref('bounds'), bounds], [ref('order'), order], ...pattern]);
-  const common = { columnFactors: items, bounds: ref('bounds'), order: ref('order'), ...(exclude ? { exclude: exclude.ref } : {}) };
+  await giveTo(ctx, place, [...(bounds ? [[ref('bounds'), bounds] as const] : []), ...(order ? [[ref('order'), order] as const] : []), ...pattern]);
+  const common = { columnFactors: items, ...(bounds ? { bounds: ref('bounds') } : {}), ...(order ? { order: ref('order') } : {}), ...(exclude ? { exclude: exclude.ref } : {}) };
   return async ({ from, to }: Range) => {
     const [top, own] = [ref('lists', from), ref('users', from)];
     const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];

@@ -15,6 +15,7 @@
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates
  *                  ends in 0xffffffff / NaN.
+ *   places         `values` Uint32[k]: places from 0.
  */
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
@@ -185,6 +186,20 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SgdTasks {
   'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
 
   /**
+   * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
+   * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
+   * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
+   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows;
+   * in place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
+   */
+  'rank-listed': {
+    inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
+    outputs: { places: PartitionRef };
+    params: Rows & { readonly rank: number; readonly depth?: number };
+    values: None;
+  };
+
+  /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
    * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
    * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
@@ -242,6 +257,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
+  'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },

@@ -21,7 +21,7 @@ it('training that diverges reports the place', async () => {
   const failure = async (run: Promise<unknown>) => run.then(() => expect.fail('it ended well'), (error: unknown) => error as DivergedError);
   const als = await failure(new ALS({ rank: 4 }).fit(session.from(ratingBatches(large))));
   expect(als).toMatchObject({ name: 'DivergedError', iteration: expect.any(Number), side: expect.stringMatching(/^(users|items)$/) });
-  expect(als.message).toContain(`iteration ${als.iteration}, side ${als.side}: the normal equations of ${als.side?.slice(0, -1)} ${als.id} (row`);
+  expect(als.message).toContain(`iteration ${als.iteration}, side ${als.side}: the normal equations of ${als.side?.slice(0, -1)} ${als.id} (`);
   const sgd = await failure(new SGD({ rank: 4, learningRate: 1e6 }).fit(session.from(ratingBatches(randomRatings(3, 20, 20, 200)))));
   expect([sgd.code, sgd.iteration, sgd.side, sgd.id]).toEqual(['DIVERGED', 1, undefined, undefined]);
   const { iteration, side, id } = deserializeError(structuredClone(serializeError(als))) as DivergedError;

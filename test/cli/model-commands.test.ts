@@ -25,6 +25,30 @@ describe.concurrent('evaluate', () => {
   });
 });
 
+describe.concurrent('evaluate --ranking', () => {
+  it('gives metrics with intervals and baselines, as JSON and as a table', async () => {
+    const test = await writeParquet(join(folder, 'ranked.parquet'), `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1)) UNION ALL SELECT -5, 1, 3 UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 2)`);
+    const args = ['evaluate', model, test, '--ranking', '--k', '5,10', '--exclude', ratings];
+    const report = await json(...args);
+    expect(report).toMatchObject({ command: 'evaluate', metrics: { 'ndcg@5': expect.any(Number), 'recall@10': expect.any(Number), 'recall-min@10': expect.any(Number), mrr: expect.any(Number), 'novelty@5': expect.any(Number) }, pairs: 503, coldUsers: 1 });
+    expect(report.leakedPairs).toBeGreaterThanOrEqual(2);
+    expect(Object.keys(report.baselines as object)).toEqual(['popularity', 'itemMean']);
+    expect((report.intervals as Record<string, number[]>)['ndcg@10']).toHaveLength(2);
+    const { stdout, stderr } = await factorflow(...args, '--metrics', 'ndcg,mrr');
+    expect(stdout).toMatch(/metric +model +95 % +popularity +item mean\n +ndcg@5 +0\.\d{4} +0\.\d{4} to 0\.\d{4} +0\.\d{4} +0\.\d{4}\n +ndcg@10 .*\n +mrr /);
+    expect(stdout).toMatch(/users +\d+; 1 others are unknown to the model\n +pairs +503\n +cold pairs +\d+ .*\n +leaked pairs +\d+ are excluded as well; not ranked/);
+    expect(stderr).toMatch(/warning: the model was trained to predict ratings \(RMSE\), not to rank/);
+    expect(stderr).toMatch(/warning: .* test data has leaked into training/);
+  });
+
+  it('refuses flags that cannot act, and metrics that do not exist', async () => {
+    await fails(2, /--exclude acts only with --ranking/, 'evaluate', model, ratings, '--exclude', ratings);
+    await fails(2, /--cold-pairs acts only with --ranking/, 'evaluate', model, ratings, '--cold-pairs', 'miss');
+    await fails(2, /--metrics must be .*, got "ndgc"/, 'evaluate', model, ratings, '--ranking', '--metrics', 'ndcg,ndgc');
+    await fails(2, /--k must be a whole number from 1 to 10,000, got "0"/, 'evaluate', model, ratings, '--ranking', '--k', '10,0');
+  });
+});
+
 describe.concurrent('predict', () => {
   it('writes rows with predictions, and treats cold ones by the model or the flag', async () => {
     const pairs = await writeParquet(join(folder, 'pairs.parquet'), `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`);

@@ -4,6 +4,7 @@ import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
+import { rankListed } from '../../cpu/reference/rank-listed.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
 import { updateRow } from '../../cpu/reference/update.ts';
 import type { Device } from '../../engine/run/device.ts';
@@ -196,5 +197,29 @@ describe.each([
       expect([...items.subarray(at, at + n)]).toEqual([...expected, ...missing.fill(0xffff_ffff)]);
       expect([...scores.subarray(at, at + n)]).toEqual([...expected.map((column) => all[column]), ...missing.fill(Number.NaN)]);
     }
+  });
+
+  it.skipIf(skip).each([[1, true], [17, true], [40, false]])('ranks listed columns, rank %i, exclusions %s, ties by lower column', async (rank, excluding) => {
+    const rows = 12;
+    const [x, theta] = [matrix(rows, rank, 7), matrix(COLUMNS, rank, 8)];
+    for (const { columns } of [x, theta]) for (let i = 0; i < columns.values.length; i++) columns.values[i] = Math.round((columns.values[i] as number) * Math.sqrt(rank) * 2);
+    // Columns of residue 1 by 3 are listed in rows from 1 on, those of residue 2 excluded.
+    const block = (rest: number): Partition => {
+      const lists = Array.from({ length: rows }, (_, row) => Array.from({ length: 2 * row }, (_, k) => 3 * k + rest));
+      const offsets = sharedArray(Int32Array, rows + 1);
+      lists.forEach((list, row) => (offsets[row + 1] = offsets[row] + list.length));
+      const indices = sharedArray(Uint32Array, offsets[rows]);
+      indices.set(lists.flat());
+      return { layout: 'rating-block', rows, columns: { offsets, indices, values: sharedArray(Float32Array, 0) } };
+    };
+    const [listed, exclude] = [block(1), block(2)];
+    const [from, to] = [2, rows];
+    const { fetched } = await run('rank-listed', { from, to, rank }, { rowFactors: x, columnFactors: theta, listed, ...(excluding ? { exclude } : {}) }, ['places']);
+    const rowOfBlock = ({ columns }: Partition, row: number) => (columns.indices as Uint32Array).subarray((columns.offsets as Int32Array)[row], (columns.offsets as Int32Array)[row + 1]);
+    const expected = Array.from({ length: to - from }, (_, k) => {
+      const scores = Array.from({ length: COLUMNS }, (_, column) => predictPair(x.columns.values as Float32Array, from + k, theta.columns.values as Float32Array, column, rank));
+      return rankListed(scores, rowOfBlock(listed, from + k), new Set(excluding ? rowOfBlock(exclude, from + k) : []));
+    });
+    expect([...fetched.places.values]).toEqual(expected.flat());
   });
 });

@@ -25,6 +25,8 @@ function matrix(rows: number, seed: number): Partition {
 }
 
 const block = ratingBlock(lengths, COLUMNS, 2);
+/** The first column that the row of `block` has not. */
+const listed = listedColumns();
 const whole = { from: 0, to: ROWS };
 const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
 const gram = matrix(16, 4);
@@ -35,6 +37,16 @@ const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Ui
 const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { bandOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
 const hashes: Partition = { layout: 'key-hashes', rows: ROWS, columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) } };
 const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS), columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS) } };
+
+function listedColumns(): Partition {
+  const { offsets, indices } = block.columns as { offsets: Int32Array; indices: Uint32Array };
+  const free = lengths.map((_, row) => Array.from({ length: COLUMNS }, (_, column) => column).filter((column) => !indices.subarray(offsets[row], offsets[row + 1]).includes(column)).slice(0, 1));
+  const listedOffsets = sharedArray(Int32Array, ROWS + 1);
+  free.forEach((columns, row) => (listedOffsets[row + 1] = listedOffsets[row] + columns.length));
+  const columns = sharedArray(Uint32Array, listedOffsets[ROWS]);
+  columns.set(free.flat());
+  return { layout: 'rating-block', rows: ROWS, columns: { offsets: listedOffsets, indices: columns, values: sharedArray(Float32Array, 0) } };
+}
 
 interface Case {
   readonly params: JsonObject;
@@ -53,6 +65,7 @@ const cases: Readonly<Record<string, Case>> = {
   'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
   predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
   'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
+  'rank-listed': { params: { ...whole, rank: RANK }, inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block }, outputs: { places: undefined } },
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },

@@ -189,7 +189,7 @@ describe('als', () => {
     });
   });
 
-  it('names iteration, side and row when the equations are singular', async () => {
+  it('names iteration, side and id when the equations are singular', async () => {
     const rows = [
       { user: 11, item: 1, rating: 0 },
       { user: 11, item: 2, rating: 0 },
@@ -198,7 +198,7 @@ describe('als', () => {
     // Without λ no row with fewer ratings than factors has a single solution, and zero factors leave 0 x = 0.
     const failure = await fit(rows, { rank: 8, regParam: 0, solver: 'cholesky' }).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(DivergedError);
-    expect((failure as Error).message).toMatch(/^train: iteration 1, side (users|items): the normal equations of (user|item) \d+ \(row \d, \d ratings\) are singular or not finite\. Raise regParam/);
+    expect((failure as Error).message).toMatch(/^train: iteration 1, side (users|items): the normal equations of (user|item) \d+ \(\d ratings\) are singular or not finite\. Raise regParam/);
   });
 
   it('names the row when ratings are so large that float32 overflows', async () => {

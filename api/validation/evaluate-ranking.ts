@@ -1,0 +1,91 @@
+import { UsageError } from '../../engine/errors.ts';
+import { formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
+import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
+import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { type BadRowPolicy, SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
+import type { Dataset } from '../dataset.ts';
+import type { Model } from '../model.ts';
+import { requireDataset } from '../require-dataset.ts';
+import type { RunOptions, Session } from '../session.ts';
+
+export interface RankingOptions extends RunOptions {
+  /** Lengths of the lists whose precision, recall and so on are measured, 1 to 10,000. Default 10. */
+  readonly k?: number | readonly number[];
+  /** The ratings that the model was trained on: their pairs are not ranked, and the baselines are made of them. */
+  readonly exclude?: Dataset;
+  /** Default: all. `coverage` and `novelty` need the users' lists, a second search. */
+  readonly metrics?: readonly RankingMetric[];
+  /** Only test pairs with at least this rating are positives. Default: all are. */
+  readonly minRating?: number;
+  /**
+   * Test pairs whose user or item the model does not know: `drop` (default) leaves them out; `miss` counts a positive of an unknown item as
+   * one behind all others, and a user who is unknown as one whose metrics are 0.
+   */
+  readonly coldPairs?: 'drop' | 'miss';
+  /** Measures rankings by popularity and by mean rating too. Default true; they need `exclude`. */
+  readonly baselines?: boolean;
+  /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */
+  readonly resamples?: number;
+  /** Of the bootstrap; default 0. */
+  readonly seed?: number;
+  readonly onBadRows?: BadRowPolicy;
+}
+
+const optionNames = ['k', 'exclude', 'metrics', 'minRating', 'coldPairs', 'baselines', 'resamples', 'seed', 'onBadRows', ...runOptionNames] as const satisfies readonly (keyof RankingOptions)[];
+
+/** See Model.evaluateRanking. */
+export async function evaluateRanking(model: Model, factors: FactorModel, session: Session, test: Dataset, options: RankingOptions): Promise<RankingEvaluation> {
+  requireDataset(test, 'evaluateRanking');
+  checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
+  const { exclude, metrics = rankingMetricNames, minRating, coldPairs = 'drop', baselines = true, resamples = 1000, seed = 0, onBadRows } = options;
+  const ks = checkKs(options.k ?? 10);
+  checkMetrics(metrics);
+  checkSeed(seed);
+  if (coldPairs !== 'drop' && coldPairs !== 'miss') throw new UsageError(`coldPairs must be drop or miss, got ${shown(coldPairs)}`);
+  if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000) throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
+  if (minRating !== undefined && !Number.isFinite(minRating)) throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
+  if (exclude !== undefined) requireDataset(exclude, 'the option exclude of evaluateRanking');
+  const ctx = session.context(options);
+  warn(model.metadata, exclude !== undefined, ctx);
+  const { user, item, rating } = model.columns;
+  const select = new SelectRatings({ user, item, ...(minRating === undefined ? {} : { rating }) }, onBadRows);
+  const excluded = exclude && ((held: ExecutionContext) => excludedPairs(exclude, { user, item, rating }, factors, held));
+  const settings = { metrics, ks, minRating, coldPairs, baselines, resamples, seed, exclude: excluded };
+  return runInto(andThen(test.plan, select), new EvaluateRanking(factors, settings), ctx);
+}
+
+function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }: ExecutionContext): void {
+  const { implicitPrefs, loss } = (params ?? {}) as JsonObject;
+  if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
+    events({ type: 'warning', text: 'the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not. Compare it with the baselines' });
+  }
+  if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings with exclude' });
+}
+
+async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
+  const hasRatings = (await dataset.schema()).fields.some(({ name }) => name === rating);
+  const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) })), ctx);
+  const { indexed, coldPairs } = await collectKnownPairs(stream, users, items, ctx);
+  if (coldPairs > 0) ctx.events({ type: 'note', text: `${formatCount(coldPairs)} excluded pairs have a user or an item that the model does not know` });
+  // Repeated pairs become one, with their mean rating.
+  return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };
+}
+
+function checkKs(given: number | readonly number[]): number[] {
+  const ks: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const wrong = ks.find((k) => !Number.isInteger(k) || (k as number) < 1 || (k as number) > 10_000);
+  if (ks.length === 0 || wrong !== undefined) throw new UsageError(`k must be whole numbers from 1 to 10,000, got ${ks.length === 0 ? 'none' : shown(wrong)}`);
+  return [...new Set(ks as number[])].sort((left, right) => left - right);
+}
+
+function checkMetrics(metrics: readonly RankingMetric[]): void {
+  const wrong = Array.isArray(metrics) ? metrics.find((name) => !rankingMetricNames.includes(name)) : metrics;
+  if (metrics.length === 0 || wrong !== undefined) throw new UsageError(`metrics must be a list of ranking metrics, got ${metrics.length === 0 ? 'none' : shown(wrong)}`, { advice: `There are: ${rankingMetricNames.join(', ')}` });
+}

@@ -1,0 +1,40 @@
+import { formatCount } from '../../engine/format.ts';
+import type { MetricValues, RankingEvaluation } from '../../index.ts';
+import type { CommandResult } from '../commands/command.ts';
+import { facts } from './facts.ts';
+
+/** The result of `evaluate --ranking`. */
+export function rankingResult(found: RankingEvaluation): CommandResult {
+  const { metrics, intervals, baselines, ...counts } = found;
+  return { json: { command: 'evaluate', metrics, intervals, baselines, ...counts }, text: rankingText(found) };
+}
+
+function rankingText({ metrics, intervals, baselines, ...counts }: RankingEvaluation): string {
+  const columns: (readonly [title: string, of: (name: string) => string])[] = [
+    ['metric', (name) => name],
+    ['model', (name) => number(metrics[name])],
+    ...(Object.keys(intervals).length > 0 ? [['95 %', (name: string) => (intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '')] as const] : []),
+    ...Object.entries({ popularity: baselines.popularity, 'item mean': baselines.itemMean }).flatMap(([title, values]: [string, MetricValues | undefined]) => (values ? [[title, (name: string) => number(values[name])] as const] : [])),
+  ];
+  const rows = [columns.map(([title]) => title), ...Object.keys(metrics).map((name) => columns.map(([, of]) => of(name)))];
+  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column].length)));
+  const table = rows.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column])).join('  ')}`.trimEnd()).join('\n');
+  const some = (count: number, text: string) => (count === 0 ? undefined : `${formatCount(count)} ${text}`);
+  return [
+    table,
+    facts([
+      ['users', `${formatCount(counts.users)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`],
+      ['pairs', formatCount(counts.pairs)],
+      ['cold pairs', some(counts.coldPairs, 'with a user or an item that the model does not know')],
+      ['leaked pairs', some(counts.leakedPairs, 'are excluded as well; not ranked')],
+      ['repeated pairs', some(counts.repeatedPairs, 'repeat another; ranked once')],
+      ['irrelevant pairs', some(counts.irrelevantPairs, 'are rated below --min-rating')],
+      ['unknown exclusions', some(counts.unknownExcluded, 'with a user or an item that the model does not know')],
+    ]),
+  ].join('\n\n');
+}
+
+function number(value: number | undefined): string {
+  if (value === undefined) return '-';
+  return Number.isFinite(value) ? value.toFixed(4) : 'none';
+}

@@ -1,0 +1,203 @@
+import { sharedArray } from '../../engine/partition.ts';
+import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
+
+/** Rows that share one pass over the columns, their listed columns together, and columns of a call of the kernel. */
+const GROUP_ROWS = 512;
+const GROUP_LISTED = 65_536;
+const TILE_COLUMNS = 256;
+/** Rows are packed again when fewer than this part of them have columns left to count for. */
+const REPACKED = 0.8;
+/** Columns that are scored one by one in a call. */
+const CHUNK = 16_384;
+
+/** Some listed columns of one row: entries [from, to) of the block `listed`. A row with too many for a group is in several. */
+interface Entry {
+  readonly row: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** See `rank-listed` of KernelTasks. */
+export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
+  const { from, to } = scope.params;
+  const { offsets, indices } = scope.partition('listed').columns as { offsets: Int32Array; indices: Uint32Array };
+  const places = sharedArray(Uint32Array, offsets[to] - offsets[from]);
+  const ranking = new Ranking(scope);
+  let bytesUp = 0;
+  for (const entries of groups(offsets, from, to)) {
+    if (scope.cancelled()) break;
+    ranking.list(entries, indices);
+    bytesUp += ranking.discountExcluded();
+    ranking.countAll();
+    ranking.write(indices, places, offsets[from]);
+  }
+  return { rows: to - from, bytesUp, bytesDown: places.byteLength, partitions: { places: { layout: 'places', rows: places.length, columns: { values: places } } } };
+};
+
+function* groups(offsets: Int32Array, from: number, to: number): Generator<readonly Entry[]> {
+  let group: Entry[] = [];
+  let listed = 0;
+  for (let row = from; row < to; row++) {
+    for (let first = offsets[row]; first < offsets[row + 1]; ) {
+      const end = Math.min(offsets[row + 1], first + GROUP_LISTED);
+      if (group.length === GROUP_ROWS || listed + end - first > GROUP_LISTED) {
+        yield group;
+        [group, listed] = [[], 0];
+      }
+      group.push({ row, from: first, to: end });
+      listed += end - first;
+      first = end;
+    }
+  }
+  if (group.length > 0) yield group;
+}
+
+/** The lists of one group of rows in scratch memory; see cpu/assembly/rank-listed.ts. */
+class Ranking {
+  readonly #scope: ScopeOf<'rank-listed'>;
+  readonly #rows;
+  readonly #columns;
+  readonly #at;
+  #entries: readonly Entry[] = [];
+
+  constructor(scope: ScopeOf<'rank-listed'>) {
+    this.#scope = scope;
+    this.#rows = scope.matrix('rowFactors');
+    this.#columns = scope.matrix('columnFactors');
+    let next = scope.scratch;
+    const take = (bytes: number) => {
+      const at = next;
+      next += Math.ceil(bytes / 64) * 64;
+      return at;
+    };
+    const { rank } = scope.params;
+    this.#at = {
+      scores: take(4 * GROUP_LISTED),
+      befores: take(4 * GROUP_LISTED),
+      listed: take(4 * GROUP_LISTED),
+      counts: take(16 * GROUP_LISTED),
+      starts: take(4 * GROUP_ROWS),
+      ends: take(4 * GROUP_ROWS),
+      lows: take(4 * GROUP_ROWS),
+      newColumns: take(4 * CHUNK),
+      newScores: take(4 * CHUNK + 32),
+      work: take(32 * rank + 128),
+      rowPanels: take(4 * rank * GROUP_ROWS),
+    };
+    if (next > scope.scratch + SCRATCH_BYTES) throw new Error('the scratch memory is too small for a group of rows');
+  }
+
+  /** Lists the columns of the entries, best first. */
+  list(entries: readonly Entry[], indices: Uint32Array): void {
+    const { kernels } = this.#scope;
+    const { scores, befores, listed, counts } = this.#at;
+    const { starts, ends } = this.#slots();
+    let start = 0;
+    entries.forEach(({ row, from, to }, e) => {
+      const n = to - from;
+      const [list, columns] = [scores + 4 * start, listed + 4 * start];
+      kernels.beginList(list, columns, n);
+      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.enterListed(list, columns, n, newScores, newColumns, count));
+      kernels.finishList(list, columns, befores + 4 * start, counts + 16 * start, n);
+      starts[e] = start;
+      ends[e] = start += n;
+    });
+    this.#entries = entries;
+  }
+
+  /** Counts all columns before the listed ones. Rows without a column whose count matters are left out of the tiles that follow. */
+  countAll(): void {
+    const { kernels, params: { rank, depth = 2 ** 31 - 1 } } = this.#scope;
+    const { scores, befores, listed, counts, starts, ends, lows, rowPanels, work } = this.#at;
+    const { pointer, rows, stride } = this.#columns;
+    let packed = this.#pack(this.#entries);
+    for (let first = 0; first < rows && !this.#scope.cancelled(); first += TILE_COLUMNS) {
+      const left = kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+      if (left === 0) return;
+      if (left < REPACKED * packed.length) {
+        packed = this.#pack(packed);
+        kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+      }
+      const columns = Math.min(TILE_COLUMNS, rows - first);
+      kernels.countColumns(
+        rowPanels, packed.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, lows, starts, ends, scores, befores, listed, counts, work,
+      );
+    }
+  }
+
+  /** Packs the rows of those of the entries in the panels that have columns left, and moves their starts and ends to the front. */
+  #pack(entries: readonly Entry[]): readonly Entry[] {
+    const { kernels, params: { rank } } = this.#scope;
+    const { starts, ends, lows } = this.#slots();
+    const left = entries.filter((_, e) => ends[e] > starts[e]);
+    const kept = entries.flatMap((_, e) => (ends[e] > starts[e] ? [e] : []));
+    left.forEach(({ row }, e) => {
+      [starts[e], ends[e]] = [starts[kept[e]], ends[kept[e]]];
+      kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, e);
+    });
+    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(0, rank, this.#at.rowPanels, e);
+    lows.fill(Infinity, left.length);
+    return left;
+  }
+
+  #slots() {
+    const { memory } = this.#scope;
+    const { starts, ends, lows } = this.#at;
+    return { starts: new Int32Array(memory.buffer, starts, GROUP_ROWS), ends: new Int32Array(memory.buffer, ends, GROUP_ROWS), lows: new Float32Array(memory.buffer, lows, GROUP_ROWS) };
+  }
+
+  /** Takes the excluded columns out of the counts. Gives the bytes of them. */
+  discountExcluded(): number {
+    const { kernels } = this.#scope;
+    if (!this.#scope.hasInput('exclude')) return 0;
+    const { offsets, indices } = this.#scope.partition('exclude').columns as { offsets: Int32Array; indices: Uint32Array };
+    const { scores, listed, counts } = this.#at;
+    const { starts, ends } = this.#slots();
+    let bytes = 0;
+    this.#entries.forEach(({ row }, e) => {
+      const [from, to] = [offsets[row], offsets[row + 1]];
+      bytes += 4 * (to - from);
+      this.#score(row, indices, from, to, (newScores, newColumns, count) => kernels.discountListed(newScores, newColumns, count, starts[e], ends[e], scores, listed, counts));
+    });
+    return bytes;
+  }
+
+  /** Writes the counts to the places of the block's entries, of which `first` has place 0. */
+  write(indices: Uint32Array, places: Uint32Array, first: number): void {
+    const { memory } = this.#scope;
+    const listed = new Uint32Array(memory.buffer, this.#at.listed, GROUP_LISTED);
+    const counts = new Int32Array(memory.buffer, this.#at.counts, 4 * GROUP_LISTED);
+    let k = 0;
+    for (const { from, to } of this.#entries) {
+      for (const end = k + to - from; k < end; k++) places[placeOf(indices, from, to, listed[k]) - first] = counts[4 * k] + counts[4 * k + 1] + counts[4 * k + 2] + counts[4 * k + 3];
+    }
+  }
+
+  /** Scores the distinct columns of entries [from, to) of a block's row, in chunks. */
+  #score(row: number, indices: Uint32Array, from: number, to: number, use: (scores: number, columns: number, count: number) => void): void {
+    const { kernels, memory, params: { rank } } = this.#scope;
+    const { newColumns, newScores, work } = this.#at;
+    const chunk = new Uint32Array(memory.buffer, newColumns, CHUNK);
+    for (let next = from; next < to; ) {
+      let count = 0;
+      for (; next < to && count < CHUNK; next++) if (next === from || indices[next] !== indices[next - 1]) chunk[count++] = indices[next];
+      kernels.scoreListed(this.#rowAt(row), rank, this.#columns.pointer, 4 * this.#columns.stride, newColumns, count, work, newScores);
+      use(newScores, newColumns, count);
+    }
+  }
+
+  #rowAt(row: number): number {
+    return this.#rows.pointer + 4 * this.#rows.stride * row;
+  }
+}
+
+/** The place of a column among the entries [from, to), whose columns ascend. */
+function placeOf(indices: Uint32Array, from: number, to: number, column: number): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (indices[middle] < column) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

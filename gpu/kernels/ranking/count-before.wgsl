@@ -1,0 +1,170 @@
+// Counts, for each listed column of a row, the columns before it by x.theta: those with a higher score, or an equal one and a lower
+// number. A workgroup has ROWS rows that list columns and goes through all columns, COLUMNS at a time: eight features of both go
+// through workgroup memory, and each thread forms 8 x 8 scores in registers. Scores that are above the lowest listed one of their
+// row are compared with each. The listed columns of a workgroup's rows lie one behind the other; the first COUNTS of them are
+// counted in workgroup memory, the others in `counts`.
+struct Params {
+  // Place in `rows` of the first row, and the number of rows behind it.
+  from_row: u32,
+  rows: u32,
+  columns: u32,
+  // Groups of four elements in a row of factors, and groups of eight that hold a feature.
+  quads: u32,
+  slabs: u32,
+  // The entry of `listed` that belongs to place 0 of thresholds and counts.
+  first: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
+@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(3) var<storage, read> rows: array<u32>;
+@group(0) @binding(4) var<storage, read> offsets: array<i32>;
+@group(0) @binding(5) var<storage, read> listed: array<u32>;
+@group(0) @binding(6) var<storage, read> thresholds: array<vec2f>;
+@group(0) @binding(7) var<storage, read_write> counts: array<atomic<u32>>;
+
+const LOWEST = -3.40282346638528859812e38f;
+
+// Eight features of rows and columns: [feature / 4][row].
+var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
+var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
+// The lowest threshold of each row.
+var<workgroup> lows: array<f32, ROWS>;
+// Places of each row's listed columns.
+var<workgroup> starts: array<u32, ROWS>;
+var<workgroup> ends: array<u32, ROWS>;
+var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
+
+fn bits(above: vec4<bool>) -> vec4u {
+  return select(vec4u(), vec4u(1), above);
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let first_row = (group.y * groups.x + group.x) * ROWS;
+  if (first_row >= params.rows) {
+    return;
+  }
+  // THREADS == ROWS: each thread has a row of its own beside its 8 x 8 scores.
+  let has_row = first_row + thread < params.rows;
+  let own_row = rows[params.from_row + min(first_row + thread, params.rows - 1)];
+  let first_place = u32(offsets[rows[params.from_row + first_row]]) - params.first;
+  let last_place = u32(offsets[rows[params.from_row + min(first_row + ROWS, params.rows) - 1] + 1]) - params.first;
+  let start = u32(offsets[own_row]) - params.first;
+  let end = u32(offsets[own_row + 1]) - params.first;
+  var low = -LOWEST;
+  if (has_row) {
+    for (var place = start; place < end; place++) {
+      low = min(low, thresholds[place].y);
+    }
+  }
+  lows[thread] = low;
+  starts[thread] = start;
+  ends[thread] = end;
+  for (var k = thread; k < COUNTS; k += THREADS) {
+    atomicStore(&own_counts[k], 0u);
+  }
+
+  let lane_row = thread / 8;
+  let lane_column = thread % 8;
+  let tiles = (params.columns + COLUMNS - 1) / COLUMNS;
+  for (var tile = 0u; tile < tiles; tile++) {
+    let first_column = tile * COLUMNS;
+    let row_at = own_row * params.quads;
+    let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads + thread / COLUMNS;
+    var next_row0 = row_factors[row_at];
+    var next_row1 = row_factors[row_at + 1];
+    var next_column = column_factors[column_at];
+    {%- for i in (0..7) %}
+    {%- for j in (0..7) %}
+    var s{{ i }}{{ j }} = 0.0;
+    {%- endfor %}
+    {%- endfor %}
+    for (var slab = 1u; slab <= params.slabs; slab++) {
+      workgroupBarrier();
+      row_tile[thread] = next_row0;
+      row_tile[ROWS + thread] = next_row1;
+      column_tile[thread] = next_column;
+      workgroupBarrier();
+      // The next eight are loaded while these are used.
+      let ahead = 2 * min(slab, params.slabs - 1);
+      next_row0 = row_factors[row_at + ahead];
+      next_row1 = row_factors[row_at + ahead + 1];
+      next_column = column_factors[column_at + ahead];
+      for (var quad = 0u; quad < 2; quad++) {
+        {%- for i in (0..7) %}
+        let x{{ i }} = row_tile[quad * ROWS + lane_row + {{ i | times: 16 }}];
+        {%- endfor %}
+        var theta: vec4f;
+        {%- for j in (0..7) %}
+        theta = column_tile[quad * COLUMNS + lane_column + {{ j | times: 8 }}];
+        {%- for i in (0..7) %}
+        s{{ i }}{{ j }} = fma(x{{ i }}.x, theta.x, fma(x{{ i }}.y, theta.y, fma(x{{ i }}.z, theta.z, fma(x{{ i }}.w, theta.w, s{{ i }}{{ j }}))));
+        {%- endfor %}
+        {%- endfor %}
+      }
+    }
+    let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
+    let right_columns = left_columns + 32;
+    // A bit for each of the thread's rows that has a score above its lowest threshold.
+    var above_low = 0u;
+    {%- for i in (0..7) %}
+    var left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
+    var right{{ i }} = vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7);
+    {%- endfor %}
+    if (first_column + COLUMNS > params.columns) {
+      {%- for i in (0..7) %}
+      left{{ i }} = select(vec4f(LOWEST), left{{ i }}, left_columns < vec4u(params.columns));
+      right{{ i }} = select(vec4f(LOWEST), right{{ i }}, right_columns < vec4u(params.columns));
+      {%- endfor %}
+    }
+    {%- for i in (0..7) %}
+    let low{{ i }} = vec4f(lows[lane_row + {{ i | times: 16 }}]);
+    if (any(left{{ i }} > low{{ i }}) || any(right{{ i }} > low{{ i }})) {
+      above_low |= 1u << {{ i }}u;
+    }
+    {%- endfor %}
+    while (above_low != 0) {
+      let i = firstTrailingBit(above_low);
+      above_low &= above_low - 1;
+      var left = left0;
+      var right = right0;
+      {%- for i in (1..7) %}
+      if (i == {{ i }}u) {
+        left = left{{ i }};
+        right = right{{ i }};
+      }
+      {%- endfor %}
+      let row = lane_row + 16 * i;
+      for (var place = starts[row]; place < ends[row]; place++) {
+        let threshold = thresholds[place];
+        let column = listed[params.first + place];
+        var four: vec4u;
+        if (column - first_column < COLUMNS) {
+          let score = vec4f(threshold.x);
+          let own = vec4u(column);
+          four = bits((left_columns != own) & ((left > score) | ((left == score) & (left_columns < own))));
+          four += bits((right_columns != own) & ((right > score) | ((right == score) & (right_columns < own))));
+        } else {
+          let score = vec4f(select(threshold.x, threshold.y, column > first_column));
+          four = bits(left > score) + bits(right > score);
+        }
+        let before = (four.x + four.y) + (four.z + four.w);
+        if (before > 0) {
+          let own_place = place - first_place;
+          if (own_place < COUNTS) {
+            atomicAdd(&own_counts[own_place], before);
+          } else {
+            atomicAdd(&counts[place], before);
+          }
+        }
+      }
+    }
+  }
+
+  workgroupBarrier();
+  for (var k = thread; k < min(COUNTS, last_place - first_place); k += THREADS) {
+    atomicStore(&counts[first_place + k], atomicLoad(&own_counts[k]));
+  }
+}

@@ -1,0 +1,63 @@
+// The scores of listed columns, formed in the order of operations of count-before, so that equal products are equal bits there. One
+// thread a listed column.
+struct Params {
+  from_row: u32,
+  to_row: u32,
+  // Entries of `listed` that belong to these rows.
+  first: u32,
+  last: u32,
+  // Groups of four elements in a row of factors.
+  quads: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> row_factors: array<vec4f>;
+@group(0) @binding(2) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(3) var<storage, read> offsets: array<i32>;
+@group(0) @binding(4) var<storage, read> listed: array<u32>;
+// The score, and the float32 below it.
+@group(0) @binding(5) var<storage, read_write> thresholds: array<vec2f>;
+@group(0) @binding(6) var<storage, read_write> counts: array<u32>;
+
+const LOWEST = -3.40282346638528859812e38f;
+
+fn below(score: f32) -> f32 {
+  if (score == 0) {
+    return -1.17549435082228750797e-38f;
+  }
+  let bits = bitcast<u32>(score);
+  return bitcast<f32>(select(bits + 1, bits - 1, score > 0));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let entry = params.first + (group.y * groups.x + group.x) * THREADS + thread;
+  if (entry >= params.last) {
+    return;
+  }
+  // The last row that begins at or before the entry.
+  var row = params.from_row;
+  var end = params.to_row;
+  while (end - row > 1) {
+    let middle = (row + end) / 2;
+    if (u32(offsets[middle]) <= entry) {
+      row = middle;
+    } else {
+      end = middle;
+    }
+  }
+  let x_at = row * params.quads;
+  let theta_at = listed[entry] * params.quads;
+  var score = 0.0;
+  for (var k = 0u; k < params.quads; k++) {
+    let x = row_factors[x_at + k];
+    let theta = column_factors[theta_at + k];
+    score = fma(x.x, theta.x, fma(x.y, theta.y, fma(x.z, theta.z, fma(x.w, theta.w, score))));
+  }
+  let place = entry - params.first;
+  thresholds[place] = vec2f(LOWEST);
+  if (score > LOWEST) {
+    thresholds[place] = vec2f(score, below(score));
+  }
+  counts[place] = 0;
+}

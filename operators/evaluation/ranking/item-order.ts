@@ -1,0 +1,76 @@
+import { throwIfAborted } from '../../../engine/errors.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+
+/** Pseudo-counts that pull an item's mean to the mean of all ratings. */
+const DAMPING = 25;
+
+/** Facts about the items in the pairs that a model was trained on. */
+export interface ItemFacts {
+  /** Users of each item. */
+  readonly counts: Uint32Array;
+  /** Means damped by 25 ratings of the mean of all; absent where the pairs have no ratings. */
+  readonly means?: Float64Array;
+}
+
+export function itemFacts({ indices, values, offsets, rows }: RatingBlock, items: number, hasRatings: boolean): ItemFacts {
+  const counts = new Uint32Array(items);
+  const sums = new Float64Array(items);
+  let total = 0;
+  for (let row = 0; row < rows; row++) {
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      counts[indices[k]]++;
+      sums[indices[k]] += values[k];
+      total += values[k];
+    }
+  }
+  if (!hasRatings) return { counts };
+  const mean = indices.length === 0 ? 0 : total / indices.length;
+  return { counts, means: sums.map((sum, item) => (sum + DAMPING * mean) / (counts[item] + DAMPING)) };
+}
+
+/** All items by falling score, ties by position. */
+export function orderOf(scores: ArrayLike<number>): Uint32Array {
+  return Uint32Array.from({ length: scores.length }, (_, item) => item).sort((left, right) => scores[right] - scores[left] || left - right);
+}
+
+/**
+ * The places of the positives where every user gets the same ranking, without the user's excluded items: as rankPositives gives them for a
+ * model. An item's place is its place in `order` less the excluded items before it.
+ */
+export function placesByOrder(order: Uint32Array, positives: RatingBlock, exclude: RatingBlock | undefined, signal: AbortSignal): Uint32Array {
+  const placeOf = new Uint32Array(order.length);
+  order.forEach((item, place) => (placeOf[item] = place));
+  const places = Uint32Array.from(positives.indices, (item) => placeOf[item]);
+  if (exclude === undefined) return places;
+  let sorted = new Uint32Array(16);
+  let before = new Uint32Array(17);
+  for (let user = 0; user < positives.rows; user++) {
+    const [start, end] = [positives.offsets[user], positives.offsets[user + 1]];
+    if (user % 4096 === 0) throwIfAborted(signal, 'evaluate');
+    if (start === end) continue;
+    const own = end - start;
+    if (own > sorted.length) [sorted, before] = [new Uint32Array(2 * own), new Uint32Array(2 * own + 1)];
+    const list = sorted.subarray(0, own);
+    list.set(places.subarray(start, end));
+    list.sort();
+    before.fill(0, 0, own + 1);
+    for (let k = exclude.offsets[user]; k < exclude.offsets[user + 1]; k++) {
+      if (k > exclude.offsets[user] && exclude.indices[k] === exclude.indices[k - 1]) continue;
+      before[lowerBound(list, placeOf[exclude.indices[k]])]++;
+    }
+    for (let j = 1; j < own; j++) before[j] += before[j - 1];
+    for (let k = start; k < end; k++) places[k] -= before[lowerBound(list, places[k])];
+  }
+  return places;
+}
+
+/** The number of entries of an ascending list that are below a value. */
+export function lowerBound(list: ArrayLike<number>, value: number, from = 0, to = list.length): number {
+  let [low, high] = [from, to];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (list[middle] < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,79 @@
+import { dataSetName } from '../../../engine/partition.ts';
+import { emptyBlock, blockOf, type RatingBlock } from '../../ratings/rating-block.ts';
+import { lowerBound } from './item-order.ts';
+import type { NamedMeasure, UserRanking } from './ranking-metrics.ts';
+
+/** The positives of a test set that a model can rank, and what was left out of it. */
+export interface RankedTest {
+  /** Distinct pairs over the users and items of the model, none of them excluded. */
+  readonly positives: RatingBlock;
+  /** Pairs of the block it was made of that are excluded too, and those that repeat another. */
+  readonly leaked: number;
+  readonly repeated: number;
+}
+
+/** Takes the pairs of a test set that are excluded as well, and repeated ones, out of it. */
+export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined): RankedTest {
+  const kept = new Uint32Array(test.ratings);
+  const lengths = new Int32Array(test.rows);
+  let [count, leaked, repeated] = [0, 0, 0];
+  for (let user = 0; user < test.rows; user++) {
+    const first = count;
+    for (let k = test.offsets[user]; k < test.offsets[user + 1]; k++) {
+      const item = test.indices[k];
+      if (k > test.offsets[user] && test.indices[k - 1] === item) repeated++;
+      else if (exclude !== undefined && holds(exclude, user, item)) leaked++;
+      else kept[count++] = item;
+    }
+    lengths[user] = count - first;
+  }
+  const partition = emptyBlock(lengths);
+  (partition.columns.indices as Uint32Array).set(kept.subarray(0, count));
+  return { positives: blockOf({ name: dataSetName('positives'), partition: 0, version: 0 }, partition), leaked, repeated };
+}
+
+function holds({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
+  const at = lowerBound(indices, item, offsets[user], offsets[user + 1]);
+  return at < offsets[user + 1] && indices[at] === item;
+}
+
+/** Distinct items of each user in a block. */
+export function distinctItems({ rows, offsets, indices }: RatingBlock): Uint32Array {
+  const counts = new Uint32Array(rows);
+  for (let user = 0; user < rows; user++) for (let k = offsets[user]; k < offsets[user + 1]; k++) if (k === offsets[user] || indices[k] !== indices[k - 1]) counts[user]++;
+  return counts;
+}
+
+/** The measures of each user who has positives: users x measures, row-major. */
+export interface UserValues {
+  readonly values: Float64Array;
+  readonly means: Float64Array;
+  readonly users: number;
+}
+
+export interface Ranked {
+  readonly positives: RatingBlock;
+  /** Of each positive, in the order of the block. */
+  readonly places: Uint32Array;
+  readonly items: number;
+  /** Items of each user that are not ranked. */
+  readonly excluded: Uint32Array | undefined;
+  /** Positives of each user that no place belongs to, and users whose measures are all 0. */
+  readonly missing?: { readonly positives: Int32Array; readonly users: number };
+}
+
+export function userValues({ positives, places, items, excluded, missing }: Ranked, measures: readonly NamedMeasure[]): UserValues {
+  const { offsets, rows } = positives;
+  let users = missing?.users ?? 0;
+  for (let user = 0; user < rows; user++) if (offsets[user + 1] > offsets[user] || (missing?.positives[user] ?? 0) > 0) users++;
+  const values = new Float64Array(users * measures.length);
+  const means = new Float64Array(measures.length);
+  let at = 0;
+  for (let user = 0; user < rows; user++) {
+    const lost = missing?.positives[user] ?? 0;
+    if (offsets[user + 1] === offsets[user] && lost === 0) continue;
+    const one: UserRanking = { places: places.slice(offsets[user], offsets[user + 1]).sort(), missing: lost, candidates: items - (excluded?.[user] ?? 0) };
+    for (let m = 0; m < measures.length; m++) means[m] += values[at++] = measures[m].of(one);
+  }
+  return { values, means: means.map((sum) => sum / users), users };
+}

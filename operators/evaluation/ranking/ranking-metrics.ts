@@ -1,0 +1,108 @@
+/**
+ * Ranking metrics of one user, from the places of the user's positives in the ranking of all items that the user has not seen.
+ * Relevance is binary. P positives, those of unknown items among them, at places r_1 < r_2 < ... from 0; N items are ranked, of which
+ * N - P' are no positives, P' of the positives being ranked.
+ *
+ *     precision@k     #{r < k} / k
+ *     recall@k        #{r < k} / P
+ *     recall-min@k    #{r < k} / min(k, P)
+ *     ndcg@k          Σ over r < k of 1 / log2(r + 2), divided by Σ over i < min(k, P) of 1 / log2(i + 2)
+ *     map@k           Σ over r_j < k of j / (r_j + 1), divided by min(k, P)
+ *     hit-rate@k      1 where some r < k, else 0
+ *     mrr             1 / (r_1 + 1), or 0 without a ranked positive
+ *     auc             mean over the positives of the share of the N - P' other items that are behind them
+ *
+ * Järvelin, Kekäläinen 2002 (NDCG); Krichene, Rendle 2020 (the others, over full rankings).
+ */
+import { UsageError } from '../../../engine/errors.ts';
+
+/** Metrics that are taken at each k, in the order in which they are reported. */
+export const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;
+export const metricsOfUser = [...metricsAtK, 'mrr', 'auc'] as const;
+/** Metrics of all lists together. */
+export const metricsOfLists = ['coverage', 'novelty'] as const;
+
+export const rankingMetricNames = [...metricsOfUser, ...metricsOfLists] as const;
+export type RankingMetric = (typeof rankingMetricNames)[number];
+
+export interface UserRanking {
+  /** Places of the ranked positives, ascending. */
+  readonly places: ArrayLike<number>;
+  /** Positives that are not ranked, since the model does not know their items. */
+  readonly missing: number;
+  /** Items that are ranked. */
+  readonly candidates: number;
+}
+
+type Measure = (user: UserRanking) => number;
+
+/** A metric of users by its name in reports, such as ndcg@20. */
+export interface NamedMeasure {
+  readonly name: string;
+  readonly of: Measure;
+}
+
+/** The measures of the chosen metrics, at each k in the order of `ks`. */
+export function measuresOf(metrics: readonly RankingMetric[], ks: readonly number[]): NamedMeasure[] {
+  const chosen = new Set<string>(metrics);
+  const atK = ks.flatMap((k) => metricsAtK.filter((name) => chosen.has(name)).map((name): NamedMeasure => ({ name: `${name}@${k}`, of: measureAt[name](k) })));
+  const others = (['mrr', 'auc'] as const).filter((name) => chosen.has(name)).map((name): NamedMeasure => ({ name, of: name === 'mrr' ? reciprocalRank : areaUnderCurve }));
+  return [...atK, ...others];
+}
+
+/** The places that measures tell apart: those below the largest k, or undefined for all. */
+export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]): number | undefined {
+  return metrics.includes('mrr') || metrics.includes('auc') ? undefined : Math.max(...ks);
+}
+
+const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Measure>> = {
+  precision: (k) => (user) => hits(user, k) / k,
+  recall: (k) => (user) => hits(user, k) / positivesOf(user),
+  'recall-min': (k) => (user) => hits(user, k) / Math.min(k, positivesOf(user)),
+  ndcg: (k) => {
+    const discounts = Float64Array.from({ length: k }, (_, place) => 1 / Math.log2(place + 2));
+    const ideals = new Float64Array(k + 1);
+    for (let i = 0; i < k; i++) ideals[i + 1] = ideals[i] + discounts[i];
+    return (user) => {
+      let gain = 0;
+      for (let j = 0; j < user.places.length && user.places[j] < k; j++) gain += discounts[user.places[j]];
+      return gain / ideals[Math.min(k, positivesOf(user))];
+    };
+  },
+  map: (k) => (user) => {
+    let sum = 0;
+    for (let j = 0; j < user.places.length && user.places[j] < k; j++) sum += (j + 1) / (user.places[j] + 1);
+    return sum / Math.min(k, positivesOf(user));
+  },
+  'hit-rate': (k) => (user) => (hits(user, k) > 0 ? 1 : 0),
+};
+
+const reciprocalRank: Measure = ({ places }) => (places.length > 0 ? 1 / (places[0] + 1) : 0);
+
+/** A user without any other item has nothing to be ordered wrongly: 1 for ranked positives. */
+const areaUnderCurve: Measure = (user) => {
+  const { places, candidates } = user;
+  const others = candidates - places.length;
+  let behind = 0;
+  for (let j = 0; j < places.length; j++) behind += others > 0 ? (others - (places[j] - j)) / others : 1;
+  return behind / positivesOf(user);
+};
+
+function hits({ places }: UserRanking, k: number): number {
+  let count = 0;
+  while (count < places.length && places[count] < k) count++;
+  return count;
+}
+
+function positivesOf({ places, missing }: UserRanking): number {
+  return places.length + missing;
+}
+
+/** "ndcg@20" as metric and k; "mrr" and "auc" have no k. Throws UsageError for another text. */
+export function parseMetric(text: string, what: string): { readonly metric: RankingMetric; readonly k: number | undefined } {
+  const [, name, k] = /^([a-z-]+)(?:@(\d+))?$/.exec(text) ?? [];
+  const metric = metricsOfUser.find((candidate) => candidate === name);
+  const needsK = metric !== 'mrr' && metric !== 'auc';
+  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1) return { metric, k: k === undefined ? undefined : Number(k) };
+  throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, { advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc` });
+}
