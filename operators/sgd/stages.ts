@@ -93,8 +93,8 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
             { kernel: 'batch-order', at: host.place, uses: { order: 'orders' }, params: { seed, stream: ORDER_STREAMS.block }, takes: { epoch: 'epoch', batches: 'batches', block: 'column' } },
             { kernel: 'sgd-block', uses: { block: 'lists', order: 'orders', ...used('@here') }, params: { ...step, from: 0, batch: BATCH_RATINGS, precision }, takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' } },
           ];
-    // A segment is shrunk by the device that steps it first.
-    const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { ...task.uses, factors: 'columns@here' }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, stage: 'shrink-columns', once: 'column' }]));
+    // A segment is shrunk by the device that steps it first. Its sums come as they are stepped later, so that they lie there once.
+    const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { factors: 'columns@here', ...(adaptive ? { sums: 'column-sums@here' } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, stage: 'shrink-columns', once: 'column' }]));
     return [...copies(both.filter((name) => name.startsWith('row'))), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: [...columns, ...steps] } }];
   }
   // A kernel that steps from one version to the next steps in place where its factors were shrunk.
