@@ -10,14 +10,18 @@ import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
+type FixedName = 'rank' | 'biases' | 'regOffset' | 'biasDamping';
+const fixedNames: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDamping'] satisfies FixedName[];
+
 /**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes. Defaults: the model's columns; 2 epochs
+ * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ, which would
+ * move rows without new ratings. Defaults: the model's columns; 2 epochs
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, FixedName>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
-const paramNames = namesOf(sgdTable).filter((name) => name !== 'rank' && name !== 'biases');
+const paramNames = namesOf(sgdTable).filter((name) => !fixedNames.includes(name));
 
 /**
  * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
@@ -57,7 +61,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank });
+  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, regOffset: 0, ...(biases ? { biasDamping: 0 } : {}), rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
