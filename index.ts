@@ -3,20 +3,24 @@
  * ARCHITECTURE.md for how the parts fit together.
  */
 // oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
-import './api/require-node.ts';
+import './api/require-host.ts';
 
 export { ALS, type AlsOptions } from './api/training/als.ts';
 export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/training/choose-trainer.ts';
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
-export { Dataset, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
+export { Dataset, type LeaveOutOptions, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
 export { ExplainedPlan } from './api/training/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
-export { type AlsTraining, Model, type ModelParts, type RecommendOptions, type SgdTraining, type SimilarOptions, type TrainingReport, type TrainingRun } from './api/model.ts';
+export { Model, type ModelParts } from './api/model.ts';
+export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/training-report.ts';
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
+export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
+export type { UserRecommendations } from './api/serving/request.ts';
+export type { SimilarOptions } from './api/serving/similar-rows.ts';
 export { type RunOptions, Session, type SessionOptions } from './api/session.ts';
 export { SGD, type SgdOptions } from './api/training/sgd.ts';
 export type { UpdateOptions } from './api/training/update-model.ts';
@@ -33,6 +37,12 @@ export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parqu
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
 export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
 export type { RowGroupFilter } from './connectors/parquet/row-group-filter.ts';
+export type { Compression } from './connectors/compression/compressions.ts';
+export { NdjsonSink, type NdjsonSinkOptions } from './connectors/ndjson/ndjson-sink.ts';
+export { NdjsonSource, type NdjsonSourceOptions } from './connectors/ndjson/ndjson-source.ts';
+export type { ValueRules } from './connectors/text/read-column.ts';
+export type { FieldBlock } from './connectors/text/record-scanner.ts';
+export type { RowLayout, ValueOptions } from './connectors/text/row-layout.ts';
 export type { TextDialect } from './connectors/text/dialect.ts';
 export type { TextLayout, TextOptions } from './connectors/text/text-layout.ts';
 export { TextSink, type TextSinkOptions } from './connectors/text/text-sink.ts';
@@ -44,10 +54,11 @@ export type { Device, Executor, HostStore } from './engine/run/device.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
+export type { Id } from './engine/keys/find-id.ts';
 export type { KeyColumn } from './engine/keys/key-column.ts';
 export type { LogicalPlan } from './engine/stream/logical-plan.ts';
 export type { Measure, RunMetrics } from './engine/metrics.ts';
-export type { Description, Operator, Sink, Source, SourceStatistics } from './engine/stream/operator.ts';
+export type { Description, Operator, Sink, Source, SourceStatistics, ValueNeeds } from './engine/stream/operator.ts';
 export type { ExecutionContext } from './engine/run/context.ts';
 export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
@@ -60,6 +71,8 @@ export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
+export { Exclusions } from './operators/serving/exclusions.ts';
+export type { ItemLists } from './operators/serving/choose-items.ts';
 export type { MetricValues, RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 export { type RankingMetric, rankingMetricNames } from './operators/evaluation/ranking/ranking-metrics.ts';
 export type { TrainingWarning, WarningCode } from './operators/evaluation/rating-warnings.ts';

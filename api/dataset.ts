@@ -4,16 +4,18 @@ import { type LogicalPlan, andThen, executePlan, operatorsOf, rootSource, runInt
 import type { Operator } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
+import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
 import { ParquetSink, type ParquetSinkOptions } from '../connectors/parquet/parquet-sink.ts';
 import type { WriteSummary } from '../connectors/output/checked-sink.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
-import { FindLastRatings } from '../operators/splits/last-ratings.ts';
-import { LeaveLastOut } from '../operators/splits/leave-last-out.ts';
+import { FindHeldOut } from '../operators/splits/held-out-ratings.ts';
+import { LeaveOut } from '../operators/splits/leave-out.ts';
+import type { PairOrder } from '../operators/splits/pair-order.ts';
 import { pairColumns, type PairOptions } from '../operators/ratings/pair-columns.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
-import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
+import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
@@ -30,6 +32,13 @@ export type SplitParts<C> = C extends readonly number[] ? { -readonly [K in keyo
 export interface TimeSplitOptions extends RunOptions {
   /** The column of times: numbers of any unit, or Arrow timestamps. Default 'timestamp'. */
   readonly timestampCol?: string;
+}
+
+export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
+  /** 'random' (default) draws the ratings that are left out; 'time' takes the last ones. */
+  readonly by?: 'random' | 'time';
+  /** Of 'random'; default 0. */
+  readonly seed?: number;
 }
 
 /**
@@ -100,21 +109,37 @@ export class Dataset implements AsyncIterable<RecordBatch> {
     return this.#parts(timestampCol, await timeCuts(this.plan, timestampCol, cut, this.session.context(run)));
   }
 
-  /**
-   * Tests on the last rating of every user and trains on the others. The rating of a user with a single one is trained on;
-   * of several at a user's last time a hash of the item picks one. Reads users, items and times once beforehand; keeps one
-   * time a user in memory. The columns of users and items are chosen as those of `randomSplit`.
-   */
+  /** `leaveOut` of each user's last rating by time. */
   async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
     checkOptions('leaveLastOut', options, ['userCol', 'itemCol', 'timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
-    const { timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run } = options;
+    return this.#leaveOut(1, { ...options, by: 'time' });
+  }
+
+  /**
+   * Tests on k ratings of every user and trains on the others: k drawn by a hash of (user, item, seed), or with `by: 'time'` the last k, of
+   * which among those of one time a hash of the item picks. All ratings of a user with k or fewer are trained on; repetitions of a pair
+   * stay together. Reads the users and items once beforehand and keeps k places a user in memory; the parts do not depend on the order
+   * of rows. The columns of users and items are chosen as those of `randomSplit`. Throws UsageError unless k is a whole number from 1 to 1,000.
+   */
+  async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
+    if (!Number.isInteger(k) || k < 1 || k > 1000) throw new UsageError(`the number of ratings to leave out must be a whole number from 1 to 1,000, got ${shown(k)}`);
+    checkOptions('leaveOut', options, ['by', 'seed', 'userCol', 'itemCol', 'timestampCol', ...runOptionNames], "{ by: 'time' }");
+    const { by = 'random' } = options;
+    if (by !== 'random' && by !== 'time') throw new UsageError(`by must be random or time, got ${shown(by)}`);
+    const idle = by === 'time' ? 'seed' : 'timestampCol';
+    if (options[idle] !== undefined) throw new UsageError(`${idle} cannot act with by: '${by}'`);
+    checkSeed(options.seed ?? 0);
+    return this.#leaveOut(k, { ...options, by });
+  }
+
+  async #leaveOut(k: number, { by, seed = 0, timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run }: LeaveOutOptions): Promise<TrainTest> {
     const schema = await this.schema();
-    requireTimes(schema, timestamp);
+    if (by === 'time') requireTimes(schema, timestamp);
     const [user, item] = pairColumns(schema, { userCol, itemCol });
-    requireReplayable(this, 'leaving the last ratings out');
-    const columns = { user, item, timestamp };
-    const last = await runInto(this.plan, new FindLastRatings(columns), this.session.context(run));
-    return { train: this.pipe(new LeaveLastOut(columns, last, 'others')), test: this.pipe(new LeaveLastOut(columns, last, 'last')) };
+    requireReplayable(this, 'leaving ratings out');
+    const order: PairOrder = by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
+    const heldOut = await runInto(this.plan, new FindHeldOut(order, k), this.session.context(run));
+    return { train: this.pipe(new LeaveOut(order, heldOut, 'others')), test: this.pipe(new LeaveOut(order, heldOut, 'held-out')) };
   }
 
   /** Runs the plan; `columns` lets sources prune the others. */
@@ -146,11 +171,17 @@ export class Dataset implements AsyncIterable<RecordBatch> {
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
       },
-      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; gzip when the path ends in .gz; "-" is stdout. */
+      /** One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
       csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.csv', options, ['delimiter', 'header', 'gzip', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions('write.csv', options, ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
+      },
+      /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
+      ndjson: async (path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
+        checkOptions('write.ndjson', options, ['compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        const { signal, onEvent, ...sink } = options;
+        return runInto(this.plan, new NdjsonSink(path, sink), this.session.context({ signal, onEvent }));
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
       arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {

@@ -1,76 +1,39 @@
-import { type FixedSizeList, type Float32, RecordBatch, Field, FixedSizeList as FixedSizeListType, Float32 as Float32Type, makeData, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { loadModel, saveModel, type StoredModel } from '../connectors/model/model-store.ts';
+import type { RecordBatch } from 'apache-arrow';
+import { loadInThread } from '../connectors/model/load-in-thread.ts';
+import { saveModel, type StoredModel } from '../connectors/model/model-store.ts';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../engine/keys/key-column.ts';
-import { keysOfIds } from '../engine/keys/keys-of-ids.ts';
-import { UNKNOWN_KEY } from '../engine/keys/key-table.ts';
-import { andThen, executePlan, runInto } from '../engine/stream/logical-plan.ts';
-import type { ExecutionContext } from '../engine/run/context.ts';
-import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
-import type { AlsParams } from '../operators/als/params.ts';
-import type { SgdParams } from '../operators/sgd/params.ts';
-import type { Baselines, DampedMeans } from '../operators/evaluation/baselines.ts';
+import { findId, type Id } from '../engine/keys/find-id.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import { andThen, runInto } from '../engine/stream/logical-plan.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
+import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
-import type { TrainingWarning } from '../operators/evaluation/rating-warnings.ts';
-import { type FactorModel, lookupOf } from '../operators/serving/factor-model.ts';
-import { collectKnownPairs } from '../operators/ratings/known-pairs.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
-import type { RatingBlock } from '../operators/ratings/rating-block.ts';
-import { buildUserBlock } from '../operators/ratings/rating-blocks.ts';
-import { Recommend } from '../operators/serving/recommend.ts';
-import { checkSimilarity, type Similarity, similarityModel, withoutThemselves } from '../operators/serving/similar.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
-import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
+import { factorBatch } from './serving/factor-batch.ts';
+import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
+import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
+import { recommendToUser, type UserRecommendations } from './serving/request.ts';
+import { Searches } from './serving/searches.ts';
+import { type ServedModel, sideSpace } from './serving/served-model.ts';
+import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { TrainingReport } from './training-report.ts';
 import type { UpdateOptions } from './training/update-model.ts';
 import type { RankingOptions } from './validation/evaluate-ranking.ts';
 
-/** A model's origin; of a loaded model only the facts in its metadata. */
-export type TrainingReport = AlsTraining | SgdTraining;
-
-export interface AlsTraining extends TrainingRun {
-  readonly algorithm: 'als';
-  readonly params: AlsParams;
-}
-
-export interface SgdTraining extends TrainingRun {
-  readonly algorithm: 'sgd';
-  readonly params: SgdParams;
-}
-
-/** A training run by either algorithm. */
-export interface TrainingRun {
-  readonly ratings: number;
-  /** Ratings that repeat an earlier (user, item) pair. */
-  readonly duplicates: number;
-  /** Rows with null, NaN or infinite values that were left out, of the ratings and of the validation set. */
-  readonly badRows: number;
-  readonly iterations: readonly TrainingIteration[];
-  /** The iteration whose factors the model has. */
-  readonly bestIteration: number;
-  /** Pairs of the validation set, and those of them with an unknown user or item. */
-  readonly testPairs?: number;
-  readonly coldPairs?: number;
-  /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none, and for an updated model. */
-  readonly baselines?: Baselines;
-  /** What a user should know about the ratings and the model; each was an event too. */
-  readonly warnings: readonly TrainingWarning[];
-  readonly seconds: { readonly load: number; readonly train: number };
-  /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */
-  readonly plan: PhysicalPlan;
-  /** The plan as it was made, which can be run again. */
-  readonly planned: PhysicalPlan;
-}
-
 export interface ModelParts extends FactorModel {
+  /** Ratings of each item, in the order of their ids. */
+  readonly itemCounts?: Uint32Array;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
@@ -81,16 +44,6 @@ export interface ModelParts extends FactorModel {
   readonly metadata?: JsonObject;
 }
 
-export interface SimilarOptions {
-  /** 'cosine' (default) or 'dot'. Biases are left out of both. */
-  readonly similarity?: Similarity;
-}
-
-export interface RecommendOptions {
-  /** Pairs that must not be recommended, such as the ratings trained on; pairs of unknown ids are ignored. */
-  readonly exclude?: Dataset;
-}
-
 /** User and item factors with the ids that they belong to. Immutable. */
 export class Model {
   /** f: factors of a user or an item, without biases. */
@@ -99,9 +52,12 @@ export class Model {
   readonly coldStartStrategy: ColdStart;
   readonly training: TrainingReport | undefined;
   readonly metadata: JsonObject;
+  /** Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that did not save them. */
+  readonly itemCounts: Uint32Array | undefined;
   readonly #factors: FactorModel;
   readonly #means: DampedMeans | undefined;
   readonly #session: Session;
+  readonly #served: ServedModel;
 
   constructor(parts: ModelParts) {
     const { rank, users, items, userFactors, itemFactors } = parts;
@@ -112,13 +68,15 @@ export class Model {
     this.training = parts.training;
     this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean) : (parts.metadata ?? {});
     this.rank = rank - (this.#hasBiases ? 2 : 0);
+    this.itemCounts = parts.itemCounts;
     this.#session = parts.session;
+    this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session) };
   }
 
-  /** Loads a model folder written by `save` or by Spark ML. Throws DataError naming the file that is missing or wrong. */
+  /** Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that is missing or wrong. */
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
-    const stored = await loadModel(directory);
+    const stored = await loadInThread(directory);
     if (hasBiases(stored.factorflow) && stored.rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${stored.rank}`, { phase: 'load', file: directory });
     return new Model({
       rank: stored.rank,
@@ -126,6 +84,7 @@ export class Model {
       items: keysFromVector(stored.itemIds, 'id'),
       userFactors: stored.userFactors,
       itemFactors: stored.itemFactors,
+      itemCounts: stored.itemCounts,
       columns: { ...stored.columns, rating: ratingColumn(stored.factorflow) },
       coldStartStrategy: stored.coldStartStrategy,
       metadata: stored.factorflow,
@@ -195,7 +154,7 @@ export class Model {
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     const { updateModel } = await import('./training/update-model.ts');
-    return updateModel(this, this.#factors, newRatings, options);
+    return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
   /**
@@ -204,35 +163,87 @@ export class Model {
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
     const { planUpdate } = await import('./training/update-model.ts');
-    return planUpdate(this, this.#factors, newRatings, options);
+    return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
 
-  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first. */
+  /** The n best items of every user: rows {user, rank, item, prediction}, users ascending, best first, ties by item id. */
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
-    checkRecommend('recommendForAllUsers', options);
-    return this.#recommend(this.#factors, n, options);
+    checkRecommend('recommendForAllUsers', options, this.#served);
+    checkCount(n);
+    return recommendAll(this.#served, this.#factors, n, this.columns, options);
   }
 
-  /** The same for some users, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
-  recommendForUsers(ids: readonly (string | number | bigint)[], n: number, options: RecommendOptions = {}): Dataset {
-    checkRecommend('recommendForUsers', options);
-    const { users, userFactors } = this.#factors;
-    const chosen = positionsOf(ids, users, 'user');
-    const rows = new Float32Array(chosen.length * this.features);
-    chosen.forEach((position, i) => rows.set(userFactors.subarray(position * this.features, (position + 1) * this.features), i * this.features));
-    return this.#recommend({ ...this.#factors, users: takeKeys(users, chosen), userFactors: rows }, n, options);
+  /**
+   * The same for some users, in the order of their ids. Up to 256 are searched for one by one in threads that serve requests alone, which
+   * takes less than a millisecond a user once `prepare` has ended. Unknown users get what `unknownUsers` says, which is told
+   * as a warning; with `popular` a further column `fallback` is true in their rows, which come last.
+   */
+  recommendForUsers(ids: readonly Id[], n: number, options: UsersOptions = {}): Dataset {
+    checkUsers('recommendForUsers', options, this.#served);
+    checkIds('recommendForUsers', ids);
+    checkCount(n);
+    return recommendSome(this.#served, ids, n, options);
   }
 
-  /** The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first. */
-  similarItems(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
-    checkOptions('similarItems', options, ['similarity'], "{ similarity: 'dot' }");
-    return this.#similar('item', this.#factors.items, this.#factors.itemFactors, ids, n, options);
+  /** The n users of highest prediction for every item: rows {item, rank, user, prediction}, items ascending, best first. */
+  recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
+    checkItems('recommendForAllItems', options);
+    checkCount(n);
+    return recommendUsers(this.#served, 'all', n, options);
+  }
+
+  /** The same for some items, in the order of their ids. Throws UsageError naming the first that the model doesn't know. */
+  recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
+    checkItems('recommendForItems', options);
+    checkIds('recommendForItems', ids);
+    checkCount(n);
+    return recommendUsers(this.#served, ids, n, options);
+  }
+
+  /** The n best items of one user, for a request to a server: a search in a thread, and the answer as plain objects. */
+  async recommend(user: Id, n: number, options: RequestOptions = {}): Promise<UserRecommendations> {
+    checkRequest(options, this.#served);
+    checkCount(n);
+    return recommendToUser(this.#served, user, n, options);
+  }
+
+  /** Reads pairs that are not to be recommended into memory, once for any number of calls. Pairs of unknown ids are counted. */
+  async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
+    requireDataset(pairs, 'exclusions');
+    checkOptions('exclusions', options, runOptionNames);
+    return readExclusions(this.#served, pairs, this.#session.context(options));
+  }
+
+  /**
+   * Makes what requests for single users need, in a thread: an index of the items of about 1.3 times the size of their factors. Without it the
+   * first request makes it. Throws CapacityError.
+   */
+  async prepare(): Promise<void> {
+    const { name, space } = sideSpace(this.#served, 'item');
+    await this.#served.searches.prepare(name, space);
+  }
+
+  /** Frees what `prepare` and requests for single users and items have made, once those under way have ended; later ones throw UsageError. */
+  async close(): Promise<void> {
+    await this.#served.searches.close();
+  }
+
+  hasUser(id: Id): boolean {
+    return findId(this.#factors.users, id) >= 0;
+  }
+
+  hasItem(id: Id): boolean {
+    return findId(this.#factors.items, id) >= 0;
+  }
+
+  /** The n items most like each of the given ones: rows {item, rank, similarItem, similarity}, best first, ties by item id. */
+  similarItems(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    return similarRows(this.#served, 'item', ids, n, options);
   }
 
   /** The same for users: rows {user, rank, similarUser, similarity}. */
-  similarUsers(ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
-    checkOptions('similarUsers', options, ['similarity'], "{ similarity: 'dot' }");
-    return this.#similar('user', this.#factors.users, this.#factors.userFactors, ids, n, options);
+  similarUsers(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
+    return similarRows(this.#served, 'user', ids, n, options);
   }
 
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
@@ -245,6 +256,7 @@ export class Model {
       userFactors,
       itemIds: keysToVector(items),
       itemFactors,
+      itemCounts: this.itemCounts,
       means: this.#means,
       columns: this.columns,
       coldStartStrategy: this.coldStartStrategy,
@@ -253,59 +265,10 @@ export class Model {
     await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
   }
 
-  #similar(side: 'user' | 'item', keys: KeyColumn, factors: Float32Array, ids: readonly (string | number | bigint)[] | 'all', n: number, options: SimilarOptions): Dataset {
-    checkCount(n);
-    const positions = ids === 'all' ? Uint32Array.from({ length: keyCount(keys) }, (_, position) => position) : positionsOf(ids, keys, side);
-    const similarity = checkSimilarity(options.similarity ?? 'cosine');
-    const model = similarityModel({ ids: keys, factors, rank: this.features, features: this.rank, positions, similarity });
-    const name = this.columns[side];
-    const columns = { user: name, item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`, prediction: 'similarity' };
-    return this.#session.source(new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` }));
-  }
-
   /** True where the last two features are folded biases. */
   get #hasBiases(): boolean {
     return hasBiases(this.metadata);
   }
-
-  #recommend(factors: FactorModel, n: number, { exclude }: RecommendOptions): Dataset {
-    checkCount(n);
-    const { user, item, prediction } = this.columns;
-    const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => excludeBlock(exclude, { user, item }, model, ctx));
-    return this.#session.source(new Recommend(factors, { n, columns: { user, item, prediction }, exclude: excluded }));
-  }
-}
-
-function checkRecommend(method: string, options: RecommendOptions): void {
-  checkOptions(method, options, ['exclude'], '{ exclude: dataset }');
-  if (options.exclude !== undefined) requireDataset(options.exclude, `the option exclude of ${method}`);
-}
-
-function checkCount(n: number): void {
-  if (!Number.isInteger(n) || n < 1 || n > 1000) throw new UsageError(`n must be a whole number from 1 to 1,000, got ${n}`);
-}
-
-/** Ascending positions of ids; throws UsageError naming the first unknown one. */
-function positionsOf(ids: readonly (string | number | bigint)[], keys: KeyColumn, side: 'user' | 'item'): Uint32Array {
-  const positions = lookupOf(keys).positionsOf(keysOfIds(ids, keys.type));
-  const missing = positions.indexOf(UNKNOWN_KEY);
-  if (missing >= 0) throw new UsageError(`the model has no ${side} ${String(ids[missing])}`);
-  return Uint32Array.from(new Set(positions)).sort();
-}
-
-async function excludeBlock(dataset: Dataset, columns: { user: string; item: string }, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
-  const stream = await executePlan(andThen(dataset.plan, new SelectRatings(columns)), ctx);
-  const { indexed } = await collectKnownPairs(stream, model.users, model.items, ctx);
-  return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
-}
-
-function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): RecordBatch {
-  const idData = keysToVector(ids).data[0];
-  const values = makeData({ type: new Float32Type(), length: factors.length, data: factors });
-  const type: FixedSizeList<Float32> = new FixedSizeListType(rank, new Field('element', new Float32Type(), false));
-  const features = makeData({ type, length: idData.length, nullCount: 0, child: values });
-  const schema = new Schema([new Field('id', idData.type, false), new Field('features', type, false)]);
-  return new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length: idData.length, nullCount: 0, children: [idData, features] }));
 }
 
 function hasBiases({ params }: JsonObject): boolean {

@@ -1,3 +1,4 @@
+import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -75,7 +76,7 @@ export class RatingInput {
 
   /** Tells, as a note, of ratings whose pair came before. */
   tellDuplicates(count: number, { events }: ExecutionContext): void {
-    if (count > 0) events({ type: 'note', text: `${count.toLocaleString('en')} ratings repeat an earlier (user, item) pair; policy: ${this.onDuplicates}` });
+    if (count > 0) events({ type: 'note', text: `${counted(count, 'rating')} ${count === 1 ? 'repeats' : 'repeat'} an earlier (user, item) pair; policy: ${this.onDuplicates}` });
   }
 
   /** The pairs of a validation set whose user and item are known. */
@@ -96,7 +97,7 @@ export class RatingInput {
   }
 
   async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
-    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map(schemaOf));
+    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map((plan) => schemaOf(plan)));
     for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;

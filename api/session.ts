@@ -5,6 +5,7 @@ import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
+import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { TextSource, type TextSourceOptions } from '../connectors/text/text-source.ts';
 import { sessionClosed, UsageError } from '../engine/errors.ts';
@@ -20,6 +21,7 @@ import { checkOptions, shown } from './check-options.ts';
 import { Dataset } from './dataset.ts';
 import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
+import { openRequests } from './devices/open-requests.ts';
 import { openDevices, type SessionDevice } from './devices/open-devices.ts';
 import { parseSize } from './sizes.ts';
 
@@ -39,7 +41,7 @@ export interface SessionOptions {
   readonly signal?: AbortSignal;
 }
 
-const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'batchSize'] as const;
+const textOptionNames = ['delimiter', 'header', 'quotes', 'columns', 'types', 'nullValues', 'decimalComma', 'batchSize'] as const;
 
 /** Options of a single run: a signal that cancels it, and a listener for its events. */
 export interface RunOptions {
@@ -58,6 +60,8 @@ export class Session implements AsyncDisposable {
   readonly memoryBudget: number;
   readonly #executor: Executor;
   readonly #parquetBackend: ParquetBackendName | undefined;
+  /** The device of requests, opened at the first one. */
+  #requests: Executor | undefined;
   #closed = false;
   #warning: string | undefined;
 
@@ -96,7 +100,7 @@ export class Session implements AsyncDisposable {
         checkOptions('read.parquet', options, ['filter']);
         return this.source(new ParquetSource(paths, { backend: this.#parquetBackend, ...options }));
       },
-      /** Comma-separated text, plain or gzip; header and types are found out where they are not given. */
+      /** Comma-separated text, plain or packed by gzip, zstd or lz4; header and types are found out where they are not given. */
       csv: (paths: string | readonly string[], options: TextSourceOptions = {}): Dataset => {
         checkOptions('read.csv', options, textOptionNames, '{ header: true }');
         return this.source(new TextSource(paths, { delimiter: ',', ...options }));
@@ -106,7 +110,12 @@ export class Session implements AsyncDisposable {
         checkOptions('read.text', options, textOptionNames, '{ header: true }');
         return this.source(new TextSource(paths, options));
       },
-      /** Arrow IPC, file or stream format; "-" is stdin. */
+      /** NDJSON: one JSON object on each line, plain or packed as text can be; fields and types are found out where they are not given. */
+      ndjson: (paths: string | readonly string[], options: NdjsonSourceOptions = {}): Dataset => {
+        checkOptions('read.ndjson', options, ['columns', 'types', 'nullValues', 'batchSize'], "{ columns: ['user', 'item'] }");
+        return this.source(new NdjsonSource(paths, options));
+      },
+      /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
       arrow: (paths: string | readonly string[]): Dataset => this.source(new ArrowSource(paths)),
       /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
       any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> => {
@@ -150,10 +159,25 @@ export class Session implements AsyncDisposable {
     return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
   }
 
+  /**
+   * The context of requests for single rows, whose threads do nothing else: long work of the session does not stand before them.
+   * @internal
+   */
+  requestContext({ signal, onEvent }: RunOptions = {}): ExecutionContext {
+    const ctx = this.context({ signal, onEvent });
+    this.#requests ??= openRequests(ctx.executor);
+    return { ...ctx, executor: this.#requests };
+  }
+
+  /** True after `close`. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
   /** Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#executor.close();
+    await Promise.all([this.#executor.close(), this.#requests?.close()]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

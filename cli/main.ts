@@ -10,6 +10,6 @@ if (problem === undefined) {
   if (answer === undefined) process.exitCode = await (await import('./run-cli.ts')).runCli(argv);
   else process.stdout.on('error', () => {}).write(`${answer}\n`);
 } else {
-  process.stderr.write(`factorflow: ${problem}\n`);
+  process.stderr.write(`factorflow ${problem}\n`);
   process.exitCode = 2;
 }

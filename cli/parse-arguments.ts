@@ -2,7 +2,7 @@ import parseWords from 'yargs-parser';
 import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList } from './commands/command-list.ts';
-import { nearest } from './options/nearest.ts';
+import { nearestFlag } from './options/nearest.ts';
 import { flagName, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, quickAnswer } from './quick-answer.ts';
@@ -83,12 +83,12 @@ function namedWords(words: readonly string[], argv: readonly string[], { name, w
 }
 
 function unknownCommand(name: string): UsageError {
-  const guess = nearest(name, commandList.map((command) => command.name));
+  const guess = nearestFlag(name, commandList.map((command) => command.name));
   return new UsageError(`unknown command "${name}"`, { advice: guess ? `Did you mean ${guess}?` : 'See factorflow --help' });
 }
 
 function unknownFlag(flag: string, argv: readonly string[], { name }: CommandEntry, { options }: Command): UsageError {
-  const guess = nearest(flag, Object.entries(options).map(([key, option]) => shownFlag(key, option).flag));
+  const guess = nearestFlag(flag, Object.entries(options).map(([key, option]) => shownFlag(key, option).flag));
   const given = argv.find((word) => word.startsWith('-') && word.replace(/^--?/, '').split('=')[0] === flag)?.split('=')[0];
   return new UsageError(`unknown flag ${given ?? `-${flag}`} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
 }

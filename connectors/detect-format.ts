@@ -1,16 +1,16 @@
-import { open } from 'node:fs/promises';
 import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
-import { fileProblem } from './files/file-problem.ts';
-import { fileFormats, formatOfPath, knownExtensions } from './files/format-names.ts';
+import { fileFormats, kindOfPath, knownExtensions } from './files/format-names.ts';
+import type { FileKind } from './files/format-names.ts';
 import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { firstBytes } from './files/stored-bytes.ts';
 
 /**
  * The one format of all files that the paths name, by their endings, else by their first bytes. Throws DataError that names
  * two files of different formats, or one of unknown format; UsageError for stdin.
  */
-export async function detectFormat(paths: readonly string[]): Promise<'parquet' | 'text' | 'arrow'> {
-  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text or arrow' });
+export async function detectFormat(paths: readonly string[]): Promise<FileKind> {
+  if (paths.includes(STANDARD_STREAM)) throw new UsageError('the format of stdin is not known', { phase: 'read', advice: 'Set the option format: csv, tsv, text, ndjson or arrow' });
   const { files } = await resolveDataset(paths, { extensions: knownExtensions });
   const [first, ...others] = files.map(({ file }) => file);
   const format = await formatOfFile(first);
@@ -21,24 +21,15 @@ export async function detectFormat(paths: readonly string[]): Promise<'parquet' 
   return format;
 }
 
-async function formatOfFile(file: string): Promise<'parquet' | 'text' | 'arrow'> {
-  const byName = formatOfPath(file);
+async function formatOfFile(file: string): Promise<FileKind> {
+  const byName = kindOfPath(file);
   if (byName !== undefined) return byName;
   // Files on a server are read by ranges, which only Parquet allows.
   if (isUrl(file)) return 'parquet';
-  const head = await firstBytes(file);
+  const head = Buffer.from(await firstBytes(file, 8)).toString('latin1');
   if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
   if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
+  if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';
   throw new DataError('the format is not known: neither the ending nor the first bytes tell it', { phase: 'read', file, advice: `Set the option format: ${fileFormats.join(', ')}` });
 }
 
-async function firstBytes(file: string): Promise<string> {
-  const bytes = Buffer.alloc(8);
-  try {
-    await using handle = await open(file, 'r');
-    const { bytesRead } = await handle.read(bytes, 0, bytes.length, 0);
-    return bytes.toString('latin1', 0, bytesRead);
-  } catch (error) {
-    throw fileProblem(error, 'read', file);
-  }
-}

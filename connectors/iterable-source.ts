@@ -1,3 +1,4 @@
+import { counted } from '../engine/format.ts';
 import { DataType, RecordBatch, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
@@ -107,7 +108,7 @@ function conform(given: unknown, schema: Schema, number: number): RecordBatch {
   const { fields } = batch.schema;
   if (sameSchema(batch.schema, schema)) return batch;
   if (fields.length !== schema.fields.length) {
-    throw new DataError(`batch ${number} has ${fields.length} columns, the schema ${schema.fields.length}`, { phase: 'read' });
+    throw new DataError(`batch ${number} has ${counted(fields.length, 'column')}, the schema ${schema.fields.length}`, { phase: 'read' });
   }
   for (const [index, { name, type }] of schema.fields.entries()) {
     const field = fields[index];

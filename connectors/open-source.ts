@@ -2,9 +2,10 @@ import { UsageError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
-import { delimiterOf } from './files/format-names.ts';
+import { delimiterOf, kindOfFormat } from './files/format-names.ts';
 import type { FileFormatName } from './files/format-names.ts';
 import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { NdjsonSource } from './ndjson/ndjson-source.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
 import { TextSource } from './text/text-source.ts';
@@ -20,22 +21,27 @@ export interface OpenSourceOptions extends TextSourceOptions {
 export async function openSource(paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Source> {
   const { format, parquetBackend, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
-  const kind = format ?? (await detectFormat(named));
+  const kind = format === undefined ? await detectFormat(named) : kindOfFormat(format);
   if (kind === 'parquet') {
     if (named.includes(STANDARD_STREAM)) throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', { phase: 'read', advice: 'Name a file' });
-    rejectTextOptions(text, kind);
+    rejectOptions(text, kind);
     return new ParquetSource(named, { backend: parquetBackend });
   }
   const url = named.find(isUrl);
   if (url !== undefined) throw new UsageError('only Parquet is read from a web server', { phase: 'read', file: url, advice: 'Download the file first' });
   if (kind === 'arrow') {
-    rejectTextOptions(text, kind);
+    rejectOptions(text, kind);
     return new ArrowSource(named);
   }
-  return new TextSource(named, { ...text, delimiter: text.delimiter ?? delimiterOf(kind === 'text' ? undefined : kind) });
+  if (kind === 'ndjson') {
+    const { delimiter, header, quotes, decimalComma, ...ndjson } = text;
+    rejectOptions({ delimiter, header, quotes, decimalComma }, kind);
+    return new NdjsonSource(named, ndjson);
+  }
+  return new TextSource(named, { ...text, delimiter: text.delimiter ?? delimiterOf(format) });
 }
 
-function rejectTextOptions(options: TextSourceOptions, kind: string): void {
+function rejectOptions(options: object, kind: string): void {
   const idle = Object.entries(options).find(([, value]) => value !== undefined)?.[0];
   if (idle !== undefined) throw new UsageError(`${idle} acts only on text, and the input is ${kind}`, { phase: 'read', advice: 'Leave it out' });
 }

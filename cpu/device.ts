@@ -1,3 +1,4 @@
+import { counted } from '../engine/format.ts';
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -21,6 +22,13 @@ const STRIDE_STEP = 8;
 /** Shared memory that may be released before the threads are told to collect it. */
 const COLLECT_BYTES = 64 << 20;
 
+interface CpuDeviceOptions {
+  readonly threads?: number;
+  readonly build?: KernelBuild;
+  readonly place?: Place;
+  readonly collectsHere?: boolean;
+}
+
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
 /**
@@ -33,13 +41,18 @@ export class CpuDevice implements Device {
   readonly #pool: ThreadPool;
   readonly #scratch: readonly number[];
   readonly #store = new Map<string, Stored>();
+  readonly #collectsHere: boolean;
   #releasedBytes = 0;
   /** Grows when there is memory to be collected; a thread that sees a new number collects its garbage. */
   #collection = 0;
 
-  /** `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu' }: { readonly threads?: number; readonly build?: KernelBuild; readonly place?: Place } = {}) {
+  /**
+   * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. `collectsHere`: false
+   * leaves the garbage of the calling thread alone, whose event loop may not stop for it.
+   */
+  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true }: CpuDeviceOptions = {}) {
     checkThreads(threads);
+    this.#collectsHere = collectsHere;
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
@@ -52,10 +65,10 @@ export class CpuDevice implements Device {
       ownMemory: false,
       capacityBytes: this.#arena.capacityBytes - threads * SCRATCH_BYTES,
       strideStep: STRIDE_STEP,
-      description: `${threads} ${threads === 1 ? 'thread' : 'threads'}, WebAssembly ${build}`,
+      description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
     const workerData: CpuWorkerData = { memory, build };
-    this.#pool = new ThreadPool(workerFile(import.meta.url, './worker'), threads, { ...workerData });
+    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData });
   }
 
   put(ref: PartitionRef, partition: Partition): void {
@@ -63,15 +76,15 @@ export class CpuDevice implements Device {
     else this.#store.set(partitionKey(ref), { host: partition });
   }
 
-  allocate(ref: PartitionRef, { layout = 'factors', ...shape }: MatrixShape): void {
-    if (layout === 'factors') this.#allocateMatrix(ref, shape);
+  allocate(ref: PartitionRef, { layout = 'factors', contents = 'zeros', ...shape }: MatrixShape): void {
+    if (layout === 'factors') this.#allocateMatrix(ref, shape, contents === 'zeros');
     else this.put(ref, { layout, rows: shape.rows, columns: { values: sharedArray(Float32Array, shape.rows) } });
   }
 
-  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout'>): MatrixView {
+  #allocateMatrix(ref: PartitionRef, shape: Omit<MatrixShape, 'layout' | 'contents'>, clear = true): MatrixView {
     const bytes = shape.rows * shape.stride * 4;
     const pointer = this.#arena.allocate(bytes);
-    new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
+    if (clear) new Uint8Array(this.#arena.memory.buffer, pointer, bytes).fill(0);
     const matrix = { pointer, ...shape };
     this.#store.set(partitionKey(ref), { matrix });
     return matrix;
@@ -145,7 +158,7 @@ export class CpuDevice implements Device {
     if (this.#releasedBytes < COLLECT_BYTES) return;
     this.#releasedBytes = 0;
     this.#collection++;
-    collectGarbage();
+    if (this.#collectsHere) collectGarbage();
   }
 
   async close(): Promise<void> {

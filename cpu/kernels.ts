@@ -1,5 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
+import type { SearchKernels } from './search-kernels.ts';
 
 export type KernelBuild = 'relaxed-simd' | 'simd';
 
@@ -10,7 +11,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * row, 4 * stride, stride a multiple of 8, padding columns 0. Indices are not checked against the number of rows. A
  * kernel keeps no state, and its result depends on its arguments alone.
  */
-export interface Kernels {
+export interface Kernels extends SearchKernels {
   /** A (upper triangle, stride x stride) and b of `count` > 0 ratings; added when `accumulate` is 1. work: 33 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,

@@ -14,6 +14,8 @@ import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
+import { prepareSearch } from './tasks/search/prepare-search.ts';
+import { search } from './tasks/search/search.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
@@ -35,6 +37,8 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
+  'prepare-search': prepareSearch,
+  search,
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,

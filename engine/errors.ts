@@ -97,7 +97,7 @@ export class DeviceLostError extends FactorFlowError {
   override readonly exitCode = 5;
 }
 
-/** The caller's AbortSignal fired (exit 130). */
+/** The caller's AbortSignal fired (exit 130); `cause` is the signal's reason. */
 export class CancelledError extends FactorFlowError {
   override readonly code = 'CANCELLED';
   override readonly exitCode = 130;
@@ -141,9 +141,9 @@ export function sessionClosed(): UsageError {
   return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
 }
 
-/** Throws CancelledError when the signal has fired. */
+/** Throws CancelledError, with the signal's reason as its cause, when the signal has fired. */
 export function throwIfAborted(signal: AbortSignal | undefined, phase?: string): void {
-  if (signal?.aborted) throw new CancelledError({ phase });
+  if (signal?.aborted) throw new CancelledError({ phase, cause: signal.reason });
 }
 
 /** A row as people count: the line of a text file, or the row from 1. */

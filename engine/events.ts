@@ -16,6 +16,8 @@ export type ProgressEvent =
       readonly trainRmse?: number;
       readonly testRmse?: number;
       readonly testMae?: number;
+      /** Further measures by name. */
+      readonly testMetrics?: Readonly<Record<string, number>>;
     }
   | { readonly type: 'note'; readonly text: string }
   /** `code`: the kind of a warning that scripts may look for. */

@@ -4,6 +4,11 @@ export function formatCount(count: number): string {
   return Math.round(count).toLocaleString('en-US');
 }
 
+/** "1 row", "2 rows", "90,012 row groups": the plural is the noun with an s. */
+export function counted(count: number, noun: string): string {
+  return `${formatCount(count)} ${noun}${Math.round(count) === 1 ? '' : 's'}`;
+}
+
 /** Bytes in binary units: "1.5 MiB". */
 export function formatBytes(bytes: number): string {
   return scaled(bytes, 1024, ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']);

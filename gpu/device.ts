@@ -94,7 +94,7 @@ export class GpuDevice implements Device {
   static async open({ place = 'gpu:0', card, memoryBytes, tunedKernels = new TunerCache(), ...options }: GpuDeviceOptions = {}): Promise<GpuDevice> {
     let device: GpuDevice | undefined;
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
-    const pool = new ThreadPool(workerFile(import.meta.url, './worker'), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
+    const pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
       const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
       const open = () => pool.run(() => request);

@@ -1,12 +1,13 @@
+import { counted } from '../../engine/format.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { computingOf, type PlanDevices, planDevices } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type Baselines, baselinesOf } from '../../operators/evaluation/baselines.ts';
+import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { trainSgd } from '../../operators/sgd/train.ts';
@@ -20,7 +21,7 @@ import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
-import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import { type WidenedRatings, widenRatings } from '../../operators/ratings/widen-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
@@ -39,6 +40,10 @@ export interface SgdFit {
   readonly input: RatingInput;
   /** The model that training goes on from: its ids are kept beside those of the ratings. */
   readonly start?: FactorModel;
+  /** Ratings of each item of that model, where it tells. */
+  readonly startCounts?: Uint32Array;
+  /** Damped means of the ratings that it was trained on, where it tells. */
+  readonly startMeans?: DampedMeans | undefined;
   /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
   readonly stepLambda?: number;
 }
@@ -81,8 +86,8 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   const indexed = widened?.indexed ?? own;
   const { users, items, itemCounts, userCounts } = indexed;
   if (start) {
-    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)].map((count) => count.toLocaleString('en'));
-    ctx.events({ type: 'note', text: `training goes on from a model of ${keyCount(start.users).toLocaleString('en')} users and ${keyCount(start.items).toLocaleString('en')} items; new: ${fresh[0]} users, ${fresh[1]} items` });
+    const fresh = [keyCount(users) - keyCount(start.users), keyCount(items) - keyCount(start.items)];
+    ctx.events({ type: 'note', text: `training goes on from a model of ${counted(keyCount(start.users), 'user')} and ${counted(keyCount(start.items), 'item')}; new: ${counted(fresh[0], 'user')}, ${counted(fresh[1], 'item')}` });
   }
   const details: SgdPlanDetails = { itemCounts, userCounts, ...(start ? { start: stepLambda === 0 ? 'a model, by steps of λ = 0' : 'a model' } : {}) };
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
@@ -100,11 +105,11 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation }, ctx);
+  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
   if (from) await solveNewRows(from, data, params, ctx);
   input.tellDuplicates(data.duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
-  const looked = start === undefined ? lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: meansByPosition(data), test }, ctx) : { warnings: [] };
+  const looked = lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: hasMeans(fit) ? meansByPosition(data) : undefined, test, update: start !== undefined }, ctx);
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
   const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
@@ -121,7 +126,15 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result, planned, started, loaded }, ctx);
+}
+
+/** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */
+function countsWith({ start, startCounts }: SgdFit, own: Int32Array, places: Uint32Array | undefined): Uint32Array | undefined {
+  const counts = Uint32Array.from(own);
+  if (start === undefined) return counts;
+  startCounts?.forEach((count, item) => (counts[places?.[item] ?? item] += count));
+  return startCounts && counts;
 }
 
 /** The schedule that a plan names: one of those that suit the ratings, at as many workers as the plan has. Throws UsageError for another. */
@@ -138,11 +151,27 @@ function plannedSchedule({ choices }: GivenPlan, profiles: readonly RatingsProfi
   return Array.isArray(reasons) && reasons.every((reason) => typeof reason === 'string') ? { ...found, reasons } : found;
 }
 
-async function validationOf(dataset: Dataset, { input, start }: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
-  const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
+/** The means of the model that is continued, at the places of its ids among all; NaN for new ones. */
+function earlierMeans({ startMeans }: SgdFit, widened: WidenedRatings | undefined): DampedMeans | undefined {
+  if (startMeans === undefined || widened === undefined) return undefined;
+  const placed = (means: Float32Array, places: Uint32Array, ids: KeyColumn) => {
+    const all = new Float32Array(keyCount(ids)).fill(Number.NaN);
+    for (let i = 0; i < means.length; i++) all[places[i]] = means[i];
+    return all;
+  };
+  const { users, items, indexed } = widened;
+  return { mean: startMeans.mean, users: placed(startMeans.users, users, indexed.users), items: placed(startMeans.items, items, indexed.items) };
+}
+
+/** The new ratings of a model give no fair means alone: the model knows older ones. */
+function hasMeans({ start, startMeans }: SgdFit): boolean {
+  return start === undefined || startMeans !== undefined;
+}
+
+async function validationOf(dataset: Dataset, fit: SgdFit, { users, items }: Pick<FactorModel, 'users' | 'items'>, data: LoadedSgdData, ctx: ExecutionContext): Promise<ValidationPairs> {
+  const { indexed, coldPairs } = await fit.input.knownPairs(dataset, users, items, ctx);
   let baselines: Baselines | undefined;
-  // The new ratings alone give no fair means: the model knows older ones.
-  const look = (raw: RatingBlock) => void (baselines = start ? undefined : baselinesOf(raw, data.facts.means));
+  const look = (raw: RatingBlock) => void (baselines = hasMeans(fit) ? baselinesOf(raw, data.facts.means) : undefined);
   const block = await loadSgdTest(indexed, data, ctx, look);
   return { block, coldPairs, baselines };
 }

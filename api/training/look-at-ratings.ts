@@ -15,7 +15,7 @@ const LARGEST_RATING = 1e37;
 export interface ValidationPairs {
   readonly block: RatingBlock;
   readonly coldPairs: number;
-  /** Absent where no pair is known, and for an updated model. */
+  /** Absent where no pair is known, and where there are no means. */
   readonly baselines?: Baselines;
 }
 
@@ -25,9 +25,19 @@ export interface LookedAt {
   readonly warnings: readonly TrainingWarning[];
 }
 
+export interface LookOptions {
+  readonly duplicates: number;
+  readonly policy: DuplicatePolicy;
+  readonly means: DampedMeans | undefined;
+  readonly test: ValidationPairs | undefined;
+  readonly implicit?: EffectiveRatings | undefined;
+  /** True for new ratings of a model, which may be few and of any kind. */
+  readonly update?: boolean;
+}
+
 /** Warns of ratings that look wrong, as events, before they are trained on. */
-export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit }: { duplicates: number; policy: DuplicatePolicy; means: DampedMeans; test: ValidationPairs | undefined; implicit?: EffectiveRatings | undefined }, ctx: ExecutionContext): LookedAt {
-  const found = ratingWarnings(facts, duplicates, policy);
+export function lookAt(facts: RatingFacts, { duplicates, policy, means, test, implicit, update = false }: LookOptions, ctx: ExecutionContext): LookedAt {
+  const found = update ? [] : ratingWarnings(facts, duplicates, policy);
   // Counts, and ratings that are all 1, are what implicit data are.
   const own = implicit ? [...implicitWarnings(implicit), ...found.filter(({ code }) => code !== 'equal-ratings' && code !== 'counts')] : found;
   const warnings = [...own, ...(test ? testWarnings(test) : [])];

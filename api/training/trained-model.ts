@@ -6,7 +6,8 @@ import type { ModelFactors } from '../../operators/sgd/factors.ts';
 import type { LoopResult } from '../../operators/training/loop.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
-import { Model, type TrainingReport } from '../model.ts';
+import { Model } from '../model.ts';
+import type { TrainingReport } from '../training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 
@@ -17,6 +18,8 @@ export interface EndedTraining {
   readonly input: RatingInput;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
+  /** Ratings of each item, those of a model that was continued among them. */
+  readonly itemCounts: Uint32Array | undefined;
   readonly ratings: number;
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
@@ -29,7 +32,7 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
@@ -42,6 +45,7 @@ export function trainedModel({ about, session, input, users, items, ratings, dup
     items,
     userFactors: result.userFactors,
     itemFactors: result.itemFactors,
+    itemCounts,
     columns: { user, item, rating, prediction: 'prediction' },
     coldStartStrategy: input.coldStartStrategy,
     means: looked.means,

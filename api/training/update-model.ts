@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
+import type { DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
@@ -41,19 +42,26 @@ const paramNames = namesOf(sgdTable).filter((name) => !fixedNames.includes(name)
  */
 const defaults = { maxIter: 2, learningRate: 0.002 } as const;
 
+/** The model that is trained further. */
+export interface UpdatedModel {
+  readonly model: Model;
+  readonly factors: FactorModel;
+  readonly means: DampedMeans | undefined;
+}
+
 /** See Model.update. */
-export async function updateModel(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
-  const { fit, run } = updateFit(model, factors, ratings, options);
+export async function updateModel(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+  const { fit, run } = updateFit(updated, ratings, options);
   return fitSgd(fit, ratings, run);
 }
 
 /** See Model.planUpdate. */
-export async function planUpdate(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
-  const { fit, run } = updateFit(model, factors, ratings, options);
+export async function planUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+  const { fit, run } = updateFit(updated, ratings, options);
   return planSgdFit(fit, ratings, run);
 }
 
-function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options: UpdateOptions): { readonly fit: SgdFit; readonly run: FitOptions } {
+function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, options: UpdateOptions): { readonly fit: SgdFit; readonly run: FitOptions } {
   checkOptions('update', options, [...paramNames, ...ratingOptionNames, 'validation', ...runOptionNames], '{ maxIter: 3 }');
   const { validation, signal, onEvent, ...rest } = options;
   checkFit('update', ratings, { validation, signal, onEvent });
@@ -65,7 +73,7 @@ function updateFit(model: Model, factors: FactorModel, ratings: Dataset, options
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return { fit: { params, input, start: factors, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+  return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
 /** The λ that the model was trained with, where the options have none. */

@@ -1,5 +1,5 @@
 import { DataError } from '../../engine/errors.ts';
-import { formatCount } from '../../engine/format.ts';
+import { counted } from '../../engine/format.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
@@ -40,7 +40,7 @@ export async function timeCuts(plan: LogicalPlan, column: string, weights: reado
   }
   const cuts = targets.map(({ prefix, last }) => numberOf(prefix, last));
   checkParts(cuts, targets, rows, column);
-  ctx.events({ type: 'note', text: `the time split cuts ${formatCount(rows)} rows at ${column} ${cuts.join(', ')}` });
+  ctx.events({ type: 'note', text: `the time split cuts ${counted(rows, 'row')} at ${column} ${cuts.join(', ')}` });
   return cuts;
 }
 
@@ -56,7 +56,7 @@ function checkParts(cuts: readonly number[], targets: readonly Target[], rows: n
   const ends = [0, ...targets.map(({ below }) => below), rows];
   const empty = ends.findIndex((end, i) => i > 0 && end === ends[i - 1]);
   if (empty < 0) return;
-  throw new DataError(`part ${empty} of the time split would be empty: too many of the ${formatCount(rows)} rows have the time ${cuts[empty - 1]}`, {
+  throw new DataError(`part ${empty} of the time split would be empty: too many of the ${counted(rows, 'row')} have the time ${cuts[empty - 1]}`, {
     phase: 'time-split',
     column,
     advice: 'Rows of one time stay together: use fewer parts, other weights, or { before: time }',

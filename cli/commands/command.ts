@@ -10,6 +10,8 @@ export interface Positional {
   readonly name: string;
   readonly describe: string;
   readonly required: boolean;
+  /** The values that it may have, for shells to complete. */
+  readonly choices?: readonly string[];
   /** Takes one or more words; the last positional alone. */
   readonly many?: boolean;
 }

@@ -1,4 +1,4 @@
-import { CancelledError, UsageError } from '../../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { backendName, explainProbe } from '../../gpu/probe/explain-probe.ts';
@@ -59,7 +59,7 @@ export const doctor = defineCommand({
     if (values.checkKernels) return (await import('../doctor/check-kernels.ts')).checkKernels(context);
     const machine = describeMachine();
     const outcome = await probeWebGpu(signal);
-    if (signal.aborted) throw new CancelledError({ phase: 'doctor' });
+    throwIfAborted(signal, 'doctor');
     const advice = explainProbe(outcome, process.platform);
     const { adapter = null, failure = null, messages } = outcome;
     const webgpu = { adapter: adapter && { ...adapter, backend: backendName(process.platform) }, failure, advice: advice ?? null, messages: messages || null };

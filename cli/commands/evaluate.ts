@@ -1,9 +1,10 @@
 import { formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
-import { besideMeans } from '../report/beside-means.ts';
+import { besideMeans, withoutComparison } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { badRowsOption, formatOption } from '../options/data-options.ts';
+import { badRowsOption } from '../options/data-options.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
@@ -15,7 +16,7 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
   ],
-  options: { format: formatOption, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
@@ -24,27 +25,27 @@ export const evaluate = defineCommand({
   run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
     checkRanking(values, given);
     await using session = await openSession(values, signal);
-    const ratings = await session.read.any(positionals.ratings, { format: values.format });
+    const ratings = await session.read.any(positionals.ratings, readSpec(values));
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
-      const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, { format: values.format });
+      const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
       return rankingResult(await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows }));
     }
-    const { rmse, mae, pairs, coldPairs, badRows, baselines } = await model.evaluate(ratings, { signal, onEvent, onBadRows: values.onBadRows });
+    const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = await model.evaluate(ratings, { signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows });
     const error = (name: 'rmse' | 'mae', value: number) => {
       if (Number.isFinite(value)) return besideMeans(name, value, baselines);
       return coldPairs === pairs ? 'none: the model knows no pair' : 'none: a prediction is beyond the numbers (NaN or infinite)';
     };
     return {
-      json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows },
-      text: facts([
+      json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows, warnings: warnings.map(({ code, text }) => ({ code, text })) },
+      text: [facts([
         ['RMSE', error('rmse', rmse)],
         ['MAE', error('mae', mae)],
         ['pairs', formatCount(pairs)],
         ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
         ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ]),
+      ]), ...warnings.map(({ text }) => `warning: ${text}`)].join('\n'),
     };
   },
 });

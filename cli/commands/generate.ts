@@ -1,6 +1,6 @@
 import { presetNames } from '../../synthetic/presets.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
 import { facts } from '../report/facts.ts';
@@ -72,8 +72,8 @@ async function generatePreset(values: Given & { readonly preset: string }, { sig
     text: facts([
       ['users', formatCount(users)],
       ['items', formatCount(items)],
-      ['train', `${formatCount(train)} ratings in ${files.train.path}`],
-      ['test', `${formatCount(test)} ratings in ${files.test.path}`],
+      ['train', `${counted(train, 'rating')} in ${files.train.path}`],
+      ['test', `${counted(test, 'rating')} in ${files.test.path}`],
       ['best RMSE', `${bestTestRmse.toFixed(4)}: the error of the planted signal itself on the test ratings; no model can expect less`],
       ['time', `${seconds3(seconds)}, ${formatCount((train + test) / seconds)} ratings/s`],
       ['output', `${output} (${formatBytes(bytes)})`],

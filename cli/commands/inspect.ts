@@ -1,14 +1,15 @@
 import type { EventSink } from '../../index.ts';
 import { defineCommand } from './command.ts';
 import { inspectionResult } from '../report/inspection.ts';
-import { columnOptions, formatOption } from '../options/data-options.ts';
+import { columnOptions } from '../options/data-options.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 
 export const inspect = defineCommand({
   summary: 'Describe a data set: files, columns, users, items, ratings',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
-  options: { ...columnOptions, format: formatOption, parquetBackend: parquetBackendOption, ...commonOptions },
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs', required: true, many: true }],
+  options: { ...columnOptions, ...readOptions, parquetBackend: parquetBackendOption, ...commonOptions },
   examples: [
     ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
     ['inspect ratings/ --user-col userId --item-col movieId', 'name the columns'],
@@ -18,7 +19,7 @@ export const inspect = defineCommand({
     const { inspectFiles, profileDataset } = await import('../report/inspect-files.ts');
     const { Session } = await import('../../api/session.ts');
     await using session = Session.withoutDevices({ parquetBackend: values.parquetBackend });
-    const dataset = await session.read.any(positionals.ratings, { format: values.format });
+    const dataset = await session.read.any(positionals.ratings, readSpec(values));
     const { layout, columns } = await inspectFiles(positionals.ratings, dataset, { signal });
     const names = { user: values.userCol, item: values.itemCol, rating: values.ratingCol };
     const missing = Object.values(names).filter((name) => !columns.some((column) => column.name === name));

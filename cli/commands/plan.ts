@@ -24,11 +24,11 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'analyze', 'initModel'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',
-  positionals: [{ name: 'paths', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
+  positionals: [{ name: 'paths', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with --users, --items and --ratings', required: false, many: true }],
   options,
   examples: [
     ['plan ratings/ --rank 64', 'count users and items, then plan'],

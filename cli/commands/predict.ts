@@ -1,13 +1,12 @@
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
-import { facts } from '../report/facts.ts';
 import { knownRows, openSession } from '../sessions/open-session.ts';
-import { formatOption } from '../options/data-options.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { openFileOutput, OUTPUT_DESCRIPTION, writeOutput } from '../output/write-output.ts';
+import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
 export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
@@ -17,7 +16,8 @@ export const predict = defineCommand({
   ],
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
-    format: formatOption,
+    ...readOptions,
+    to: toOption,
     coldStart: choice({ describe: 'rows with unknown users or items: NaN, or left out', group: 'Data:', choices: ['nan', 'drop'], defaultText: "the model's" }),
     ...machineOptions,
     parquetBackend: parquetBackendOption,
@@ -25,12 +25,13 @@ export const predict = defineCommand({
     force: forceOption,
     ...commonOptions,
   },
-  examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are']],
+  examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
+    ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],
   run: async ({ values, positionals }, { signal, onEvent, expect }) => {
     const { output, coldStart } = values;
-    const sink = await openFileOutput(output, values, [positionals.model[0], ...positionals.pairs]);
+    const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
     await using session = await openSession(values, signal);
-    const pairs = await session.read.any(positionals.pairs, { format: values.format });
+    const pairs = await session.read.any(positionals.pairs, readSpec(values));
     expect('write', (await knownRows(pairs)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
     const { countColdPairs } = await import('../output/cold-pairs.ts');
@@ -41,11 +42,11 @@ export const predict = defineCommand({
     const seconds = performance.now() / 1000;
     return {
       json: { command: 'predict', rows, coldPairs, files, bytes, seconds: { total: seconds }, output },
-      text: facts([
+      text: summaryOf(output, [
         ['predictions', formatCount(rows)],
         ['cold pairs', coldPairs === 0 ? '0' : `${formatCount(coldPairs)} with an unknown user or item (${leftOut > 0 ? 'left out' : 'NaN'})`],
         ['time', seconds3(seconds)],
-        ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+        ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
       ]),
     };
   },

@@ -1,26 +1,31 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from './command.ts';
-import { facts } from '../report/facts.ts';
 import { openSession } from '../sessions/open-session.ts';
-import { formatOption } from '../options/data-options.ts';
-import { idList, text, wholeNumber } from '../options/kinds.ts';
+import { flagName } from '../options/option.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
+import { choice, listOf, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
-import { type CheckedSink, openFileOutput, OUTPUT_DESCRIPTION, writeOutput } from '../output/write-output.ts';
+import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
 
 const options = {
   output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
-  users: text({ describe: 'all, or ids with commas between them', group: 'Data:', isList: true, fallback: 'all' }),
-  n: wholeNumber({ describe: 'items for each user, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
+  users: listOf({ describe: 'users to find items for: all (the default), or ids with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
+  items: listOf({ describe: 'items to find users for, in place of items for users: all, or ids likewise', group: 'Data:' }),
+  n: wholeNumber({ describe: 'items for each user, or users for each item, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   exclude: text({ describe: 'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob', group: 'Data:' }),
-  format: formatOption,
+  deny: listOf({ describe: 'ids of items that are never recommended', group: 'Data:' }),
+  allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
+  unknownUsers: choice({ describe: 'users that the model does not know get no items, the ones with the most ratings (flagged), or end the command', group: 'Data:', choices: ['empty', 'popular', 'error'], fallback: 'empty' }),
+  ...readOptions,
+  to: toOption,
   ...machineOptions,
   parquetBackend: parquetBackendOption,
   codec: codecOption,
@@ -34,50 +39,77 @@ export const recommend = defineCommand({
   options,
   examples: [
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
-    ['recommend model --users 1,2,3 --n 5', 'a table for three users'],
+    ['recommend model --output - --to ndjson', 'for the next program, an object a line'],
+    ['recommend model --users 1,2,3 --n 5 --deny 10,11', 'a table for three users, without two items'],
+    ['recommend model --items all --output fans', 'ten users for every item'],
   ],
   run: async ({ values, given, positionals }, context) => {
-    const { output, n, exclude } = values;
-    const users = usersOf(values.users);
-    const idle = output === undefined ? (['codec', 'force'] as const).find((name) => given.has(name)) : undefined;
+    const { output, n, exclude, deny, allow, unknownUsers } = values;
+    const side = sideOf(values);
+    const ids = values[side] === undefined || values[side].join() === 'all' ? 'all' : values[side];
+    const unfit = (['deny', 'allow', 'unknownUsers'] as const).find((flag) => given.has(flag) && (side === 'items' || (flag === 'unknownUsers' && ids === 'all')));
+    if (unfit !== undefined) throw new UsageError(`--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`, { advice: 'Leave it out' });
+    const idle = output === undefined ? (['codec', 'force', 'to'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out, or say where to write' });
-    const sink = output === undefined ? undefined : await openFileOutput(output, values, [positionals.model[0], exclude]);
-    if (sink === undefined && (users === 'all' || users.length > MOST_PRINTED)) {
-      throw new UsageError(`--output is needed for ${users === 'all' ? 'all users' : `more than ${MOST_PRINTED} users`}`, { advice: 'Give --output PATH, or a few users with --users id,id' });
+    const unread = exclude === undefined ? (Object.keys(readOptions) as (keyof typeof readOptions)[]).find((name) => given.has(name)) : undefined;
+    if (unread !== undefined) throw new UsageError(`--${flagName(unread)} acts only with --exclude`, { advice: 'Leave it out; --to is the format of the output' });
+    const sink = output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
+    if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
+      throw new UsageError(`--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`, { advice: `Give --output PATH, or a few ${side} with --${side} id,id` });
     }
     await using session = await openSession(values, context.signal);
     const model = await session.loadModel(positionals.model[0]);
-    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, { format: values.format });
+    const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
     await excluded?.schema();
-    const found = users === 'all' ? model.recommendForAllUsers(n, { exclude: excluded }) : model.recommendForUsers(users, n, { exclude: excluded });
-    const count = users === 'all' ? model.userCount : new Set(users).size;
+    const found = (() => {
+      if (side === 'items') return ids === 'all' ? model.recommendForAllItems(n, { exclude: excluded }) : model.recommendForItems(ids, n, { exclude: excluded });
+      const lists = { exclude: excluded, deny, allow };
+      return ids === 'all' ? model.recommendForAllUsers(n, lists) : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
+    })();
+    const unknown = {
+      ...(side === 'users' && ids !== 'all' ? { unknownUsers: [...new Set(ids)].filter((id) => !model.hasUser(id)) } : {}),
+      ...(deny || allow ? { unknownItems: [...(deny ?? []), ...(allow ?? [])].filter((id) => !model.hasItem(id)).length } : {}),
+    };
+    const asked: Asked = { n, side, lists: ids === 'all' ? (side === 'users' ? model.userCount : model.itemCount) : new Set(ids).size, unknown };
     // Awaited here, since the session's threads end with this function.
-    return output === undefined || sink === undefined ? await printed(found, n, count, context) : await written(found, { output, sink, n }, count, context);
+    return output === undefined || sink === undefined ? await printed(found, asked, context) : await written(found, { output, sink }, asked, context);
   },
 });
 
-async function written(found: Dataset, { output, sink, n }: { readonly output: string; readonly sink: CheckedSink; readonly n: number }, users: number, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
-  expect('write', users * n);
+/** The lists that were asked for. */
+interface Asked {
+  readonly n: number;
+  readonly side: 'users' | 'items';
+  readonly lists: number;
+  readonly unknown: { readonly unknownUsers?: readonly string[]; readonly unknownItems?: number };
+}
+
+async function written(found: Dataset, { output, sink }: { readonly output: string; readonly sink: CheckedSink }, { n, side, lists, unknown }: Asked, { signal, onEvent, expect }: CommandContext): Promise<CommandResult> {
+  expect('write', lists * n);
   const { rows, bytes, files } = await writeOutput(found, sink, { signal, onEvent });
   const seconds = performance.now() / 1000;
   return {
-    json: { command: 'recommend', users, n, rows, files, bytes, seconds: { total: seconds }, output },
-    text: facts([
-      ['users', formatCount(users)],
-      ['recommendations', `${formatCount(rows)}, at most ${n} a user`],
+    json: { command: 'recommend', [side]: lists, n, rows, missing: lists * n - rows, ...unknown, files, bytes, seconds: { total: seconds }, output },
+    text: summaryOf(output, [
+      [side, formatCount(lists)],
+      ['recommendations', `${formatCount(rows)}, at most ${n} ${side === 'users' ? 'a user' : 'an item'}`],
       ['time', seconds3(seconds)],
-      ['output', `${output} (${formatCount(files)} ${files === 1 ? 'file' : 'files'}, ${formatBytes(bytes)})`],
+      ['output', `${output} (${counted(files, 'file')}, ${formatBytes(bytes)})`],
     ]),
   };
 }
 
-async function printed(found: Dataset, n: number, users: number, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+async function printed(found: Dataset, { n, side, lists, unknown }: Asked, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const rows: Recommendation[] = [];
   for await (const batch of await found.stream({ signal, onEvent })) rows.push(...recommendationRows(batch));
-  return { json: { command: 'recommend', users, n, rows: rows.length, recommendations: rows.map((row) => ({ ...row })) }, text: recommendationTable(rows) };
+  const named = side === 'users' ? rows : rows.map(({ user, rank, item, prediction }) => ({ item: user, rank, user: item, prediction }));
+  return {
+    json: { command: 'recommend', [side]: lists, n, rows: rows.length, missing: lists * n - rows.length, ...unknown, recommendations: named.map((row) => ({ ...row })) },
+    text: recommendationTable(rows, side === 'users' ? undefined : ['item', 'rank', 'user', 'prediction']),
+  };
 }
 
-function usersOf(given: string): 'all' | string[] {
-  if (given === 'all') return 'all';
-  return idList(given, '--users');
+function sideOf({ users, items }: { readonly users: readonly string[] | undefined; readonly items: readonly string[] | undefined }): 'users' | 'items' {
+  if (users !== undefined && items !== undefined) throw new UsageError('give either --users or --items', { advice: 'The first finds items for users, the second users for items' });
+  return items === undefined ? 'users' : 'items';
 }

@@ -3,14 +3,14 @@ import type { Dataset } from '../../api/dataset.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
-import { choice, idList, text, wholeNumber } from '../options/kinds.ts';
+import { choice, listOf, wholeNumber } from '../options/kinds.ts';
 import { machineOptions } from '../options/machine-options.ts';
 import { commonOptions } from '../options/output-options.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 
 const options = {
-  item: text({ describe: 'ids of items, with commas between them', group: 'Data:', isList: true }),
-  user: text({ describe: 'ids of users, with commas between them', group: 'Data:', isList: true }),
+  item: listOf({ describe: 'ids of items, with commas between them; an id with a comma in quotes, or the flag again for each id', group: 'Data:' }),
+  user: listOf({ describe: 'ids of users, likewise', group: 'Data:' }),
   n: wholeNumber({ describe: 'neighbours of each, 1 to 1,000', group: 'Data:', least: 1, most: 1000, fallback: 10 }),
   similarity: choice({ describe: 'cosine of the angle between two vectors, or their dot product; biases are left out', group: 'Data:', choices: ['cosine', 'dot'], fallback: 'cosine' }),
   ...machineOptions,
@@ -28,7 +28,7 @@ export const similar = defineCommand({
   run: async ({ values, positionals }, { signal, onEvent }) => {
     const { item, user, n, similarity } = values;
     if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
-    const [side, ids] = item === undefined ? ['user' as const, idList(user as string, '--user')] : ['item' as const, idList(item, '--item')];
+    const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
     await using session = await openSession(values, signal);
     const model = await session.loadModel(positionals.model[0]);
     const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });

@@ -1,19 +1,19 @@
 import type { Model } from '../../api/model.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
-import type { EventSink } from '../../index.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
 import { withPlan } from '../options/plan-file.ts';
+import { withoutComparison } from '../report/beside-means.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
 
 export const train = defineCommand({
   summary: 'Train a factor model on ratings',
-  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", Arrow), folders of them or quoted globs', required: true, many: true }],
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs, or - for stdin', required: true, many: true }],
   options: trainOptions,
   examples: [
     ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],
@@ -36,8 +36,7 @@ export const train = defineCommand({
     await using session = await openSession(values, context.signal);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
-    // The report has this line too.
-    const onEvent: EventSink = (event) => event.type === 'warning' && event.code === 'no-better-than-means' ? undefined : context.onEvent(event);
+    const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });

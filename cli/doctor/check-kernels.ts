@@ -1,4 +1,4 @@
-import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { DeviceLostError, throwIfAborted } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
 import { startPhase } from '../../engine/phase.ts';
@@ -43,7 +43,7 @@ export async function checkKernelsOf(gpu: Pick<Device, 'info' | 'run'>, { signal
   const phase = startPhase(onEvent, 'check-kernels', 'checks', checks.length);
   const results: CheckResult[] = [];
   for (const [number, { name, variant }] of checks.entries()) {
-    if (signal.aborted) throw new CancelledError({ phase: 'check-kernels' });
+    throwIfAborted(signal, 'check-kernels');
     results.push({ kernel: name, variant, ...(await outcome(gpu, number)) });
     phase.progress(number + 1);
   }

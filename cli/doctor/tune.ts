@@ -1,5 +1,5 @@
 import type { RatingsTuning } from '../../api/training/tune-ratings.ts';
-import { formatCount } from '../../engine/format.ts';
+import { counted, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
@@ -31,7 +31,7 @@ export async function tune({ rank, solver, biases, paths, columns }: TuneRequest
   const tables = tunings.flatMap((sides, i) => tablesOf(rank[i], sides));
   return {
     json: { command: 'doctor', adapter: session.device.description, data: { of, users, items, ratings: count }, tunings: tables.map(({ rank, side, tuning }) => ({ rank, side, ...tuning }) as unknown as JsonObject) },
-    text: [`  ${session.device.description}`, `  ${formatCount(count)} ratings of ${formatCount(users)} users and ${formatCount(items)} items (${of})`, ...tables.map(({ text }) => text)].join('\n'),
+    text: [`  ${session.device.description}`, `  ${counted(count, 'rating')} of ${counted(users, 'user')} and ${counted(items, 'item')} (${of})`, ...tables.map(({ text }) => text)].join('\n'),
   };
 }
 

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { readJsonObject } from './json-file.ts';
-import { nearest } from './nearest.ts';
+import { nearestFlag } from './nearest.ts';
 import { flagName, type Options } from './option.ts';
 import { shown } from './kinds.ts';
 
@@ -18,7 +18,7 @@ export function readConfig(file: unknown, options: Options): Readonly<Record<str
     const key = Object.keys(options).find((candidate) => candidate === name || flagName(candidate) === name);
     if (key === undefined || key === 'config') {
       const names = Object.keys(options).filter((candidate) => candidate !== 'config');
-      const guess = nearest(name, [...names, ...names.map(flagName)]);
+      const guess = nearestFlag(name, [...names, ...names.map(flagName)]);
       throw new UsageError(`unknown key "${name}" in the configuration`, { file, advice: guess ? `Did you mean "${guess}"?` : `The keys are: ${names.map(shown).join(', ')}` });
     }
     if (key in values) throw new UsageError(`"${name}" is given twice in the configuration`, { file });

@@ -6,16 +6,16 @@ const duplicatePolicies = ['keep', 'error', 'last', 'mean', 'sum'] as const sati
 
 /** Names of the columns. */
 export const columnOptions = {
-  userCol: text({ describe: 'column of user ids (int32, int64 or text)', group: 'Data:', fallback: 'user' }),
+  userCol: text({ describe: 'column of user ids: whole numbers of any kind, text or UUIDs', group: 'Data:', fallback: 'user' }),
   itemCol: text({ describe: 'column of item ids', group: 'Data:', fallback: 'item' }),
   ratingCol: text({ describe: 'column of ratings', group: 'Data:', fallback: 'rating' }),
 };
 
-export const badRowsOption = choice({ describe: 'policy for rows with null, NaN or infinite values', group: 'Data:', choices: ['error', 'skip'], fallback: 'error' });
+export const badRowsOption = choice({ describe: 'policy for rows with values that are missing, cannot be read, or are NaN or infinite', group: 'Data:', choices: ['error', 'skip'], fallback: 'error' });
 
 /** Policies for repeated and bad rows. */
 export const policyOptions = {
-  timestampCol: text({ describe: 'column of times, for --on-duplicates last', group: 'Data:', defaultText: 'timestamp' }),
+  timestampCol: text({ describe: 'column of times, for --on-duplicates last and --test-by time', group: 'Data:', defaultText: 'timestamp' }),
   onDuplicates: choice({ describe: 'policy for several ratings of one user and item', group: 'Data:', choices: duplicatePolicies, fallback: 'keep' }),
   onBadRows: badRowsOption,
 };

@@ -107,9 +107,26 @@ export function shown(given: unknown): string {
   return typeof given === 'string' ? `"${given}"` : JSON.stringify(given);
 }
 
-/** The ids in a flag's value such as "1, 2,3". */
-export function idList(given: string, flag: string): string[] {
-  const ids = given.split(',').map((id) => id.trim());
-  if (ids.includes('')) throw new UsageError(`${flag} holds an empty id: "${given}"`, { advice: 'Give ids such as 1,2,3' });
-  return ids;
+/** Several texts, by commas or by giving the flag again. */
+export function listOf<F extends readonly string[] | undefined = undefined>(spec: Spec<F>): Option<readonly string[] | F> {
+  return { ...spec, isList: true, fallback: spec.fallback as F, read: readList };
+}
+
+/**
+ * The parts of a flag's text such as `1, 2,3`, and of each text where the flag is given again. Quotes hold a comma, as in CSV: `"a,b",c`.
+ * Throws UsageError for a part without text.
+ */
+export function readList(given: unknown, flag: string): string[] {
+  const texts = (Array.isArray(given) ? given : [given]).map((each) => (typeof each === 'number' ? String(each) : each));
+  return texts.flatMap((each) => {
+    const whole = textOf(each, flag);
+    const parts = [...whole.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^",]*))\s*(?:,|$)/gy)];
+    const read = parts.map(([, quoted, bare]) => quoted?.replaceAll('""', '"') ?? bare.trim());
+    // An expression that can match nothing matches once more at the end, unless a comma stands there.
+    if (!/,\s*$/.test(whole)) read.pop();
+    const end = parts.reduce((sum, [match]) => sum + match.length, 0);
+    if (end < whole.length) throw new UsageError(`${flag} has a quote in the wrong place: ${whole}`, { advice: 'Put quotes around a whole part: "a,b",c' });
+    if (read.includes('')) throw new UsageError(`${flag} has an empty part: "${whole}"`, { advice: 'Give parts such as 1,2,3, and a part with a comma in quotes: "a,b",c' });
+    return read;
+  });
 }

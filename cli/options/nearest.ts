@@ -1,3 +1,4 @@
+import { nearest } from '../../engine/nearest.ts';
 import { flagName } from './option.ts';
 
 /** Flags by their names in other programs. */
@@ -11,24 +12,7 @@ const synonyms: Readonly<Record<string, string>> = {
 };
 
 /** The candidate nearest to a word, by a name from another program or by its letters; undefined when none is near. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
+export function nearestFlag(word: string, candidates: readonly string[]): string | undefined {
   const meant = Object.hasOwn(synonyms, word.toLowerCase()) ? candidates.find((candidate) => flagName(candidate) === synonyms[word.toLowerCase()]) : undefined;
-  if (meant !== undefined) return meant;
-  const scored = candidates.map((candidate) => ({ candidate, distance: editDistance(word, candidate) }));
-  const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), { candidate: '', distance: Number.POSITIVE_INFINITY });
-  const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
-  return best.distance <= most ? best.candidate : undefined;
-}
-
-/** Levenshtein's distance: insertions, deletions and replacements of one letter. */
-function editDistance(left: string, right: string): number {
-  let previous = Array.from({ length: right.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= left.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= right.length; j++) {
-      row.push(Math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (left[i - 1] === right[j - 1] ? 0 : 1)));
-    }
-    previous = row;
-  }
-  return previous[right.length];
+  return meant ?? nearest(word, candidates);
 }

@@ -1,5 +1,5 @@
 /** Headings of --help, in the order in which they appear. */
-export const groups = ['Required:', 'Without data:', 'Data:', 'Model:', 'Held-out ratings:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
+export const groups = ['Required:', 'Without data:', 'Data:', 'Text:', 'Model:', 'Held-out ratings:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
 export type Group = (typeof groups)[number];
 
 /**
@@ -14,7 +14,7 @@ export interface Option<T> {
   readonly isSwitch?: boolean;
   /** Of a switch that is on by default: the line of its flag --no-<name>, which stands in --help in its place. */
   readonly off?: string;
-  /** Takes several parts with commas between them. */
+  /** Takes several parts with commas between them, and may be given more than once. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];
   readonly required?: boolean;

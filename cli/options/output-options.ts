@@ -1,4 +1,5 @@
 import { codecs } from '../../connectors/parquet/backend.ts';
+import { fileFormats } from '../../connectors/files/format-names.ts';
 import { choice, toggle } from './kinds.ts';
 
 /** Flags of every command. */
@@ -8,5 +9,7 @@ export const commonOptions = {
 };
 
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
+
+export const toOption = choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" });
 
 export const codecOption = choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' });

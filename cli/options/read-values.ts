@@ -24,7 +24,7 @@ export function readValues<O extends Options>(options: O, raw: RawValues): { val
     }
     given.add(key);
     const name = fromFlag === undefined ? `"${key}" in ${String(raw.flags.config)}` : flag;
-    return [key, option.read(singleValue(value, name), name)];
+    return [key, option.read(option.isList ? value : singleValue(value, name), name)];
   });
   return { values: Object.fromEntries(entries) as Values<O>, given };
 }

@@ -1,22 +1,23 @@
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
-import { columnOptions, formatOption, policyOptions } from './data-options.ts';
-import { choice, decimal, requiredText, text } from './kinds.ts';
+import { columnOptions, policyOptions } from './data-options.ts';
+import { checkHeldOut, heldOutOptions } from './held-out-options.ts';
+import { choice, requiredText, text } from './kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
 import type { Values } from './option.ts';
 import { commonOptions, forceOption } from './output-options.ts';
 import { paramOptions } from './param-options.ts';
 import { planOption } from './plan-file.ts';
+import { readOptions } from './text-options.ts';
 
 /** The flags of a training run, the same for `train` and `plan`. */
 export const trainingOptions = {
   algorithm: choice({ describe: 'algorithm; auto chooses by the shape of the ratings and the device', group: 'Model:', choices: ['als', 'sgd', 'auto'], defaultText: 'als' }),
   coldStart: choice({ describe: 'predictions for unknown users and items: NaN, or left out', group: 'Model:', choices: ['nan', 'drop'], fallback: 'nan' }),
-  test: text({ describe: 'ratings that are not trained on, to measure the error on', group: 'Held-out ratings:' }),
-  testFraction: decimal({ describe: 'hold out this part of the ratings, such as 0.1', group: 'Held-out ratings:', above: 0, below: 1 }),
+  ...heldOutOptions,
   ...paramOptions,
   ...columnOptions,
-  format: formatOption,
+  ...readOptions,
   ...policyOptions,
   ...machineOptions,
   fakeDevices: fakeDevicesOption,
@@ -38,20 +39,11 @@ export type TrainingValues = Values<typeof trainingOptions>;
 /** Throws UsageError for a flag that cannot act beside the others. */
 export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {
   checkAlgorithm(values, given);
-  if (values.test !== undefined && values.testFraction !== undefined) {
-    throw new UsageError('--test and --test-fraction exclude each other', { advice: 'Leave one of them out' });
-  }
-  const heldOut = values.test !== undefined || values.testFraction !== undefined;
-  for (const [flag, value] of [['--early-stop', values.earlyStop], ['--target-rmse', values.targetRmse]] as const) {
-    if (value !== undefined && !heldOut) throw new UsageError(`${flag} needs held-out ratings`, { advice: 'Give them with --test PATH or --test-fraction 0.1' });
-  }
+  checkHeldOut(values, given);
   if (values.device === 'cpu') {
     if (values.precision === 'f16') throw new UsageError('--precision f16 cannot act with --device cpu, which computes in float32', { advice: 'Leave one of them out' });
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }
   if (values.nonnegative && values.device.startsWith('gpu')) throw new UsageError(`--nonnegative cannot act with --device ${values.device}: those factors are solved on the CPU only`, { advice: 'Leave one of them out' });
-  if (values.timestampCol !== undefined && values.onDuplicates !== 'last') {
-    throw new UsageError('--timestamp-col acts only with --on-duplicates last', { advice: 'Leave one of them out' });
-  }
 }

@@ -5,6 +5,7 @@ import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { WriteSummary } from '../../index.ts';
+import { facts } from '../report/facts.ts';
 import { checkWritable } from './check-output.ts';
 import { refuseOverlap } from './check-overlap.ts';
 
@@ -14,19 +15,23 @@ export type { CheckedSink };
 export const STANDARD_STREAM = '-';
 
 /** For --help of the commands whose output's ending says its format. */
-export const OUTPUT_DESCRIPTION = 'file, its format by its ending: .parquet, .csv, .tsv, .arrow; or a folder of Parquet part files, without an ending';
+export const OUTPUT_DESCRIPTION = 'file, its format by its ending: .parquet, .csv, .tsv, .ndjson, .arrow (text also with .gz, .zst, .lz4); a folder of Parquet part files, without an ending; or - for stdout, with --to';
 
-interface OutputValues extends Pick<OpenSinkOptions, 'format' | 'codec' | 'parquetBackend'> {
+interface OutputValues extends Pick<OpenSinkOptions, 'codec' | 'parquetBackend'> {
   readonly force: boolean;
+  readonly json: boolean;
+  readonly to: OpenSinkOptions['format'] | undefined;
 }
 
 /**
  * The sink of an output, stdout included. Throws before any work is done: UsageError for an ending that tells no format,
  * flags that cannot act and an output that exists or would replace an input, DataError where nothing can be written.
  */
-export async function openOutput(output: string, { force, format, codec, parquetBackend }: OutputValues, inputs: readonly (string | undefined)[]): Promise<CheckedSink> {
+export async function openOutput(output: string, { force, json, to, codec, parquetBackend }: OutputValues, inputs: readonly (string | undefined)[]): Promise<CheckedSink> {
+  if (output === STANDARD_STREAM && json) throw new UsageError('--json and the output would both go to stdout', { advice: 'Name a file for the output, or leave --json out' });
+  if (output === STANDARD_STREAM && to === undefined) throw new UsageError('the format for stdout is not known', { phase: 'write', advice: 'Set --to: csv, tsv, dat, ndjson or arrow' });
   const { openSink } = await import('../../connectors/open-sink.ts');
-  const sink = openSink(output, { format, overwrite: force, codec, parquetBackend });
+  const sink = openSink(output, { format: to, overwrite: force, codec, parquetBackend });
   if (output !== STANDARD_STREAM) {
     await refuseOverlap(output, inputs);
     await checkWritable(output);
@@ -35,10 +40,9 @@ export async function openOutput(output: string, { force, format, codec, parquet
   return sink;
 }
 
-/** The same for a command that prints its own result to stdout. */
-export async function openFileOutput(output: string, values: OutputValues, inputs: readonly (string | undefined)[]): Promise<CheckedSink> {
-  if (output === STANDARD_STREAM) throw new UsageError('--output takes a file or a folder, not stdout', { phase: 'write', advice: 'Name a file such as out.csv' });
-  return openOutput(output, values, inputs);
+/** The text that a command prints once its output is written: nothing where the output itself went to stdout. */
+export function summaryOf(output: string, entries: Parameters<typeof facts>[0]): string {
+  return output === STANDARD_STREAM ? '' : facts(entries);
 }
 
 /** Runs a data set into an opened output. */

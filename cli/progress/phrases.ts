@@ -1,5 +1,5 @@
 import type { ProgressEvent } from '../../index.ts';
-import { formatCount } from '../../engine/format.ts';
+import { counted, formatCount } from '../../engine/format.ts';
 
 /** The progress of a phase. */
 export interface PhaseState {
@@ -16,22 +16,23 @@ export interface PhaseState {
 type Iteration = ProgressEvent & { readonly type: 'iteration' };
 
 /** "iteration 3/10: 0.31 s, loss 344,542, train RMSE 0.9768, test RMSE 3.7519" */
-export function iterationText({ called = 'iteration', iteration, of, seconds, loss, trainRmse, testRmse }: Iteration): string {
+export function iterationText({ called = 'iteration', iteration, of, seconds, loss, trainRmse, testRmse, testMetrics = {} }: Iteration): string {
   const parts = [seconds3(seconds), `loss ${significant(loss)}`];
   if (trainRmse !== undefined) parts.push(`train RMSE ${trainRmse.toFixed(4)}`);
   if (testRmse !== undefined) parts.push(`test RMSE ${testRmse.toFixed(4)}`);
+  for (const [name, value] of Object.entries(testMetrics)) parts.push(`test ${name} ${value.toFixed(4)}`);
   return `${called} ${iteration}/${of}: ${parts.join(', ')}`;
 }
 
 /** "read: started, about 90,012 ratings"; without the number where it is unknown. */
 export function startText({ phase, total, estimated, unit }: PhaseState): string {
-  return `${phase}: started${total === undefined || (estimated && total === 0) ? '' : `, ${estimated ? 'about ' : ''}${formatCount(total)} ${unit}`}`;
+  return `${phase}: started${total === undefined || (estimated && total === 0) ? '' : `, ${estimated ? 'about ' : ''}${countedIn(unit, total)}`}`;
 }
 
 /** "read: finished, 90,012 ratings in 0.21 s (428,629 ratings/s)" */
 export function endText({ phase, done, unit, seconds }: PhaseState): string {
   const rate = unit === 'iterations' || unit === 'epochs' ? '' : ` (${rateText(done, seconds, unit)})`;
-  return `${phase}: finished, ${formatCount(done)} ${unit} in ${seconds3(seconds)}${done > 0 ? rate : ''}`;
+  return `${phase}: finished, ${countedIn(unit, done)} in ${seconds3(seconds)}${done > 0 ? rate : ''}`;
 }
 
 /** "read     [=========---------]  45%  40,500/90,012 ratings  428,629 ratings/s  1.2 s left"; a counter where the total is unknown. */
@@ -39,7 +40,7 @@ export function barText(state: PhaseState, width: number): string {
   const { phase, done, total, unit, seconds, ended } = state;
   const rate = rateText(done, seconds, unit);
   const head = phase.padEnd(9);
-  if (total === undefined || total === 0) return `${head} ${formatCount(done)} ${unit}  ${rate}  ${seconds3(seconds)}`;
+  if (total === undefined || total === 0) return `${head} ${countedIn(unit, done)}  ${rate}  ${seconds3(seconds)}`;
   const part = ended ? 1 : Math.min(1, done / total);
   const goal = ended ? done : total;
   const full = Math.round(part * width);
@@ -67,6 +68,11 @@ function rateText(done: number, seconds: number, unit: string): string {
   const rate = done / seconds;
   if (rate >= 10) return `${formatCount(rate)} ${unit}/s`;
   return rate >= 1 ? `${rate.toFixed(1)} ${unit}/s` : `${seconds3(1 / rate)} each`;
+}
+
+/** A count in a unit that has a plural's name, such as 'ratings'. */
+function countedIn(unit: string, count: number): string {
+  return counted(count, unit.replace(/s$/, ''));
 }
 
 function significant(value: number): string {

@@ -1,4 +1,4 @@
-import type { Baselines } from '../../index.ts';
+import type { Baselines, EventSink } from '../../index.ts';
 
 type Errors = Readonly<Record<'rmse' | 'mae', number | undefined>>;
 
@@ -10,4 +10,11 @@ export function besideMeans(of: keyof Errors, own: number, baselines: Baselines 
 
 function figure(value: number): string {
   return Number.isFinite(value) ? value.toFixed(4) : 'beyond the numbers';
+}
+
+/** A listener for commands whose result has the comparison with means: the event of it is not passed on. */
+export function withoutComparison(onEvent: EventSink): EventSink {
+  return (event) => {
+    if (event.type !== 'warning' || event.code !== 'no-better-than-means') onEvent(event);
+  };
 }

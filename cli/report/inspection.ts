@@ -1,5 +1,5 @@
 import Table from 'cli-table3';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import type { TrainingWarning } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
@@ -42,7 +42,7 @@ export function inspectionResult(inspection: Inspection): CommandResult {
 
 function inspectionText({ layout, columns, missing, names, summary, firstBadRow, warnings = [] }: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
-  const head = `${paths.join(', ')}: ${plural(rows, 'row')} in ${plural(files, 'file')}, ${rowGroups === 0 ? '' : `${plural(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
+  const head = `${paths.join(', ')}: ${counted(rows, 'row')} in ${counted(files, 'file')}, ${rowGroups === 0 ? '' : `${counted(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns, rows > 0)];
   if (missing !== undefined) {
     const named = missing.map((name) => `"${name}"`).join(', ');
@@ -80,8 +80,4 @@ function degrees({ least, median, mean, most }: DegreeProfile): string {
 
 function number(value: number): string {
   return String(Number(value.toPrecision(5)));
-}
-
-function plural(count: number, noun: string): string {
-  return `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
 }

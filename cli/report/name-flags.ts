@@ -1,7 +1,7 @@
 import { flagName, type Options } from '../options/option.ts';
 
 /** Options of the library that have another name on the command line. */
-const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend' };
+const renamed: Readonly<Record<string, string>> = { overwrite: 'force', validation: 'test', coldStartStrategy: 'coldStart', backend: 'parquetBackend', format: 'from' };
 
 /**
  * Puts a command's flags in place of the library's options: "Raise regParam (λ)" becomes "Raise --reg-param (λ)",
@@ -15,7 +15,7 @@ export function nameFlags(text: string, options: Options): string {
   const pattern = new RegExp(`(?<![\\w"'/.-])(the option )?(${names.join('|')})(?:${value}|(?![\\w"'/]))`, 'g');
   const inFlags = text.replaceAll(pattern, (all: string, named: string | undefined, name: string, given: string | undefined) => {
     if (given === undefined && named === undefined && !/[A-Z]/.test(name)) return all;
-    const flag = `--${flagName(renamed[name] ?? name)}`;
+    const flag = `--${flagName(name in options ? name : renamed[name])}`;
     return given === undefined || given === 'true' ? flag : `${flag} ${given.replaceAll(/["']/g, '')}`;
   });
   return inFlags.replaceAll(/\{ (--[^{}]*) \}/g, '$1');

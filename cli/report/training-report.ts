@@ -1,6 +1,7 @@
-import type { Model, TrainingReport } from '../../api/model.ts';
+import type { Model } from '../../api/model.ts';
+import type { TrainingReport } from '../../api/training-report.ts';
 import type { Baselines } from '../../index.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
@@ -39,7 +40,7 @@ function trainingJson({ model, training, adapter, modelDir, options, totalSecond
     ratings: training.ratings,
     badRows: training.badRows,
     duplicates: training.duplicates,
-    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse }) => ({ iteration, seconds, loss, trainRmse, testRmse })),
+    iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
     // A test RMSE is undefined when the model knows no pair of the test set.
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
@@ -55,15 +56,16 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${iterations.length} ${training.algorithm === 'sgd' ? 'epochs' : 'iterations'} in ${seconds3(seconds.train)}${kept}`,
+    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],
-      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} repeat an earlier pair)` : '')],
+      ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)` : '')],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],
       ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, baselines)],
+      ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],

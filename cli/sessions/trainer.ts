@@ -72,5 +72,5 @@ function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
 
 function ratingOptions(values: TrainingValues): RatingOptions {
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStart } = values;
-  return { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStartStrategy: coldStart };
+  return { userCol, itemCol, ratingCol, ...(onDuplicates === 'last' ? { timestampCol } : {}), onDuplicates, onBadRows, coldStartStrategy: coldStart };
 }

@@ -1,6 +1,7 @@
 import type { Dataset } from '../../api/dataset.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
+import { readSpec } from '../options/text-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 import { knownRows } from './open-session.ts';
 
@@ -15,13 +16,13 @@ export interface TrainingSets {
  */
 export async function trainingSets(session: Session, paths: readonly string[], values: TrainingValues, context: CommandContext): Promise<TrainingSets> {
   const { SelectRatings } = await import('../../operators/ratings/select-ratings.ts');
-  const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction, seed } = values;
+  const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, test, testFraction } = values;
   const rated = async (dataset: Dataset) => {
     if (!values.implicitPrefs) return dataset;
     const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
     return unratedAsOnes(dataset, ratingCol, context.onEvent);
   };
-  const all = await rated(await session.read.any(paths, { format: values.format }));
+  const all = await rated(await session.read.any(paths, readSpec(values)));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;
   await all.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol, timestamp }, onBadRows)).schema();
   const rows = await knownRows(all);
@@ -29,12 +30,19 @@ export async function trainingSets(session: Session, paths: readonly string[], v
     context.expect('read', Math.round(rows * (1 - (testFraction ?? 0))));
     context.expect('profile', Math.round(rows * (1 - (testFraction ?? 0))));
   }
-  if (testFraction !== undefined) {
-    const [train, held] = all.randomSplit([1 - testFraction, testFraction], { seed, userCol, itemCol });
-    return { train, test: held };
-  }
+  const drawn = await drawnSets(all, values, context);
+  if (drawn !== undefined) return drawn;
   if (test === undefined) return { train: all, test: undefined };
-  const heldOut = await rated(await session.read.any(test, { format: values.format }));
+  const heldOut = await rated(await session.read.any(test, readSpec(values)));
   await heldOut.pipe(new SelectRatings({ user: userCol, item: itemCol, rating: ratingCol }, onBadRows)).schema();
   return { train: all, test: heldOut };
+}
+
+/** The sets where a part of the ratings is held out. */
+async function drawnSets(all: Dataset, { testFraction, testLeaveOut, testBy, userCol, itemCol, timestampCol, seed }: TrainingValues, { signal }: CommandContext): Promise<TrainingSets | undefined> {
+  if (testLeaveOut !== undefined) return all.leaveOut(testLeaveOut, { by: testBy, userCol, itemCol, signal, ...(testBy === 'time' ? { timestampCol } : { seed }) });
+  if (testFraction === undefined) return undefined;
+  const weights = [1 - testFraction, testFraction] as const;
+  const [train, test] = testBy === 'time' ? await all.timeSplit(weights, { timestampCol, signal }) : all.randomSplit(weights, { seed, userCol, itemCol });
+  return { train, test };
 }

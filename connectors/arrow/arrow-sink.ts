@@ -40,7 +40,7 @@ export class ArrowSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await ByteOutput.check(this.#path, this.#overwrite);
+    await ByteOutput.check(this.#path, { overwrite: this.#overwrite });
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {

@@ -6,10 +6,10 @@ import { FileSetSource } from '../files/file-set-source.ts';
 import type { FileFormat, OpenFile } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
 import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
-import { storedBytes } from '../files/stored-bytes.ts';
-import { footerSchema } from './footer-schema.ts';
+import { firstBytes, storedBytes } from '../files/stored-bytes.ts';
+import { fileMessages } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
-import { ipcMessages } from './ipc-messages.ts';
+import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 
 export interface ArrowLayout {
@@ -18,8 +18,9 @@ export interface ArrowLayout {
 
 /**
  * Arrow IPC, file or stream format (told apart by their first bytes), as a Source: a file, a folder, a glob, several of these, or
- * "-" for stdin. Data are read from beginning to end, a batch at a time, so memory holds one or two of the writer's batches.
- * Buffers compressed by zstd are read where Node supports it; lz4 is refused.
+ * "-" for stdin. Feather's version 2 is the file format. Files are read by their footer, streams and stdin from beginning to end, a
+ * batch at a time, so memory holds one or two of the writer's batches. Stdin must end with the stream's end mark. Buffers may be
+ * compressed by lz4, or by zstd with Node 22.15 or newer. Text in views, dictionaries or with 64-bit offsets becomes Utf8.
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
@@ -44,7 +45,7 @@ class OpenArrow implements OpenFile<ArrowLayout> {
 
   static async open(path: string): Promise<OpenArrow> {
     const file = inputName(path);
-    const messages = ipcMessages(storedBytes(path), file, () => schemaOfFile(path));
+    const messages = await messagesOf(path);
     try {
       const first = await messages.next();
       if (first.done) throw new DataError('the Arrow data have no schema', { phase: 'read', file });
@@ -70,7 +71,8 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   }
 }
 
-function schemaOfFile(path: string): Promise<IpcMessage> {
-  if (path !== STANDARD_STREAM) return footerSchema(path);
-  throw new DataError('this Arrow file has its schema at its end only, so it cannot be read from a pipe', { phase: 'read', file: 'stdin', advice: 'Name the file, or send the stream format' });
+async function messagesOf(path: string): Promise<AsyncGenerator<IpcMessage>> {
+  if (path === STANDARD_STREAM) return ipcMessages(storedBytes(path), inputName(path), true);
+  const head = Buffer.from(await firstBytes(path, FILE_MAGIC.length)).toString('latin1');
+  return head === FILE_MAGIC ? fileMessages(path) : ipcMessages(storedBytes(path), path, false);
 }

@@ -2,6 +2,8 @@ import { CompressionType, compressionRegistry, RecordBatchReader } from 'apache-
 import type { RecordBatch, Schema } from 'apache-arrow';
 import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
+import { hasZstd } from '../compression/compressions.ts';
+import { packLz4Bytes, unpackLz4Bytes } from '../compression/lz4-frame.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import { checkData } from './check-data.ts';
@@ -21,11 +23,12 @@ export class IpcDecoder {
   /** Throws DataError for a schema that cannot be read. */
   constructor(schema: IpcMessage, file: string) {
     this.#file = file;
-    registerZstd();
+    registerCodecs();
     this.#queue.push(schema.head, schema.body);
     try {
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
+      if (this.#reader.schema.fields.some(({ name }) => typeof name !== 'string')) throw new Error('a column has no name');
       this.schema = plainSchema(this.#reader.schema);
     } catch (error) {
       throw new DataError(`the schema cannot be read: ${messageOf(error)}`, { phase: 'read', file, cause: error });
@@ -44,7 +47,7 @@ export class IpcDecoder {
       if (batch === undefined) throw new Error('it ends early');
     } catch (error) {
       if (messageOf(error).includes('codec not found')) {
-        throw new DataError(`batch ${number}: it is compressed in a way that cannot be read here`, { ...details, advice: 'Write the data without compression, with zstd (read by Node 22.15 or newer), or as Parquet', cause: error });
+        throw new DataError(`batch ${number}: it is compressed by zstd, which needs Node 22.15 or newer, and this is ${process.versions.node}`, { ...details, advice: 'Update Node, or write the data with lz4 or without compression', cause: error });
       }
       throw new DataError(`batch ${number}: the data are damaged: ${messageOf(error)}`, { ...details, cause: error });
     }
@@ -71,9 +74,12 @@ export class IpcDecoder {
   }
 }
 
-function registerZstd(): void {
-  // Node has zstd from 22.15 on.
-  if (compressionRegistry.get(CompressionType.ZSTD) !== null || typeof zlib.zstdDecompressSync !== 'function') return;
+/** Makes apache-arrow unpack buffers, unless the program has registered codecs of its own. */
+function registerCodecs(): void {
+  if (compressionRegistry.get(CompressionType.LZ4_FRAME) === null) {
+    compressionRegistry.set(CompressionType.LZ4_FRAME, { decode: (bytes) => unpackLz4Bytes(bytes, LARGEST_BUFFER), encode: packLz4Bytes });
+  }
+  if (compressionRegistry.get(CompressionType.ZSTD) !== null || !hasZstd()) return;
   compressionRegistry.set(CompressionType.ZSTD, {
     decode: (bytes) => zlib.zstdDecompressSync(bytes, { maxOutputLength: LARGEST_BUFFER }),
     encode: (bytes) => zlib.zstdCompressSync(bytes),

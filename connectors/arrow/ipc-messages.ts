@@ -1,5 +1,6 @@
 import { Message, MessageHeader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { ByteCursor } from '../compression/byte-cursor.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
 import { verifyMetadata } from './verify-metadata.ts';
@@ -12,24 +13,24 @@ export interface IpcMessage {
   readonly body: Uint8Array;
 }
 
-const FILE_MAGIC = 'ARROW1';
+/** The first and the last bytes of an IPC file. */
+export const FILE_MAGIC = 'ARROW1';
 const CONTINUATION = 0xffffffff;
 const LARGEST = 2 ** 31 - 8;
 
 /**
- * The messages of an IPC stream, or of a file, which is a stream between two marks with a footer behind it. `schemaOfFile` gives
- * the schema of files that have it in the footer alone. Memory is allocated only for bytes that have arrived.
- * Throws DataError that names the file and the batch when the data end early or are damaged.
+ * The messages of an IPC stream, or of a file that comes through a pipe, which is a stream between two marks with a footer behind it.
+ * Memory is allocated only for bytes that have arrived. Throws DataError that names the input and the batch when the data end early or
+ * are damaged. `needsMark`: the end of the input without the stream's own end mark is an error too, as where a program ended early.
  */
-export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, schemaOfFile: () => Promise<IpcMessage>): AsyncGenerator<IpcMessage> {
+export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
   try {
     const cursor = new ByteCursor(chunks);
     const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
     if (isFile) await cursor.take(8);
     let batches = 0;
     for (let first = true; ; first = false) {
-      const message = await nextMessage(cursor, file, isFile, first, batches);
-      if (first && isFile && message?.kind !== 'schema') yield await schemaOfFile();
+      const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
       if (message === undefined) return;
       yield message;
       if (message.kind === 'batch') batches++;
@@ -39,24 +40,32 @@ export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: str
   }
 }
 
+interface Position {
+  readonly file: string;
+  readonly isFile: boolean;
+  readonly needsMark: boolean;
+  readonly first: boolean;
+  readonly batches: number;
+}
+
 /** The next message; undefined at the end. */
-async function nextMessage(cursor: ByteCursor, file: string, isFile: boolean, first: boolean, batches: number): Promise<IpcMessage | undefined> {
+async function nextMessage(cursor: ByteCursor, { file, isFile, needsMark, first, batches }: Position): Promise<IpcMessage | undefined> {
   const place = first ? 'the schema' : `batch ${batches}`;
   const broken = (summary: string, advice?: string) => new DataError(`${place}: ${summary}`, { phase: 'read', file, advice });
   const cutOff = () => broken('the data end in its middle', 'Write or send them again');
   const prefix = await cursor.take(8);
   const view = new DataView(prefix.buffer);
-  // A stream may end without a mark, a file may not.
-  if (prefix.length === 0 && isFile) throw fileWithoutEnd(file, batches);
-  if (prefix.length === 0 && first) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
+  if (prefix.length === 0 && first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });
+  if (prefix.length === 0 && needsMark) throw withoutEnd(file, batches, isFile);
   if (prefix.length === 0) return undefined;
   if (prefix.length >= 4 && view.getUint32(0, true) !== CONTINUATION) {
-    throw first && !isFile ? new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file }) : broken('it does not begin like a message: the data are damaged');
+    if (first && isFile) throw unordered(file);
+    throw first ? new DataError('not Arrow IPC data of version 0.15 or newer', { phase: 'read', file }) : broken('it does not begin like a message: the data are damaged');
   }
   if (prefix.length < 8) throw cutOff();
   const length = view.getInt32(4, true);
   if (length === 0) {
-    if (first && !isFile) throw new DataError('the Arrow data have no schema', { phase: 'read', file });
+    if (first) throw isFile ? unordered(file) : new DataError('the Arrow data have no schema', { phase: 'read', file });
     if (isFile) await requireEndMark(cursor, file, batches);
     return undefined;
   }
@@ -64,14 +73,20 @@ async function nextMessage(cursor: ByteCursor, file: string, isFile: boolean, fi
   const metadata = await cursor.take(length);
   if (metadata.length < length) throw cutOff();
   const { kind, bodyLength } = decodeHead(metadata, broken);
-  if (first && kind !== 'schema' && !isFile) throw broken('a batch comes before the schema');
+  if (first && kind !== 'schema') throw isFile ? unordered(file) : broken('a batch comes before the schema');
   if (!first && kind === 'schema') throw broken('a second schema follows');
   const body = await cursor.take(bodyLength);
   if (body.length < bodyLength) throw cutOff();
   return { kind, head: joinBytes([prefix, metadata]), body };
 }
 
-function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number } {
+/** An error for a file whose messages only the footer at its end can tell. */
+function unordered(file: string): DataError {
+  return new DataError('this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe', { phase: 'read', file, advice: 'Name the file, or send the stream format' });
+}
+
+/** Kind and length of body by a message's metadata, which are checked; `broken` makes the error. */
+export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number } {
   try {
     verifyMetadata(metadata);
     const { headerType, bodyLength } = Message.decode(metadata);
@@ -87,46 +102,12 @@ function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: str
 async function requireEndMark(cursor: ByteCursor, file: string, batches: number): Promise<void> {
   let tail = new Uint8Array(0);
   for (let next = await cursor.take(1 << 16); next.length > 0; next = await cursor.take(1 << 16)) tail = joinBytes([tail, next]).slice(-FILE_MAGIC.length);
-  if (latin1(tail) !== FILE_MAGIC) throw fileWithoutEnd(file, batches);
+  if (latin1(tail) !== FILE_MAGIC) throw withoutEnd(file, batches, true);
 }
 
-function fileWithoutEnd(file: string, batches: number): DataError {
-  return new DataError(`the Arrow file is cut off after ${batches} batches: its end is missing`, { phase: 'read', file, advice: 'Write or copy it again' });
-}
-
-/** Takes bytes off a stream of chunks. */
-class ByteCursor {
-  readonly #chunks: AsyncGenerator<Uint8Array>;
-  #rest: Uint8Array = new Uint8Array(0);
-
-  constructor(chunks: AsyncGenerator<Uint8Array>) {
-    this.#chunks = chunks;
-  }
-
-  /** The next `length` bytes in memory of their own, or fewer when the stream ends. */
-  async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
-    const parts: Uint8Array[] = [];
-    let missing = length;
-    while (missing > 0) {
-      if (this.#rest.length === 0) {
-        const next = await this.#chunks.next();
-        if (next.done) break;
-        this.#rest = next.value;
-        continue;
-      }
-      const part = this.#rest.subarray(0, missing);
-      parts.push(part);
-      this.#rest = this.#rest.subarray(part.length);
-      missing -= part.length;
-    }
-    return joinBytes(parts);
-  }
-
-  async peek(length: number): Promise<Uint8Array> {
-    const bytes = await this.take(length);
-    this.#rest = joinBytes([bytes, this.#rest]);
-    return bytes;
-  }
+function withoutEnd(file: string, batches: number, isFile: boolean): DataError {
+  const what = isFile ? 'the Arrow file' : 'the Arrow stream';
+  return new DataError(`${what} is cut off after ${batches} ${batches === 1 ? 'batch' : 'batches'}: its end ${isFile ? 'is missing' : 'mark never came'}`, { phase: 'read', file, advice: `Write or ${isFile ? 'copy' : 'send'} it again` });
 }
 
 function latin1(bytes: Uint8Array): string {

@@ -47,14 +47,41 @@ export function verifyFooter(bytes: Uint8Array): void {
   new Verifier(bytes).root(footer);
 }
 
+/** The place of a message in a file. */
+export interface FooterBlock {
+  readonly offset: number;
+  /** Bytes of prefix, metadata and padding. */
+  readonly headLength: number;
+  readonly bodyLength: number;
+}
+
+/** The places of a verified footer's dictionaries or batches. */
+export function footerBlocks(bytes: Uint8Array, of: 'dictionaries' | 'batches'): FooterBlock[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const field = footerField(view, of);
+  if (field === undefined) return [];
+  const vector = field + view.getUint32(field, true);
+  return Array.from({ length: view.getUint32(vector, true) }, (_, i) => {
+    const at = vector + 4 + 24 * i;
+    return { offset: Number(view.getBigInt64(at, true)), headLength: view.getInt32(at + 8, true), bodyLength: Number(view.getBigInt64(at + 16, true)) };
+  });
+}
+
+/** The position of a vector's offset in a footer; undefined without that field. */
+function footerField(view: DataView, of: 'dictionaries' | 'batches'): number | undefined {
+  const slot = 4 + 2 * (of === 'dictionaries' ? 2 : 3);
+  const root = view.getUint32(0, true);
+  const slots = root - view.getInt32(root, true);
+  const place = view.getUint16(slots, true) >= slot + 2 ? view.getUint16(slots + slot, true) : 0;
+  return place === 0 ? undefined : root + place;
+}
+
 /** A copy of a verified footer that names no dictionaries, so that its schema can be read without them. */
 export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
   const view = new DataView(copy.buffer);
-  const root = view.getUint32(0, true);
-  const slots = root - view.getInt32(root, true);
-  const place = view.getUint16(slots, true) >= 10 ? view.getUint16(slots + 8, true) : 0;
-  if (place !== 0) view.setUint32(root + place + view.getUint32(root + place, true), 0, true);
+  const field = footerField(view, 'dictionaries');
+  if (field !== undefined) view.setUint32(field + view.getUint32(field, true), 0, true);
   return copy;
 }
 

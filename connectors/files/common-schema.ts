@@ -1,6 +1,7 @@
 import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
 import { constantData, partitionField } from './hive-partitions.ts';
 import type { ConstantColumn, PartitionColumn } from './hive-partitions.ts';
 
@@ -58,7 +59,7 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
   const names = schema.fields.map((field) => field.name);
   const missing = columns.find((column) => !names.includes(column));
   if (missing !== undefined) {
-    throw new DataError('there is no such column', { phase: 'read', column: missing, advice: `The columns are: ${names.join(', ')}` });
+    throw new DataError('there is no such column', { phase: 'read', column: missing, advice: spelled(nearest(missing, names), `The columns are: ${names.join(', ')}`) });
   }
   return new Schema(schema.fields.filter((field) => columns.includes(field.name)));
 }

@@ -2,21 +2,21 @@ import { Schema } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Source } from '../../engine/stream/operator.ts';
+import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { commonSchema, conformBatch, pruneSchema, requireDistinctNames, withPartitions } from './common-schema.ts';
+import { commonSchema, conformBatch, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
 import { constantsOf } from './hive-partitions.ts';
-import { STANDARD_STREAM } from './path-kinds.ts';
+import { inputName, STANDARD_STREAM } from './path-kinds.ts';
 
 /** One open file with known columns. It can be read once. */
 export interface OpenFile<Layout> {
   readonly layout: Layout;
-  /** The rows under `schema`, which has some of the file's columns in their order; every batch has its origin. */
-  read(layout: Layout, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch>;
+  /** The rows under `schema`, which has some of the file's columns in their order; every batch has its origin. `takesFaults` is of ValueNeeds. */
+  read(layout: Layout, schema: Schema, signal: AbortSignal, takesFaults: boolean): AsyncGenerator<RecordBatch>;
   close(): Promise<void>;
 }
 
@@ -27,12 +27,17 @@ export interface FileFormat<Layout extends { readonly schema: Schema }> {
   /** `known`: the layout from an earlier opening. */
   open(file: string, known?: Layout): Promise<OpenFile<Layout>>;
   /** Makes the layouts of several files agree where that is possible. */
-  reconcile?(layouts: readonly Layout[]): readonly Layout[];
+  reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
 }
 
+/** The files with their own layouts. */
 interface Opened<Layout> {
   readonly files: readonly { readonly file: DatasetFiles['files'][number]; readonly layout: Layout }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
+}
+
+/** The files with layouts that agree. */
+interface Agreed<Layout> extends Opened<Layout> {
   readonly schema: Schema;
 }
 
@@ -61,19 +66,19 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     return { paths: this.paths };
   }
 
-  async schema(): Promise<Schema> {
-    return (await this.#open()).schema;
+  async schema(needs?: ValueNeeds): Promise<Schema> {
+    return this.#agreed(await this.#open(), needs).schema;
   }
 
-  async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
+  async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
     if (this.#used) throw new UsageError('stdin can be read only once, and it was read already', { phase: 'read', advice: 'Write it to a file first' });
-    const opened = await this.#open();
+    const opened = this.#agreed(await this.#open(), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
-    return batchStream(schema, this.#run(opened, schema, signal));
+    return batchStream(schema, this.#run(opened, schema, signal, needs?.takesFaults ?? false));
   }
 
-  async *#run({ files, partitionColumns }: Opened<Layout>, schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+  async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, signal: AbortSignal, takesFaults: boolean): AsyncGenerator<RecordBatch> {
     for (const { file, layout } of files) {
       throwIfAborted(signal, 'read');
       const open = this.#standard ?? (await this.#format.open(file.file, layout));
@@ -83,7 +88,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       const constants = constantsOf(partitionColumns, file.partitions);
       try {
         // Reads the file's first column to count the rows, where none of its own columns is wanted.
-        for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal)) {
+        for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal, takesFaults)) {
           throwIfAborted(signal, 'read');
           const origin = originOf(batch);
           const conformed = conformBatch(batch, schema, constants);
@@ -107,8 +112,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async #openStandard(): Promise<Opened<Layout>> {
     this.#standard = await this.#format.open(STANDARD_STREAM);
     const { layout } = this.#standard;
-    requireDistinctNames(layout.schema, 'stdin');
-    return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [], schema: layout.schema };
+    return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [] };
   }
 
   async #openFiles(): Promise<Opened<Layout>> {
@@ -119,8 +123,13 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       found.push(open.layout);
       await open.close();
     }
-    const layouts = this.#format.reconcile?.(found) ?? found;
-    const stored = commonSchema(files.map(({ file }, index) => ({ file, schema: layouts[index].schema })));
-    return { files: files.map((file, index) => ({ file, layout: layouts[index] })), ...withPartitions(stored, partitionColumns, files[0].file) };
+    return { files: files.map((file, index) => ({ file, layout: found[index] })), partitionColumns };
+  }
+
+  #agreed({ files, partitionColumns }: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
+    const found = files.map(({ layout }) => layout);
+    const layouts = this.#format.reconcile?.(found, needs) ?? found;
+    const stored = commonSchema(files.map(({ file }, index) => ({ file: file.file, schema: layouts[index].schema })));
+    return { files: files.map(({ file }, index) => ({ file, layout: layouts[index] })), ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)) };
   }
 }

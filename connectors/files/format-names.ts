@@ -1,15 +1,20 @@
 import { extname } from 'node:path';
+import { compressionOf, withCompressed } from '../compression/compressions.ts';
 import { isUrl } from './path-kinds.ts';
 
-/** Formats of ratings. "text" is separated text of any kind; csv, tsv and dat settle the delimiter too. */
-export const fileFormats = ['parquet', 'csv', 'tsv', 'dat', 'text', 'arrow'] as const;
+/** Formats of ratings by name. "text" is separated text of any kind; csv, tsv and dat settle the delimiter too. */
+export const fileFormats = ['parquet', 'csv', 'tsv', 'dat', 'text', 'ndjson', 'jsonl', 'arrow', 'feather'] as const;
 export type FileFormatName = (typeof fileFormats)[number];
+
+/** The kinds of files that differ in how they are read. */
+export type FileKind = 'parquet' | 'text' | 'ndjson' | 'arrow';
 
 /** Endings of data files inside folders. */
 export const parquetExtensions = ['.parquet', '.parq', '.pq'];
 export const arrowExtensions = ['.arrow', '.arrows', '.feather', '.ipc'];
-export const textExtensions = ['.csv', '.tsv', '.dat', '.csv.gz', '.tsv.gz', '.dat.gz'];
-export const knownExtensions = [...parquetExtensions, ...arrowExtensions, ...textExtensions];
+export const textExtensions = withCompressed(['.csv', '.tsv', '.dat']);
+export const ndjsonExtensions = withCompressed(['.ndjson', '.jsonl']);
+export const knownExtensions = [...parquetExtensions, ...arrowExtensions, ...textExtensions, ...ndjsonExtensions];
 
 /** Endings of text files that are data only when they are named themselves: in folders they are more often notes. */
 const otherText = ['.txt', '.data', '.psv'];
@@ -19,11 +24,18 @@ export function delimiterOf(format: FileFormatName | undefined): string | undefi
   return format === 'csv' ? undefined : format === 'tsv' ? '\t' : format === 'dat' ? '::' : undefined;
 }
 
-/** The format that a path's ending names; "text" for text of any kind. */
-export function formatOfPath(path: string): 'parquet' | 'text' | 'arrow' | undefined {
+export function kindOfFormat(format: FileFormatName): FileKind {
+  if (format === 'ndjson' || format === 'jsonl') return 'ndjson';
+  if (format === 'arrow' || format === 'feather') return 'arrow';
+  return format === 'parquet' ? 'parquet' : 'text';
+}
+
+/** The kind of file that a path's ending names. */
+export function kindOfPath(path: string): FileKind | undefined {
   const name = (isUrl(path) ? new URL(path).pathname : path).toLowerCase();
   const has = (extensions: readonly string[]) => extensions.some((extension) => name.endsWith(extension));
   if (has(parquetExtensions)) return 'parquet';
   if (has(arrowExtensions)) return 'arrow';
-  return has(textExtensions) || otherText.includes(extname(name.replace(/\.gz$/, ''))) ? 'text' : undefined;
+  if (has(ndjsonExtensions)) return 'ndjson';
+  return has(textExtensions) || otherText.includes(extname(compressionOf(name).bare)) ? 'text' : undefined;
 }

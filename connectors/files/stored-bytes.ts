@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
@@ -12,6 +13,22 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
     throw fileProblem(error, 'read', inputName(file));
   } finally {
     stream.destroy();
+  }
+}
+
+/** The first bytes of a file, fewer when it is shorter. Throws DataError that names the file. */
+export async function firstBytes(file: string, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    throw fileProblem(error, 'read', file);
+  });
+  try {
+    const { bytesRead } = await handle.read(bytes, 0, length, 0);
+    return bytes.subarray(0, bytesRead);
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  } finally {
+    await handle.close();
   }
 }
 

@@ -33,6 +33,8 @@ export interface ModelStorage {
   readonly items: number;
   readonly userIdType: IdColumn['type'];
   readonly itemIdType: IdColumn['type'];
+  /** True where the model has the number of ratings of each item. */
+  readonly itemCounts?: boolean;
   /** True where the model has damped means. */
   readonly means?: boolean;
 }
@@ -97,9 +99,9 @@ function decodeMetadata(line: string, file: string): { metadata: ModelMetadata; 
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, means } = storage;
+  const { users, items, userIdType, itemIdType, itemCounts, means } = storage;
   if (typeof users !== 'number' || typeof items !== 'number' || !isIdType(userIdType) || !isIdType(itemIdType)) return undefined;
-  return { users, items, userIdType, itemIdType, means: means === true };
+  return { users, items, userIdType, itemIdType, itemCounts: itemCounts === true, means: means === true };
 }
 
 function isIdType(value: Json | undefined): value is IdColumn['type'] {

@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -22,6 +23,8 @@ export interface StoredModel extends ModelMetadata {
   readonly userFactors: Float32Array;
   readonly itemIds: Vector;
   readonly itemFactors: Float32Array;
+  /** Ratings of each item; absent from models of Spark and of older releases. */
+  readonly itemCounts?: Uint32Array;
   /** A damped mean for each id; absent from the models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
 }
@@ -42,16 +45,17 @@ const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 /** Folders beside those of Spark, whose `recommendForAll` admits no other column in its own. Laid out as factors of one number. */
+const COUNTS = 'itemCounts';
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors, and userMeans and itemMeans where the model has means, to a temporary sibling, which is renamed when it is complete
+ * Writes <directory>/metadata, userFactors and itemFactors, and of what the model has itemCounts, userMeans and itemMeans, to a temporary sibling, which is renamed when it is complete
  * and on the disk. The same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(directory: string, model: StoredModel, options: SaveModelOptions = {}): Promise<void> {
   const users = toTable('user', model.userIds, model.userFactors, model.rank);
   const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
-  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type, ...(model.means ? { means: true } : {}) };
+  const storage = { users: idCount(users.ids), items: idCount(items.ids), userIdType: users.ids.type, itemIdType: items.ids.type, ...(model.itemCounts ? { itemCounts: true } : {}), ...(model.means ? { means: true } : {}) };
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
@@ -62,6 +66,7 @@ export async function saveModel(directory: string, model: StoredModel, options: 
     await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
     throwIfAborted(options.signal, 'save');
     await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
+    if (model.itemCounts) await writeFactors(join(output.temporary, COUNTS), { ids: items.ids, factors: Float32Array.from(model.itemCounts) }, 1, codec);
     if (model.means) {
       await writeFactors(join(output.temporary, meansFolders.users), { ids: users.ids, factors: model.means.users }, 1, codec);
       await writeFactors(join(output.temporary, meansFolders.items), { ids: items.ids, factors: model.means.items }, 1, codec);
@@ -110,12 +115,13 @@ async function readModel(directory: string): Promise<StoredModel> {
     checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
     checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
   }
-  const means = storage?.means ? { users: await readMeans(join(directory, meansFolders.users), users), items: await readMeans(join(directory, meansFolders.items), items) } : undefined;
-  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors, means };
+  const means = storage?.means ? { users: await readNumbers(join(directory, meansFolders.users), users), items: await readNumbers(join(directory, meansFolders.items), items) } : undefined;
+  const itemCounts = storage?.itemCounts ? Uint32Array.from(await readNumbers(join(directory, COUNTS), items)) : undefined;
+  return { ...metadata, userIds: idVector(users.ids), userFactors: users.factors, itemIds: idVector(items.ids), itemFactors: items.factors, itemCounts, means };
 }
 
-/** The damped means of the ids of a side. */
-async function readMeans(folder: string, side: FactorTable): Promise<Float32Array> {
+/** A number for each id of a side. */
+async function readNumbers(folder: string, side: FactorTable): Promise<Float32Array> {
   const table = await readFactors(folder, 1);
   checkCount(folder, table, idCount(side.ids), side.ids.type);
   return table.factors;
@@ -128,7 +134,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 /** True for a path inside a model's folder that belongs to a model. */
 function isModelEntry(path: string): boolean {
   const [folder, ...rest] = path.split('/');
-  if (![...folders, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
+  if (![...folders, COUNTS, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }
@@ -145,7 +151,7 @@ function toTable(side: string, ids: Vector, factors: Float32Array, rank: number)
 }
 
 function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
-  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${idCount(ids)} rows, and the metadata say ${count}`, { phase: 'load', file: folder });
+  if (idCount(ids) !== count) throw new DataError(`part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`, { phase: 'load', file: folder });
   if (ids.type !== type) throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, { phase: 'load', file: folder });
 }
 

@@ -2,8 +2,10 @@ import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { createGzip } from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
+import { requireZstd } from '../compression/compressions.ts';
+import type { Compression } from '../compression/compressions.ts';
+import { packing } from '../compression/packing.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
@@ -12,7 +14,7 @@ import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
 export interface ByteOutputOptions {
   /** Replaces an existing file. */
   readonly overwrite?: boolean;
-  readonly gzip?: boolean;
+  readonly compression?: Compression;
 }
 
 /** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `discard` ends it. */
@@ -27,14 +29,14 @@ export class ByteOutput {
   readonly #target: Writable;
   #failure: unknown;
 
-  private constructor(path: string, output: AtomicOutput | undefined, gzip: boolean) {
+  private constructor(path: string, output: AtomicOutput | undefined, compression: Compression) {
     this.#path = path;
     this.#output = output;
     this.#target = output === undefined ? process.stdout : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
     this.#target.on('error', this.#onError);
     this.#sink = this.#target;
-    if (gzip) {
-      const packer = createGzip({ level: 6 });
+    const packer = packing(compression);
+    if (packer !== undefined) {
       packer.on('error', this.#onError);
       packer.pipe(this.#target, { end: output !== undefined });
       this.#sink = packer;
@@ -42,13 +44,14 @@ export class ByteOutput {
   }
 
   /** Throws UsageError when the output may not be written. */
-  static async open(path: string, { overwrite, gzip = false }: ByteOutputOptions): Promise<ByteOutput> {
+  static async open(path: string, { overwrite, compression = 'none' }: ByteOutputOptions): Promise<ByteOutput> {
     const output = path === STANDARD_STREAM ? undefined : await atomicOutput(path, fileOutput(overwrite));
-    return new ByteOutput(path, output, gzip);
+    return new ByteOutput(path, output, compression);
   }
 
   /** Throws UsageError when the output may not be written, before any work is done. */
-  static async check(path: string, overwrite: boolean | undefined): Promise<void> {
+  static async check(path: string, { overwrite, compression }: ByteOutputOptions): Promise<void> {
+    if (compression === 'zstd') requireZstd('write', outputName(path));
     if (path !== STANDARD_STREAM) await checkOutput(path, fileOutput(overwrite));
   }
 
@@ -95,7 +98,8 @@ export class ByteOutput {
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
     this.#target.off('error', this.#onError);
     this.#check();
-    this.bytes = process.stdout.bytesWritten;
+    // Stdout that goes to a file counts nothing.
+    this.bytes = Number(process.stdout.bytesWritten) || 0;
   }
 
   readonly #onError = (error: Error): void => {

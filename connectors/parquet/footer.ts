@@ -1,3 +1,4 @@
+import { counted } from '../../engine/format.ts';
 import type { ColumnChunk, ConvertedType, FileMetaData, LogicalType, SchemaElement as StoredElement, Statistics } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { messageOf } from '../files/file-problem.ts';
@@ -96,13 +97,13 @@ function describe({ version, num_rows, schema, row_groups }: FileMetaData, fileB
   let firstRow = 0;
   const rowGroups = row_groups.map((group, index): RowGroupInfo => {
     const rows = count(group.num_rows);
-    if (group.columns.length !== leaves.length) throw damaged(`row group ${index} has ${group.columns.length} columns, and the schema ${leaves.length}`);
+    if (group.columns.length !== leaves.length) throw damaged(`row group ${index} has ${counted(group.columns.length, 'column')}, and the schema ${leaves.length}`);
     const columns = group.columns.map((chunk, column) => columnChunk(chunk, leaves[column], index, fileBytes));
     firstRow += rows;
     return { rows, firstRow: firstRow - rows, columns };
   });
   const rows = count(num_rows);
-  if (rows !== firstRow) throw damaged(`${rows} rows in all, ${firstRow} in its row groups`);
+  if (rows !== firstRow) throw damaged(`${counted(rows, 'row')} in all, ${firstRow} in its row groups`);
   return { fileBytes, version: count(version), rows, schema: elements, rowGroups };
 }
 

@@ -1,3 +1,4 @@
+import { compressionOf } from '../compression/compressions.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /** The marks between rows and fields of a text file. */
@@ -23,14 +24,14 @@ export function checkDelimiter(delimiter: string): void {
 
 /**
  * The delimiter of a file by its first line: "::" where it occurs, else the most frequent of comma, tab, semicolon and bar
- * outside of quotes; a single space between numbers. Files of one column get a comma, ".tsv" a tab.
+ * outside of quotes; a single space between numbers. Files of one column get a comma, ".tsv" a tab. With decimal commas a comma is the last choice.
  */
-export function inferDelimiter(firstLine: string, file: string): string {
+export function inferDelimiter(firstLine: string, file: string, decimalComma: boolean): string {
   const bare = firstLine.replaceAll(/"(?:[^"]|"")*"/g, '');
   if (bare.includes('::')) return '::';
-  const counts = candidates.map((candidate) => ({ candidate, count: bare.split(candidate).length - 1 }));
+  const counts = candidates.filter((candidate) => !decimalComma || candidate !== ',').map((candidate) => ({ candidate, count: bare.split(candidate).length - 1 }));
   const most = counts.reduce((best, next) => (next.count > best.count ? next : best));
-  if (/\.tsv(\.gz)?$/i.test(file)) return '\t';
+  if (/\.tsv$/i.test(compressionOf(file).bare)) return '\t';
   if (most.count > 0) return most.candidate;
   const words = bare.trim().split(' ');
   return words.length > 1 && words.every((word) => number.test(word)) ? ' ' : ',';

@@ -1,17 +1,43 @@
-import { DataType } from 'apache-arrow';
-import type { TimeUnit } from 'apache-arrow';
+import { DataType, Vector } from 'apache-arrow';
+import type { Data, TimeUnit, Utf8 } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
+import { decimalAt, decimalText, uuidTexts } from '../../engine/keys/exact-ids.ts';
 
-/** Gives the text of one value that is not null, before quotes; a timestamp's value is its stored count. */
-export type ValueFormat = (value: unknown) => string;
+/** Gives the text of a row's value, which is not null, before quotes. */
+type RowText = (row: number) => string;
 
-/** The format of a column's values. Throws UsageError for types that one field cannot hold. */
-export function valueFormat(type: DataType, column: string): ValueFormat {
-  if (DataType.isInt(type) || DataType.isBool(type)) return String;
-  if (DataType.isUtf8(type)) return (value) => value as string;
+/** The texts of a column of that type, chunk by chunk. Throws UsageError for types that one field cannot hold. */
+export function columnTexts(type: DataType, column: string): (data: Data) => RowText {
+  if (DataType.isUtf8(type)) return utf8Texts;
+  if (DataType.isInt(type)) {
+    return ({ values }) => (row) => String((values as Int32Array | BigInt64Array)[row]);
+  }
+  // The stored counts, because finer units lose digits in the milliseconds of Arrow's vectors.
+  if (DataType.isTimestamp(type)) return ({ values }) => (row) => formatTimestamp((values as unknown as BigInt64Array)[row], type.unit);
+  if (DataType.isDecimal(type)) return ({ values }) => (row) => decimalText(decimalAt(values as unknown as Uint32Array, row, type.bitWidth / 32), type.scale);
+  if (DataType.isFixedSizeBinary(type) && type.byteWidth === 16) return ({ values, length }) => textsAt(uuidTexts(values as unknown as Uint8Array, length));
+  const format = valueFormat(type, column);
+  return (data) => {
+    const vector = new Vector([data]);
+    return (row) => format(vector.get(row));
+  };
+}
+
+/** Arrow's own decoder drops a byte order mark at the beginning of a text. */
+function utf8Texts(data: Data): RowText {
+  const { values, valueOffsets } = data as Data<Utf8>;
+  return textsAt({ bytes: values, offsets: valueOffsets });
+}
+
+function textsAt({ bytes, offsets }: { readonly bytes: Uint8Array; readonly offsets: Int32Array }): RowText {
+  const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return (row) => all.toString('utf8', offsets[row], offsets[row + 1]);
+}
+
+function valueFormat(type: DataType, column: string): (value: unknown) => string {
+  if (DataType.isBool(type)) return String;
   if (DataType.isFloat(type)) return remembered(type.precision === 2 ? formatDouble : formatSingle);
   if (DataType.isDate(type)) return (value) => new Date(Number(value)).toISOString().slice(0, 10);
-  if (DataType.isTimestamp(type)) return (value) => formatTimestamp(value as bigint, type.unit);
   throw new UsageError(`a text file cannot hold ${String(type)}`, { phase: 'write', column, advice: 'Write Parquet or Arrow instead' });
 }
 
@@ -32,7 +58,7 @@ export function formatSingle(value: number): string {
 }
 
 /** The format with a memory of its texts, since ratings have few different values. */
-function remembered(format: (value: number) => string): ValueFormat {
+function remembered(format: (value: number) => string): (value: unknown) => string {
   const known = new Map<number, string>();
   return (value) => {
     const number = value as number;
@@ -48,8 +74,7 @@ function remembered(format: (value: number) => string): ValueFormat {
 }
 
 /**
- * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. It takes the stored count, because finer units lose digits in the
- * milliseconds of Arrow's vectors. Throws RangeError for years that Date cannot hold.
+ * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. Throws RangeError for years that Date cannot hold.
  */
 function formatTimestamp(count: bigint, unit: TimeUnit): string {
   const digits = 3 * unit;

@@ -1,7 +1,8 @@
 const SPACE = 0x20;
 const MINUS = 0x2d;
 const PLUS = 0x2b;
-const DOT = 0x2e;
+export const DOT = 0x2e;
+export const COMMA = 0x2c;
 const ZERO = 0x30;
 
 /** Powers of ten that are exact as doubles: a mantissa below 2^53 divided by one of these is rounded once, to the nearest double. */
@@ -12,6 +13,20 @@ const special = /^[+-]?(nan|inf|infinity)$/i;
 /** Faults of a field that should be a number. */
 export const NOT_A_NUMBER = 'is not a number';
 export const NOT_WHOLE = 'is not a whole number';
+
+/** Texts that stand for a missing number, unless others are given. */
+const missing = new Set(['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N']);
+const nan = /^ *[+-]?nan *$/i;
+
+/** True for a text that usually stands for a missing number. */
+export function isMissing(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start < 16 && missing.has(latin1(bytes, start, end).trim());
+}
+
+/** True for NaN in any case. */
+export function isNaNText(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start < 16 && nan.test(latin1(bytes, start, end));
+}
 
 /**
  * The whole number in `bytes[start..end)` as a double; undefined for other text and for more than 15 digits.
@@ -44,9 +59,9 @@ export function parseLongInteger(text: string): bigint | undefined {
 
 /**
  * The number in `bytes[start..end)` as the nearest double, also nan, inf and infinity in any case; undefined for other text.
- * Spaces around it are ignored.
+ * Spaces around it are ignored. `point` is the byte before the decimals.
  */
-export function parseDecimal(bytes: Uint8Array, start: number, end: number): number | undefined {
+export function parseDecimal(bytes: Uint8Array, start: number, end: number, point = DOT): number | undefined {
   while (start < end && bytes[start] === SPACE) start++;
   while (start < end && bytes[end - 1] === SPACE) end--;
   let p = start;
@@ -62,15 +77,17 @@ export function parseDecimal(bytes: Uint8Array, start: number, end: number): num
       mantissa = mantissa * 10 + digit;
       digits++;
       if (afterDot) places++;
-    } else if (bytes[p] === DOT && !afterDot) afterDot = true;
-    else return parseRareDecimal(latin1(bytes, start, end));
+    } else if (bytes[p] === point && !afterDot) afterDot = true;
+    else return parseRareDecimal(latin1(bytes, start, end), point);
   }
-  if (digits === 0 || digits > 15) return parseRareDecimal(latin1(bytes, start, end));
+  if (digits === 0 || digits > 15) return parseRareDecimal(latin1(bytes, start, end), point);
   const value = places === 0 ? mantissa : mantissa / powersOfTen[places];
   return negative ? -value : value;
 }
 
-function parseRareDecimal(text: string): number | undefined {
+function parseRareDecimal(given: string, point: number): number | undefined {
+  // A comma in the place of the point, and no point beside it.
+  const text = point === COMMA ? given.replace(/[.,]/, (mark) => (mark === ',' ? '.' : '?')) : given;
   if (decimal.test(text)) return Number(text);
   if (!special.test(text)) return undefined;
   const value = /nan/i.test(text) ? Number.NaN : Number.POSITIVE_INFINITY;

@@ -9,13 +9,20 @@ const LF = 0x0a;
 export const BARE = 0;
 export const QUOTED = 1;
 export const ESCAPED = 2;
+/** Kinds of JSON's fields beside bare numbers: a string, one with escapes, an object or array, true or false. */
+export const STRING = 3;
+export const ESCAPED_STRING = 4;
+export const NESTED = 5;
+export const LITERAL = 6;
 
 /** A fault in a row at a position of the bytes; the error for the user names the line instead. */
 export class RecordProblem extends Error {
   readonly position: number;
-  constructor(message: string, position: number) {
+  readonly advice: string;
+  constructor(message: string, position: number, advice = 'Correct the line, or set the delimiter if it was inferred wrongly') {
     super(message);
     this.position = position;
+    this.advice = advice;
   }
 }
 
@@ -27,12 +34,16 @@ export class FieldBlock {
   rows = 0;
   /** Lines of the rows, with blank ones between them. */
   lines = 0;
+  /** The reasons of rows that could not be taken apart; their fields are empty. Undefined where such rows are errors. */
+  faults: Map<number, string> | undefined;
   bytes: Uint8Array;
   readonly columns: number;
   readonly maximumRows: number;
   readonly starts: Int32Array;
   readonly ends: Int32Array;
   readonly kinds: Uint8Array;
+  /** Lines of the block before each row. */
+  readonly linesBefore: Int32Array;
 
   constructor(columns: number, rows: number) {
     const fields = columns * rows;
@@ -42,6 +53,25 @@ export class FieldBlock {
     this.starts = new Int32Array(fields);
     this.ends = new Int32Array(fields);
     this.kinds = new Uint8Array(fields);
+    this.linesBefore = new Int32Array(rows);
+  }
+
+  /** Begins to fill the block anew from these bytes. */
+  begin(bytes: Uint8Array): void {
+    this.bytes = bytes;
+    this.rows = 0;
+    this.lines = 0;
+    this.faults?.clear();
+  }
+
+  /** Makes all fields of a row empty, and notes the reason. Throws RecordProblem where such rows are errors. */
+  refuse(row: number, message: string, position: number): void {
+    if (this.faults === undefined) throw new RecordProblem(message, position);
+    this.faults.set(row, message);
+    const first = row * this.columns;
+    this.starts.fill(position, first, first + this.columns);
+    this.ends.fill(position, first, first + this.columns);
+    this.kinds.fill(BARE, first, first + this.columns);
   }
 }
 
@@ -49,19 +79,18 @@ export class FieldBlock {
  * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next one. `bytes` must
  * have room for one more byte at `to`. `atEnd`: the file ends at `to`, so the last row may lack its line end.
  * Blank lines are skipped, except in a file of one column, where they are empty fields.
- * Throws RecordProblem for rows of another length, misplaced quotes and rows that are too long.
+ * Throws RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the block takes their faults.
  */
 export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean, dialect: TextDialect): number {
   const { columns, maximumRows, starts, ends, kinds } = block;
   const delimiter = dialect.delimiter.charCodeAt(0);
   const width = dialect.delimiter.length;
   const quote = dialect.quotes ? QUOTE : -1;
-  block.bytes = bytes;
+  block.begin(bytes);
   // A line end behind the last byte stops every search.
   bytes[to] = LF;
   let rows = 0;
   let field = 0;
-  block.lines = 0;
   let p = from;
   let record = from;
   while (rows < maximumRows && p < to) {
@@ -72,10 +101,18 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
       block.lines++;
       continue;
     }
+    block.linesBefore[rows] = block.lines;
     let column = 0;
     let isSimple = true;
     for (;;) {
-      if (column === columns) throw tooMany(block, bytes, record, to, dialect);
+      if (column === columns) {
+        const lf = bytes.indexOf(LF, p);
+        if (lf >= to && !atEnd) return incomplete(block, rows, record, to, false, '', record);
+        block.refuse(rows, tooMany(block, bytes, record, to, dialect), record);
+        field = (rows + 1) * columns;
+        p = lf;
+        break;
+      }
       if (bytes[p] === quote) {
         isSimple = false;
         p = scanQuoted(block, field, p, to, dialect);
@@ -97,7 +134,10 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
     }
     if (p >= to && !atEnd) return incomplete(block, rows, record, to, false, '', record);
     if (p - record > LONGEST_ROW) throw tooLong(record);
-    if (column < columns) throw new RecordProblem(`the row has ${count(column)}, need ${columns}`, record);
+    if (column < columns) {
+      block.refuse(rows, `the row has ${count(column)}, need ${columns}`, record);
+      field = (rows + 1) * columns;
+    }
     p++;
     rows++;
     block.lines += isSimple ? 1 : countLines(bytes, record, p);
@@ -140,8 +180,8 @@ function tooLong(position: number): RecordProblem {
   return new RecordProblem(`the row is longer than ${LONGEST_ROW} bytes`, position);
 }
 
-function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, to: number, dialect: TextDialect): RecordProblem {
-  return new RecordProblem(`the row has ${count(countFields(bytes, record, to, dialect))}, need ${block.columns}`, record);
+function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, to: number, dialect: TextDialect): string {
+  return `the row has ${count(countFields(bytes, record, to, dialect))}, need ${block.columns}`;
 }
 
 /** The number of fields in the row that begins at `record`, as far as it is in memory. */

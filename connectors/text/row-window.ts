@@ -108,9 +108,13 @@ export class RowWindow {
   }
 
   /** An error with the line's number and text. */
-  problem(summary: string, position: number, advice?: string, column?: string): DataError {
-    const message = `line ${this.lineOf(position)}: ${summary}: ${this.lineText(position)}`;
-    return new DataError(message, { phase: 'read', file: inputName(this.#file), column, advice });
+  problem(summary: string, position: number, advice?: string): DataError {
+    return this.problemAt(position, `${summary}: ${this.lineText(position)}`, advice);
+  }
+
+  /** An error with the line's number. */
+  problemAt(position: number, summary: string, advice?: string, column?: string): DataError {
+    return new DataError(`line ${this.lineOf(position)}: ${summary}`, { phase: 'read', file: inputName(this.#file), column, advice });
   }
 
   async close(): Promise<void> {

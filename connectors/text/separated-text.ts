@@ -1,18 +1,17 @@
-import { DataType, Vector } from 'apache-arrow';
-import type { Data, RecordBatch, Schema, Utf8 } from 'apache-arrow';
+import { DataType } from 'apache-arrow';
+import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { LONGEST_ROW } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
-import { valueFormat } from './format-value.ts';
-import type { ValueFormat } from './format-value.ts';
+import { columnTexts } from './format-value.ts';
 
 /** Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty text. */
 export class SeparatedText implements BatchEncoder {
   readonly #names: readonly string[];
-  readonly #formats: readonly ValueFormat[];
+  readonly #texts: readonly ReturnType<typeof columnTexts>[];
   readonly #dialect: TextDialect;
   readonly #header: boolean;
   readonly #file: string;
@@ -29,7 +28,7 @@ export class SeparatedText implements BatchEncoder {
     this.#file = file;
     const first = dialect.delimiter[0].replace(/[\\\]^-]/, '\\$&');
     this.#special = new RegExp(`[${first}"\\r\\n\\ufeff]`);
-    this.#formats = fields.map(({ name, type }) => valueFormat(type, name));
+    this.#texts = fields.map(({ name, type }) => columnTexts(type, name));
   }
 
   begin(): Uint8Array {
@@ -59,25 +58,13 @@ export class SeparatedText implements BatchEncoder {
 
   /** The text of a column's field by row. */
   #cellsOf(data: Data, column: number): (row: number) => string {
-    const hasNulls = data.nullCount > 0;
-    const isNull = (row: number) => hasNulls && !data.getValid(row);
-    if (DataType.isUtf8(data.type)) {
-      // Arrow's own decoder drops a byte order mark at the beginning of a text.
-      const { values, valueOffsets } = data as Data<Utf8>;
-      const bytes = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-      return (row) => (isNull(row) ? '' : this.#field(bytes.toString('utf8', valueOffsets[row], valueOffsets[row + 1]), this.#names[column]));
-    }
-    if (DataType.isInt(data.type)) {
-      const values = data.values as Int32Array | BigInt64Array;
-      return (row) => (isNull(row) ? '' : String(values[row]));
-    }
-    const format = this.#formats[column];
-    const vector = new Vector([data]);
-    const counts = DataType.isTimestamp(data.type) ? (data.values as unknown as BigInt64Array) : undefined;
+    const text = this.#texts[column](data);
+    const isText = DataType.isUtf8(data.type);
     return (row) => {
-      if (isNull(row)) return '';
+      if (data.nullCount > 0 && !data.getValid(row)) return '';
+      if (isText) return this.#field(text(row), this.#names[column]);
       try {
-        return format(counts === undefined ? vector.get(row) : counts[row]);
+        return text(row);
       } catch (error) {
         throw this.#problem(`the value cannot be written as text: ${messageOf(error)}`, this.#names[column]);
       }

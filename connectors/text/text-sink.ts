@@ -1,6 +1,8 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { compressionOf } from '../compression/compressions.ts';
+import type { Compression } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
@@ -13,8 +15,8 @@ export interface TextSinkOptions {
   readonly delimiter?: string;
   /** True when the first row names the columns. Default: true, but false for .dat. */
   readonly header?: boolean;
-  /** Default: true when the path ends in .gz. */
-  readonly gzip?: boolean;
+  /** Default: by the path's ending: .gz, .zst or .lz4, else none. zstd needs Node 22.15. */
+  readonly compression?: Compression;
   /** Replaces an existing file. */
   readonly overwrite?: boolean;
 }
@@ -31,12 +33,13 @@ export class TextSink implements CheckedSink {
 
   /** Throws UsageError for a delimiter that cannot be used. */
   constructor(path: string, options: TextSinkOptions = {}) {
-    const isDat = /\.dat(\.gz)?$/i.test(path);
-    const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv(\.gz)?$/i.test(path) ? '\t' : ',');
+    const { bare, compression } = compressionOf(path);
+    const isDat = /\.dat$/i.test(bare);
+    const delimiter = options.delimiter ?? (isDat ? '::' : /\.tsv$/i.test(bare) ? '\t' : ',');
     checkDelimiter(delimiter);
     requireFileName(path);
     this.#path = path;
-    this.#options = { delimiter, header: options.header ?? !isDat, gzip: options.gzip ?? /\.gz$/i.test(path) };
+    this.#options = { delimiter, header: options.header ?? !isDat, compression: options.compression ?? compression };
     this.#overwrite = options.overwrite;
   }
 
@@ -49,13 +52,13 @@ export class TextSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
-    await ByteOutput.check(this.#path, this.#overwrite);
+    await ByteOutput.check(this.#path, { overwrite: this.#overwrite, compression: this.#options.compression });
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const { delimiter, header, gzip } = this.#options;
+    const { delimiter, header, compression } = this.#options;
     const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.#path));
-    const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, gzip });
+    const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, compression });
     const rows = await writeEncoded(input, output, encoder, ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }

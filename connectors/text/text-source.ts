@@ -5,8 +5,10 @@ import type { FileFormat } from '../files/file-set-source.ts';
 import { textExtensions } from '../files/format-names.ts';
 import { arrowType } from './arrow-type.ts';
 import { checkDelimiter } from './dialect.ts';
-import { TextFile } from './text-file.ts';
-import { withTypes } from './text-layout.ts';
+import { RowFile } from './row-file.ts';
+import { withCommonTypes } from './row-layout.ts';
+import type { ValueOptions } from './row-layout.ts';
+import { inferLayout } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
 export interface TextSourceOptions extends TextOptions {
@@ -15,9 +17,10 @@ export interface TextSourceOptions extends TextOptions {
 }
 
 /**
- * Separated text (CSV, TSV, "::" and others; RFC 4180 quotes; gzip or not; UTF-8) as a Source. Delimiter, header and types
- * are given, or inferred from the first 4 MiB of each file: int32, int64, float64, else utf8; empty fields are null.
- * A type holds for the whole file: a later value that does not fit is an error with line, column and text. Memory is that
+ * Separated text (CSV, TSV, "::" and others; RFC 4180 quotes; plain, gzip, zstd or lz4; UTF-8) as a Source. Delimiter, header and types
+ * are given, or inferred from the first 4 MiB of each file: int32, int64, float64, else utf8; empty fields are null,
+ * and NA, NULL and the like in columns of numbers. A type holds for the whole file: a later value that does not fit is an error with line,
+ * column and text, or a bad row where ratings are selected. Memory is that
  * of a few batches for files of any size; a row of more than 1 MiB is an error.
  *
  * Measured on lines of userId,movieId,rating,timestamp (bench/text.ts, one core of a shared Xeon): 3.8-4.5 M lines/s, 3.3
@@ -32,17 +35,15 @@ export class TextSource extends FileSetSource<TextLayout> {
 
   /** Throws UsageError for options that cannot be used. */
   constructor(paths: string | readonly string[], options: TextSourceOptions = {}) {
-    const { delimiter, types = {}, batchSize } = options;
-    if (delimiter !== undefined) checkDelimiter(delimiter);
-    for (const type of Object.values(types)) arrowType(type);
-    if (batchSize !== undefined && !(Number.isSafeInteger(batchSize) && batchSize > 0)) throw new UsageError(`batchSize must be a positive integer, not ${batchSize}`);
+    if (options.delimiter !== undefined) checkDelimiter(options.delimiter);
+    checkValueOptions(options);
     super(paths, textFormat(options));
     this.#options = options;
   }
 
   override describe(): JsonObject {
-    const { delimiter, header, quotes, columns, types } = this.#options;
-    return { paths: this.paths, delimiter, header, quotes, columns, types };
+    const { batchSize: _batchSize, ...options } = this.#options;
+    return { paths: this.paths, ...(options as JsonObject) };
   }
 }
 
@@ -51,15 +52,16 @@ function textFormat(options: TextSourceOptions): FileFormat<TextLayout> {
   return {
     extensions: textExtensions,
     open: async (file, known) => {
-      const text = await TextFile.open(file, options, batchSize, known);
-      return { layout: text.layout, read: (layout, schema, signal) => text.read(layout, schema, batchSize, signal), close: () => text.close() };
+      const rows = await RowFile.open(file, (window, name) => inferLayout(window, name, options, batchSize), known);
+      return { layout: rows.layout, read: (layout, schema, signal, takesFaults) => rows.read(layout, schema, batchSize, signal, takesFaults), close: () => rows.close() };
     },
-    reconcile: (layouts) => layouts.map((layout, index) => withCommonKinds(layout, layouts, options, index)),
+    reconcile: (layouts, needs) => withCommonTypes(layouts, options, needs),
   };
 }
 
-/** The layout with one type for columns of the same name in all files: the narrowest that holds the first part of each. */
-function withCommonKinds(layout: TextLayout, all: readonly TextLayout[], { types = {} }: TextSourceOptions, index: number): TextLayout {
-  const kinds = layout.names.map((name) => all.reduce((seen, { names, kinds: own }) => (names.includes(name) ? seen | own[names.indexOf(name)] : seen), 0));
-  return withTypes({ ...layout, kinds }, types, `file ${index + 1}`);
+/** Throws UsageError for options of values that cannot be used. */
+export function checkValueOptions({ types = {}, nullValues, batchSize }: ValueOptions & { readonly batchSize?: number }): void {
+  for (const type of Object.values(types)) arrowType(type);
+  if (nullValues !== undefined && !(Array.isArray(nullValues) && nullValues.every((text) => typeof text === 'string'))) throw new UsageError(`nullValues must be a list of texts, got ${String(nullValues)}`);
+  if (batchSize !== undefined && !(Number.isSafeInteger(batchSize) && batchSize > 0)) throw new UsageError(`batchSize must be a positive integer, not ${batchSize}`);
 }

@@ -58,6 +58,14 @@ export function sumLanesOfFour(a: v128, b: v128, c: v128, d: v128): v128 {
   return f32x4.add(v128.shuffle<f32>(ab, cd, 0, 1, 4, 5), v128.shuffle<f32>(ab, cd, 2, 3, 6, 7));
 }
 
+/** The same of four vectors of whole numbers. */
+@inline
+export function sumLanesOfFourWhole(a: v128, b: v128, c: v128, d: v128): v128 {
+  const ab = i32x4.add(v128.shuffle<i32>(a, b, 0, 4, 1, 5), v128.shuffle<i32>(a, b, 2, 6, 3, 7));
+  const cd = i32x4.add(v128.shuffle<i32>(c, d, 0, 4, 1, 5), v128.shuffle<i32>(c, d, 2, 6, 3, 7));
+  return i32x4.add(v128.shuffle<i32>(ab, cd, 0, 1, 4, 5), v128.shuffle<i32>(ab, cd, 2, 3, 6, 7));
+}
+
 /** Rows of a compressed block: the index of rating k. */
 @inline
 export function indexAt(indices: usize, k: i32): usize {

@@ -1,17 +1,24 @@
-import { type Data, DataType, Int32, Int64, makeData, Utf8, Vector } from 'apache-arrow';
+import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Vector } from 'apache-arrow';
 import { DataError } from '../errors.ts';
+import { placeOf } from '../stream/stream.ts';
+import { convertedType, convertIds, type OnRefused } from './exact-ids.ts';
 import { sharedArray } from '../partition.ts';
 import { type KeyColumn, keyCount, type KeyType, takeKeys } from './key-column.ts';
 
-/** The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries to utf8. */
+/**
+ * The key type that ids of an Arrow type have: smaller integers widen to int32, uint32 to int64, dictionaries to utf8. Unsigned integers of
+ * 64 bits, floats and decimals are int64, as far as their values are whole, and 16 bytes are the text of a UUID (see convertIds).
+ */
 export function keyTypeOf(type: DataType, column: string): KeyType {
   if (DataType.isInt(type)) {
     if (type.bitWidth < 32 || (type.bitWidth === 32 && type.isSigned)) return 'int32';
-    if (type.isSigned || type.bitWidth === 32) return 'int64';
+    return 'int64';
   }
   if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return 'utf8';
   if (DataType.isDictionary(type) && (DataType.isUtf8(type.dictionary) || DataType.isLargeUtf8(type.dictionary))) return 'utf8';
-  throw new DataError(`ids must be int32, int64 or utf8, but the type is ${type}`, { column });
+  const converted = convertedType(type);
+  if (converted !== undefined) return converted;
+  throw new DataError(`ids must be whole numbers, text or UUIDs, but the type is ${type}`, { column });
 }
 
 /** True where some row of a column is null; in a dictionary column the value may be null, too. */
@@ -26,12 +33,26 @@ export function isNullAt(data: Data, row: number): boolean {
   return dictionary !== undefined && dictionary.nullCount > 0 && !dictionary.isValid(Number((data.values as Int32Array)[row]));
 }
 
+/** Throws the reason that a value cannot be an id. */
+function throwRefused(_row: number, reason: string): never {
+  throw new DataError(`${reason}, so it cannot be an id`);
+}
+
+/** Throws the reason that a value cannot be an id, with the place of the row. */
+export function refusedIn(batch: RecordBatch, column: string): OnRefused {
+  return (position, reason) => {
+    const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
+    throw new DataError(`${reason}, so it cannot be an id`, { phase: 'read', ...place, column });
+  };
+}
+
 /**
  * The keys of one Arrow column without nulls (the caller has checked). Views the Arrow buffers where the type allows:
- * int32, int64 and utf8 are not copied.
+ * int32, int64 and utf8 are not copied. Values that are no exact ids go to `onRefused`; without it they are DataErrors.
  */
-export function keysFromData(data: Data, type: KeyType): KeyColumn {
+export function keysFromData(data: Data, type: KeyType, onRefused: OnRefused = throwRefused): KeyColumn {
   const arrow = data.type;
+  if (convertedType(arrow) !== undefined) return convertIds(data, onRefused);
   if (DataType.isDictionary(arrow)) return expandDictionary(data);
   if (DataType.isInt(arrow)) {
     if (type === 'int32') {

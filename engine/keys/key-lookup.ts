@@ -1,6 +1,6 @@
 import { type DataType, type RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { hasNulls, isNullAt, keysFromData, keyTypeOf } from './arrow-keys.ts';
+import { hasNulls, isNullAt, keysFromData, keyTypeOf, refusedIn } from './arrow-keys.ts';
 import { DenseInt32Index } from './dense-int32-index.ts';
 import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
@@ -18,12 +18,13 @@ export class KeyLookup {
     this.keys = keys;
   }
 
-  /** Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. */
+  /** Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. Throws DataError for a value that is no exact id. */
   positions(batch: RecordBatch, column: string): Uint32Array {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
     const type = this.#requireComparable(data.type, column);
     const codes = new Uint32Array(batch.numRows);
-    this.#table(type).find(type === 'int64' ? widen(keysFromData(data, keyTypeOf(data.type, column))) : keysFromData(data, type), codes);
+    const keys = keysFromData(data, keyTypeOf(data.type, column), refusedIn(batch, column));
+    this.#table(type).find(type === 'int64' ? widen(keys) : keys, codes);
     if (hasNulls(data)) for (let i = 0; i < codes.length; i++) if (isNullAt(data, i)) codes[i] = UNKNOWN_KEY;
     return codes;
   }

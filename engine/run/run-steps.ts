@@ -185,7 +185,7 @@ class StepRun {
 
   #end(): void {
     for (const [stage, { start, end }] of this.#clocks) if (end > 0) this.#ctx.metrics.addSpan(stage, start, end);
-    if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage }));
+    if (this.#ctx.signal.aborted && this.#failed?.cancelled !== false) this.#done.reject(new CancelledError({ phase: [...this.#clocks.keys()].at(-1) ?? this.#steps[0].stage, cause: this.#ctx.signal.reason }));
     else if (this.#failed !== undefined) this.#done.reject(this.#failed.error as Error);
     else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
   }

@@ -1,6 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import { throwIfAborted } from '../errors.ts';
-import type { Operator, Sink, Source } from './operator.ts';
+import type { Operator, Sink, Source, ValueNeeds } from './operator.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 
@@ -28,15 +28,19 @@ export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
 }
 
 /** The columns of the plan's result; opens the source's metadata, reads no rows. */
-export async function schemaOf(plan: LogicalPlan): Promise<Schema> {
-  if (plan.kind === 'source') return plan.source.schema();
-  return plan.operator.outputSchema(await schemaOf(plan.input));
+export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds): Promise<Schema> {
+  if (plan.kind === 'source') return plan.source.schema(needs);
+  return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs)));
+}
+
+function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNeeds | undefined {
+  return operator.needs ?? (operator.passesNeeds ? needs : undefined);
 }
 
 /** Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may read no others. */
-export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
-  if (plan.kind === 'source') return metered(plan.source.name, await plan.source.execute(ctx, columns), ctx, { upstreamMs: 0 });
-  const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns));
+export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+  if (plan.kind === 'source') return metered(plan.source.name, await plan.source.execute(ctx, columns, needs), ctx, { upstreamMs: 0 });
+  const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns), needsBelow(plan.operator, needs));
   const clock = { upstreamMs: 0 };
   const timedInput = batchStream(input.schema, timedPulls(input, clock));
   return metered(plan.operator.name, plan.operator.execute(timedInput, ctx), ctx, clock);
@@ -45,7 +49,7 @@ export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, colu
 /** Runs the plan into a sink. */
 export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx: ExecutionContext): Promise<Result> {
   throwIfAborted(ctx.signal, sink.name);
-  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns()), ctx);
+  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
 }
 
 interface PullClock {

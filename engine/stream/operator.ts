@@ -19,11 +19,19 @@ export interface Source extends Description {
   /** False when the rows can be pulled only once (an iterator of the caller's). */
   readonly replayable: boolean;
   /** Opens just enough to know the columns. */
-  schema(): Promise<Schema>;
+  schema(needs?: ValueNeeds): Promise<Schema>;
   /** Facts about the rows that are known without reading them, e.g. from Parquet footers. */
   statistics?(): Promise<SourceStatistics>;
   /** `columns`: those that are needed; a source may leave the others out. */
-  execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream>;
+  execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
+}
+
+/** What a consumer needs of values. A source whose values have their types already need not look at it. */
+export interface ValueNeeds {
+  /** Columns that should be numbers: a source of text reads them as such if any of their values are. */
+  readonly numbers: readonly string[];
+  /** Values that cannot be read come as nulls, and the batch's origin has the reasons: the consumer deals with them. Otherwise they are errors. */
+  readonly takesFaults: true;
 }
 
 export interface SourceStatistics {
@@ -37,6 +45,10 @@ export interface SourceStatistics {
 export interface Operator extends Description {
   /** The output columns for given input columns; throws DataError naming the columns that exist when one is missing. */
   outputSchema(input: Schema): Schema;
+  /** What it needs of the input's values. */
+  readonly needs?: ValueNeeds;
+  /** True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what its consumer needs reaches the source. */
+  readonly passesNeeds?: boolean;
   /** Columns of the input that it needs to give `wanted` (all of them when undefined): lets a source prune. */
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined;
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream;
@@ -44,6 +56,8 @@ export interface Operator extends Description {
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
+  /** What it needs of the input's values. */
+  readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;
 }

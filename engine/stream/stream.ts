@@ -22,6 +22,12 @@ export interface BatchOrigin {
   readonly rowGroup?: number;
   /** Row of the file (or of the stream, without a file) that is the batch's row 0. */
   readonly firstRow: number;
+  /** The line of the file, from 1, of each row of the origin; in files of lines. */
+  readonly lineOf?: (row: number) => number;
+  /** The reason by row of the origin, for rows with values that could not be read and are null instead. */
+  readonly faults?: ReadonlyMap<number, string>;
+  /** The batch's rows among those of the origin, where some were left out. */
+  readonly kept?: ArrayLike<number>;
 }
 
 const origins = new WeakMap<RecordBatch, BatchOrigin>();
@@ -30,6 +36,34 @@ const origins = new WeakMap<RecordBatch, BatchOrigin>();
 export function setOrigin(batch: RecordBatch, origin: BatchOrigin): RecordBatch {
   origins.set(batch, origin);
   return batch;
+}
+
+/** Notes that `batch` has the rows of another at these positions. */
+export function setTakenOrigin(batch: RecordBatch, from: RecordBatch, positions: ArrayLike<number>): RecordBatch {
+  const origin = originOf(from);
+  if (origin === undefined) return batch;
+  const { kept } = origin;
+  return setOrigin(batch, { ...origin, kept: kept === undefined ? positions : Uint32Array.from(positions, (row) => kept[row]) });
+}
+
+/** The place of one row of a batch, as far as it is known. */
+export interface RowPlace {
+  readonly file?: string;
+  readonly rowGroup?: number;
+  /** From 0. */
+  readonly row?: number;
+  /** From 1. */
+  readonly line?: number;
+  /** The reason that values of the row are null. */
+  readonly fault?: string;
+}
+
+export function placeOf(batch: RecordBatch, row: number): RowPlace | undefined {
+  const origin = originOf(batch);
+  if (origin === undefined) return undefined;
+  const { file, rowGroup, firstRow, lineOf, faults, kept } = origin;
+  const own = kept?.[row] ?? row;
+  return { file, rowGroup, row: firstRow + own, line: lineOf?.(own), fault: faults?.get(own) };
 }
 
 export function originOf(batch: RecordBatch): BatchOrigin | undefined {

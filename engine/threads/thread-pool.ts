@@ -1,5 +1,5 @@
 import { Piscina } from 'piscina';
-import { CancelledError, deserializeError, type SerializedError, sessionClosed } from '../errors.ts';
+import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 
 /** The answer of a worker: errors travel as data, since a thrown object would lose its class between threads. */
@@ -59,7 +59,7 @@ export class ThreadPool {
     const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     try {
-      if (signal?.aborted) throw new CancelledError();
+      throwIfAborted(signal);
       // Piscina would start new threads, which would not be ended.
       if (this.#closed) throw sessionClosed();
       Atomics.store(this.#flags, slot, 0);
@@ -69,7 +69,7 @@ export class ThreadPool {
       });
       this.#running.add(running);
       const reply = await running.finally(() => this.#running.delete(running));
-      if (signal?.aborted) throw new CancelledError();
+      throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
       return reply;
     } finally {

@@ -1,8 +1,7 @@
 /**
- * The URL of a worker's entry file beside the calling module: `.ts` when the sources run as they are, `.js` when built.
- * `moduleUrl` is the caller's import.meta.url, `name` the file's path from there without its ending.
+ * The URL of a worker's entry file: `.ts` when the sources run as they are, `.js` when built. Callers write
+ * `workerFile(new URL('./worker.js', import.meta.url))`: in that form programs that copy a package's files, without running it, find the file.
  */
-export function workerFile(moduleUrl: string, name: string): URL {
-  const ending = moduleUrl.endsWith('.ts') ? '.ts' : '.js';
-  return new URL(name + ending, moduleUrl);
+export function workerFile(built: URL): URL {
+  return import.meta.url.endsWith('.ts') ? new URL(built.href.replace(/\.js$/, '.ts')) : built;
 }

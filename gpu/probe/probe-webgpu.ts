@@ -29,7 +29,7 @@ const TIMEOUT_MILLISECONDS = 20_000;
  */
 export function probeWebGpu(signal?: AbortSignal): Promise<ProbeOutcome> {
   if (!isInstalled('webgpu')) return Promise.resolve({ failure: 'not installed', messages: '' });
-  const file = fileURLToPath(workerFile(import.meta.url, './webgpu-probe'));
+  const file = fileURLToPath(workerFile(new URL('./webgpu-probe.js', import.meta.url)));
   return new Promise((resolve) => {
     execFile(process.execPath, [file], { timeout: TIMEOUT_MILLISECONDS, killSignal: 'SIGKILL', signal, windowsHide: true }, (error, stdout, stderr) => {
       resolve(outcomeOf(error, stdout, stderr.trim()));

@@ -26,7 +26,7 @@ async function probe(): Promise<ProbeReport> {
 }
 
 // The parent ends this process earlier, unless the parent itself has ended.
-alive.push(new Worker(workerFile(import.meta.url, './probe-watchdog')));
+alive.push(new Worker(workerFile(new URL('./probe-watchdog.js', import.meta.url))));
 const report = await probe();
 // A live instance would keep the process from ending by itself.
 process.stdout.write(`\n${JSON.stringify({ ...report, kept: alive.length })}\n`, () => process.exit(0));

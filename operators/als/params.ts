@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams, dependentDefaults, noDamping } from '../params/common.ts';
+import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
@@ -53,7 +53,9 @@ export const alsTable: ParamTable<AlsParams> = {
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
     ...(['alpha', 'unobservedWeight', 'regExponent'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
     { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
-    ...(['earlyStop', 'targetRmse'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => implicitPrefs, message: (named: Named) => `${named(refused)} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' })),
+    metricNeedsEarlyStop,
+    { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data have not`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
+    { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
     { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}: weights of 1 have no deviation`, advice: 'Leave one of them out' },
   ],
   dependent: ({ implicitPrefs = false, biases = !implicitPrefs }) => ({ ...dependentDefaults(biases), ...(implicitPrefs ? { start: 'spark' } : {}) }),
@@ -63,5 +65,7 @@ export const alsDefaults: AlsParams = defaultsOf(alsTable);
 
 /** The parameters with defaults filled in; throws UsageError naming parameter and value. */
 export function checkAlsParams(given: Partial<AlsParams>, others?: readonly string[]): AlsParams {
-  return checkParams(alsTable, given, others);
+  const params = checkParams(alsTable, given, others);
+  checkMetric(params);
+  return params;
 }

@@ -1,6 +1,6 @@
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { formatBytes, formatCount } from '../../engine/format.ts';
+import { counted, formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import type { DataPart, DataSet, DataUses, Stage } from '../../engine/plan/stages.ts';
@@ -16,6 +16,7 @@ import type { AlsChoices } from './kernel-choices.ts';
 import { gramStage, implicitDataSets, implicitMeasure, implicitUses } from './implicit/stages.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import { rankingReasons } from '../params/common.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** The names of the data sets of a side. `whole`: all its rows, on every device; with one device the side itself. */
@@ -141,12 +142,13 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
     reasons: [
+      ...rankingReasons(params, 'iteration'),
       `p = 1: Θ whole on ${q === 1 ? 'the device' : `each of ${q} devices`}, eq. 8 without the f² terms: A is solved in place`,
       ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
       ...deviceReasons(device, f, tasks(m, nz)),
     ],
   };
-  requireBindings(plan, { [`${formatCount(nz)} ratings`]: Math.ceil((4 * nz) / q) });
+  requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / q) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), peak[HOST] ?? 0) + (device.ownMemory ? 2 * 4 * f * (m + n) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');

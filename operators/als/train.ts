@@ -11,6 +11,8 @@ import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
+import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { rankingMetricOf } from '../params/common.ts';
 import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
 import { implicitErrors } from './implicit/loss.ts';
@@ -44,6 +46,9 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
   const mean = params.biases ? meanRating(data.byUser) : 0;
   let bound = plan(devices);
+  const folded = ({ users, items }: AlsStart) => (params.biases ? foldBiases(users, items, mean, params.rank) : { userFactors: users.values, itemFactors: items.values });
+  const metric = rankingMetricOf(params);
+  const rank = metric === undefined || data.test === undefined ? undefined : validationMetric(metric, { users: data.users, items: data.items, test: data.test, train: byUser }, ctx);
   const { factors, ...result } = await runLoop<AlsStart>(
     {
       called: 'iteration',
@@ -51,6 +56,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       devices,
       rule: new StoppingRule(params, data.test),
       copySeconds,
+      measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean }, from?.factors);
         bound = made.plan;
@@ -59,9 +65,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     },
     ctx,
   );
-  const { users, items } = factors;
-  const folded = params.biases ? foldBiases(users, items, mean, params.rank) : { userFactors: users.values, itemFactors: items.values };
-  return { ...result, ...folded, plan: bound };
+  return { ...result, ...folded(factors), plan: bound };
 }
 
 /** The functions of ALS that the training loop calls. */

@@ -10,6 +10,8 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { BAD_ROWS } from '../ratings/select-ratings.ts';
 import { type FactorModel, placeFactors } from '../serving/factor-model.ts';
 import { scorePairs } from '../serving/predict.ts';
+import { compareToMeans } from './compare-to-means.ts';
+import type { TrainingWarning } from './rating-warnings.ts';
 import { type Baselines, BaselineSums, type DampedMeans, ErrorSums, type PairErrors } from './baselines.ts';
 
 /** The errors are over the pairs that the model knows; NaN where it knows none. */
@@ -22,6 +24,8 @@ export interface Evaluation extends PairErrors {
   readonly badRows: number;
   /** Errors of the training ratings' means over the same pairs; absent where the model has no such means, or knows no pair. */
   readonly baselines?: Baselines;
+  /** What a user should know about the model; each was an event too. */
+  readonly warnings: readonly TrainingWarning[];
 }
 
 /** Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives them. */
@@ -69,7 +73,10 @@ export class Evaluate implements Sink<Evaluation> {
     });
     phase.end(pairs);
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const hasBaselines = means !== undefined && pairs > coldPairs;
-    return { ...own.errors(), pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(hasBaselines ? { baselines: simple.baselines() } : {}) };
+    const errors = own.errors();
+    const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
+    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines }) : undefined;
+    if (verdict) ctx.events({ type: 'warning', ...verdict });
+    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: verdict ? [verdict] : [] };
   }
 }

@@ -42,9 +42,9 @@ export interface BlockMeans {
  *
  *     γ_v = Σ_u (r_uv - μ) / (n_v + 25)        β_u = Σ_v (r_uv - μ - γ_v) / (n_u + 10)
  *
- * `rowsAre` says which side the rows are.
+ * `rowsAre` says which side the rows are. `given`: μ and means of earlier ratings, NaN for rows and columns that are new; those stay as they are.
  */
-export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items'): RatingFacts {
+export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items', given?: BlockMeans): RatingFacts {
   const { values, offsets, indices } = block;
   const sums = new Float64Array(columns);
   const counts = new Int32Array(columns);
@@ -63,23 +63,34 @@ export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users
   }
   // Equal ratings have a mean without rounding.
   const mean = least === most ? least : sum / values.length;
-  const means = { mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
+  const means = { mean: given?.mean ?? mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
   if (rowsAre === 'users') {
-    for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * mean) / (counts[column] + DAMPING.items);
+    for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * means.mean) / (counts[column] + DAMPING.items);
+    keep(given?.columns, means.columns);
     fillRows(block, means, DAMPING.users);
+    keep(given?.rows, means.rows);
   } else {
     fillRows(block, means, DAMPING.items);
+    keep(given?.rows, means.rows);
     sums.fill(0);
     for (let row = 0; row < block.rows; row++) {
-      const expected = mean + means.rows[row];
+      const expected = means.mean + means.rows[row];
       for (let k = offsets[row]; k < offsets[row + 1]; k++) sums[indices[k]] += values[k] - expected;
     }
     for (let column = 0; column < columns; column++) means.columns[column] = sums[column] / (counts[column] + DAMPING.users);
+    keep(given?.columns, means.columns);
   }
   const [ofRows, ofColumns] = [sideFacts(block.rows, (row) => offsets[row + 1] - offsets[row]), sideFacts(columns, (column) => counts[column])];
   const [users, items] = rowsAre === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
   const deviation = least === most ? 0 : Math.sqrt(Math.max(0, squares / values.length - mean * mean));
   return { ratings: values.length, mean, deviation, least, most, whole: areWhole(values), users, items, means };
+}
+
+/** Puts the means that are known, which are numbers, in place of those computed. */
+function keep(known: Float32Array | undefined, means: Float32Array): void {
+  known?.forEach((mean, position) => {
+    if (!Number.isNaN(mean)) means[position] = mean;
+  });
 }
 
 function areWhole(values: Float32Array): boolean {

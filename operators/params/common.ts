@@ -1,3 +1,4 @@
+import { parseMetric } from '../evaluation/ranking/ranking-metrics.ts';
 import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
 export const MAXIMUM_RANK = 512;
@@ -34,8 +35,10 @@ export interface CommonParams {
   readonly biasDamping: OneOrTwo;
   /** Storage of factors on a GPU: float32, float16 with sums in float32, or the better of the two for the problem (`auto`). A CPU computes in float32 and refuses `f16`. */
   readonly precision: 'auto' | 'f32' | 'f16';
-  /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
+  /** Ends after so many iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best. */
   readonly earlyStop?: number;
+  /** The metric of `earlyStop`: rmse (default), or a ranking metric such as ndcg@20, over full rankings of what users have not rated in the training set. */
+  readonly earlyStopMetric?: string;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
@@ -51,6 +54,34 @@ export const commonParams: ParamsOf<CommonParams> = {
   biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },
   biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: withBiases.biasDamping, defaultText: withBiases.biasDamping.join(',') },
   precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },
-  earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test RMSE; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
+  earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test error or metric; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
+  earlyStopMetric: { kind: 'text', help: 'metric of --early-stop: rmse, or one of rankings such as ndcg@20', group: 'Held-out ratings:', meaning: 'rmse or a ranking metric such as ndcg@20', defaultText: 'rmse' },
   targetRmse: { kind: 'number', help: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 },
 };
+
+type EarlyStop = Pick<CommonParams, 'earlyStop' | 'earlyStopMetric'>;
+
+/** The rule of both tables that refuses a metric without earlyStop. */
+export const metricNeedsEarlyStop: Rule<EarlyStop> = {
+  refused: 'earlyStopMetric',
+  when: ({ earlyStop }) => earlyStop === undefined,
+  message: (named) => `${named('earlyStopMetric')} acts only with ${named('earlyStop')}`,
+  advice: 'Give both, or leave it out',
+};
+
+/** The ranking metric that ends a run; undefined where it is the RMSE. */
+export function rankingMetricOf({ earlyStopMetric }: EarlyStop): string | undefined {
+  return earlyStopMetric === 'rmse' ? undefined : earlyStopMetric;
+}
+
+/** Throws UsageError for a metric that does not exist. */
+export function checkMetric(params: EarlyStop): void {
+  const metric = rankingMetricOf(params);
+  if (metric !== undefined) parseMetric(metric, 'earlyStopMetric');
+}
+
+/** The reason of plans whose validation ranks. */
+export function rankingReasons(params: EarlyStop, called: 'iteration' | 'epoch'): string[] {
+  const metric = rankingMetricOf(params);
+  return metric === undefined ? [] : [`validation by ${metric}: after each ${called} the factors are copied to the host, and all items are ranked for the users of the validation set`];
+}

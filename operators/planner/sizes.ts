@@ -1,6 +1,6 @@
 import { CapacityError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { formatBytes } from '../../engine/format.ts';
+import { counted, formatBytes } from '../../engine/format.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
@@ -52,7 +52,7 @@ export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick
     const matrices = plan.datasets.flatMap((set) =>
       set.columns === undefined || set.layout !== 'factors'
         ? []
-        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the factors of ${rows.toLocaleString('en')} rows`, partBytes(plan, { ...set, half: false }, partition, place)] as const] : [])),
+        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the factors of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: false }, partition, place)] as const] : [])),
     );
     return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) => (bytes > bindingBytes ? [{ device, what, bytes }] : []));
   });

@@ -1,15 +1,17 @@
 import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
 import type { KeyType } from '../../engine/keys/key-column.ts';
 
 /** The field of a column; throws DataError naming the columns that exist. */
 export function fieldOf(schema: Schema, column: string): Field {
   const field = schema.fields.find((candidate) => candidate.name === column);
   if (field) return field;
+  const guess = nearest(column, schema.fields.map(({ name }) => name));
   throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
     phase: 'read',
-    advice: 'Name the columns with userCol, itemCol, ratingCol and timestampCol',
+    advice: spelled(guess, 'Name the columns with userCol, itemCol, ratingCol and timestampCol'),
   });
 }
 

@@ -6,6 +6,7 @@ import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine
 /** Adds a column of ones: pairs without ratings as implicit data. */
 export class Ones implements Operator {
   readonly name = 'ones';
+  readonly passesNeeds = true;
   readonly #column: string;
 
   constructor(column: string) {

@@ -1,4 +1,4 @@
-import type { Schema } from 'apache-arrow';
+import { DataType, type Schema } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { columnNames, fieldOf, keyTypeOfColumn } from './columns.ts';
@@ -40,7 +40,9 @@ function chosenColumns(schema: Schema, userCol: string | undefined, itemCol: str
   return [userCol ?? first[0], itemCol ?? first[needed - 1]];
 }
 
+/** False for floats and decimals too: they are ids only where they are named. */
 function canBeId(type: Schema['fields'][number]['type'], name: string): boolean {
+  if (DataType.isFloat(type) || DataType.isDecimal(type)) return false;
   try {
     keyTypeOf(type, name);
     return true;

@@ -1,11 +1,12 @@
+import { counted } from '../../engine/format.ts';
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { DataError, UsageError } from '../../engine/errors.ts';
+import { DataError, rowText, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../engine/keys/key-column.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
+import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../engine/stream/stream.ts';
 import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
 
 export interface RatingColumns {
@@ -23,8 +24,8 @@ export const BAD_ROWS = 'bad-rows';
 
 /**
  * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
- * when asked for, `timestamp` float64. A row is bad when a value is null, or its rating NaN or infinite (also after
- * rounding to float32). `error` reads on to count them all, then throws DataError with the count and the first position;
+ * when asked for, `timestamp` float64. A row is bad when a value is null or could not be read, an id is not exact, or its rating NaN or
+ * infinite (also after rounding to float32). `error` reads on to count them all, then throws DataError with the count and the first position;
  * `skip` leaves them out and reports their number. Values are viewed, not copied, where the types allow.
  */
 export class SelectRatings implements Operator {
@@ -62,6 +63,11 @@ export class SelectRatings implements Operator {
     return new Schema(fields);
   }
 
+  get needs(): ValueNeeds {
+    const { rating, timestamp } = this.columns;
+    return { numbers: [rating, timestamp].filter((name) => name !== undefined), takesFaults: true };
+  }
+
   requiredColumns(): readonly string[] {
     return Object.values(this.columns).filter((name) => name !== undefined);
   }
@@ -79,10 +85,11 @@ export class SelectRatings implements Operator {
     let row = 0;
     for await (const batch of input) {
       const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
-      const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i]));
-      const bad = badRows(batch.numRows, raw, columns);
+      const refused = new Map<number, string>();
+      const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
+      const bad = badRows(batch.numRows, raw, columns, refused);
       if (bad.length > 0) {
-        if (badCount === 0) firstBad = `${describePlace(batch, row, bad[0])}: ${describeValues(names, raw, columns, bad[0])}`;
+        if (badCount === 0) firstBad = `${describePlace(batch, row, bad[0])}: ${refused.get(bad[0]) ?? placeOf(batch, bad[0])?.fault ?? describeValues(names, raw, columns, bad[0])}`;
         badCount += bad.length;
       }
       row += batch.numRows;
@@ -92,21 +99,22 @@ export class SelectRatings implements Operator {
     }
     if (badCount === 0) return;
     ctx.metrics.add(BAD_ROWS, { rows: badCount });
-    const text = `${badCount.toLocaleString('en')} bad ${badCount === 1 ? 'row' : 'rows'}, the first in ${firstBad}`;
+    const text = `${counted(badCount, 'bad row')}, the first in ${firstBad}`;
     if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
     else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
   }
 }
 
-/** The column in the engine's type; the values at nulls are undefined. */
-function toColumn(field: Field, data: Data, name: string): Data {
+/** The column in the engine's type; the values at nulls are undefined. Notes the reasons of ids that are not exact. */
+function toColumn(field: Field, data: Data, name: string, refused: Map<number, string>): Data {
   if (field.name === 'rating') return makeData({ type: new Float32(), length: data.length, data: numbersOf(data, Float32Array) });
   if (field.name === 'timestamp') return makeData({ type: new Float64(), length: data.length, data: numbersOf(data, Float64Array) });
-  return keysToVector(keysFromData(data, keyTypeOf(data.type, name))).data[0];
+  const onRefused = (row: number, reason: string) => void refused.set(row, refused.get(row) ?? `${name} ${reason}`);
+  return keysToVector(keysFromData(data, keyTypeOf(data.type, name), onRefused)).data[0];
 }
 
 /** Positions of bad rows, ascending. */
-function badRows(rows: number, raw: readonly Data[], columns: readonly Data[]): number[] {
+function badRows(rows: number, raw: readonly Data[], columns: readonly Data[], refused: ReadonlyMap<number, string>): number[] {
   const nullable = raw.filter(hasNulls);
   const numbers = columns.filter((data) => data.values instanceof Float32Array).map((data) => data.values as Float32Array);
   const bad: number[] = [];
@@ -114,8 +122,8 @@ function badRows(rows: number, raw: readonly Data[], columns: readonly Data[]): 
     // x - x is 0 for finite numbers only.
     for (let i = 0; i < rows; i++) if (values[i] - values[i] !== 0) bad.push(i);
   }
-  if (nullable.length === 0) return bad;
-  const seen = new Set(bad);
+  if (nullable.length === 0 && refused.size === 0) return bad;
+  const seen = new Set([...bad, ...refused.keys()]);
   for (let i = 0; i < rows; i++) if (nullable.some((data) => isNullAt(data, i))) seen.add(i);
   return [...seen].sort((left, right) => left - right);
 }
@@ -141,10 +149,10 @@ function toBatch(schema: Schema, columns: readonly Data[], length: number, whole
 }
 
 function describePlace(batch: RecordBatch, streamRow: number, position: number): string {
-  const origin = originOf(batch);
-  if (origin === undefined) return `row ${streamRow + position}`;
-  const group = origin.rowGroup === undefined ? '' : `, row group ${origin.rowGroup}`;
-  return `${origin.file ?? 'the stream'}${group}, row ${origin.firstRow + position}`;
+  const place = placeOf(batch, position);
+  if (place === undefined) return `${rowText({ row: streamRow + position })}`;
+  const group = place.rowGroup === undefined ? '' : `, row group ${place.rowGroup}`;
+  return `${place.file ?? 'the stream'}${group}, ${rowText(place)}`;
 }
 
 function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {

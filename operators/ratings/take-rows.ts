@@ -1,12 +1,13 @@
 import { type Builder, Data, DataType, makeBuilder, makeData, RecordBatch, Struct, type TypeMap, Vector } from 'apache-arrow';
+import { setTakenOrigin } from '../../engine/stream/stream.ts';
 
 type Numbers = Int32Array;
 
-/** The rows of a batch at the given positions, in that order, with every column and its nulls. */
+/** The rows of a batch at the given positions, in that order, with every column, its nulls and the rows' origins. */
 export function takeRows(batch: RecordBatch, positions: Uint32Array): RecordBatch {
   const children = batch.data.children.map((data) => takeData(data, positions));
   const data = makeData({ type: new Struct<TypeMap>(batch.schema.fields), length: positions.length, nullCount: 0, children });
-  return new RecordBatch(batch.schema, data);
+  return setTakenOrigin(new RecordBatch(batch.schema, data), batch, positions);
 }
 
 /** Copies buffers, so that every value keeps all its bits, such as nanoseconds, 38 digits and nested lists. */

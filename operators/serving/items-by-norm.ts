@@ -1,3 +1,4 @@
+import { fallingOrder } from '../../engine/falling-order.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
@@ -12,15 +13,13 @@ const ROUNDING = 1 + 1e-4;
 export function itemsByNorm(model: FactorModel): { readonly model: FactorModel; readonly bounds: Partition; readonly order: Partition } {
   const { rank, items, itemFactors } = model;
   const count = keyCount(items);
-  const norms = new Float64Array(count);
+  const norms = new Float32Array(count);
   for (let item = 0; item < count; item++) {
     let squares = 0;
     for (let k = item * rank; k < (item + 1) * rank; k++) squares += itemFactors[k] ** 2;
     norms[item] = Math.sqrt(squares);
   }
-  const order = sharedArray(Uint32Array, count);
-  for (let item = 0; item < count; item++) order[item] = item;
-  order.sort((left, right) => norms[right] - norms[left] || left - right);
+  const order = fallingOrder(norms);
   const factors = sharedArray(Float32Array, count * rank);
   order.forEach((item, place) => factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), place * rank));
   const values = sharedArray(Float32Array, Math.ceil(count / 8));

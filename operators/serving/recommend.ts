@@ -30,7 +30,8 @@ export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
   return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
 }
 
-const NO_ITEM = 0xffff_ffff;
+/** The entry of a list that has no item. */
+export const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
   readonly n: number;
@@ -40,6 +41,8 @@ export interface RecommendOptions {
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
   /** The unit that progress counts; default 'users'. */
   readonly unit?: string;
+  /** Called when all lists have been given, with the number of those that are shorter than n. */
+  readonly onEnd?: (short: number, ctx: ExecutionContext) => void;
 }
 
 /**
@@ -62,13 +65,7 @@ export class Recommend implements Source {
   }
 
   async schema(): Promise<Schema> {
-    const { user, item, prediction } = this.#options.columns;
-    return new Schema([
-      new Field(user, arrowTypeOf(this.#model.users.type), false),
-      new Field('rank', new Int32(), false),
-      new Field(item, arrowTypeOf(this.#model.items.type), false),
-      new Field(prediction, new Float32(), false),
-    ]);
+    return listSchema(this.#model, this.#options.columns);
   }
 
   async execute(ctx: ExecutionContext): Promise<BatchStream> {
@@ -80,24 +77,39 @@ export class Recommend implements Source {
     const holdings = new Holdings(ctx);
     try {
       const { info } = computeDevice(ctx.executor);
-      const { exclude: exclusions, n, unit = 'users' } = this.#options;
+      const { exclude: exclusions, n, unit = 'users', onEnd } = this.#options;
       if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
       const { model, bounds, order } = itemsByNorm(this.#model);
       const exclude = await exclusions?.(holdings.ctx, model);
       const top = await topOf(model, n, { bounds, order }, exclude, info, holdings.ctx);
       const users = keyCount(model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
+      let short = 0;
       for await (const { from, to, items, scores } of mapOrdered(ranges(users, usersPerTask(info, n)), inFlight(info), top)) {
         phase.progress(to);
+        for (let last = n - 1; last < items.length; last += n) if (items[last] === NO_ITEM) short++;
         const batch = topBatch(schema, this.#model, from, n, items, scores);
         if (batch.numRows > 0) yield batch;
       }
       phase.end(users);
+      onEnd?.(short, ctx);
     } finally {
       await holdings.close();
     }
   }
 }
+
+/** The columns of lists. */
+export function listSchema({ users, items }: Sides, { user, item, prediction }: RecommendOptions['columns']): Schema {
+  return new Schema([
+    new Field(user, arrowTypeOf(users.type), false),
+    new Field('rank', new Int32(), false),
+    new Field(item, arrowTypeOf(items.type), false),
+    new Field(prediction, new Float32(), false),
+  ]);
+}
+
+type Sides = Pick<FactorModel, 'users' | 'items'>;
 
 interface Range {
   readonly from: number;
@@ -148,7 +160,7 @@ export async function topOf(model: FactorModel, n: number, { bounds, order }: { 
 }
 
 /** A batch of lists of n items and scores, of the users from `firstUser` on. */
-export function topBatch(schema: Schema, model: FactorModel, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
+export function topBatch(schema: Schema, model: Sides, firstUser: number, n: number, items: Uint32Array, scores: Float32Array): RecordBatch {
   const users = new Uint32Array(items.length);
   const found = new Uint32Array(items.length);
   const ranks = new Int32Array(items.length);

@@ -5,6 +5,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';
+import { unitVector } from './unit-vector.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
 
 /** Likeness of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
@@ -29,9 +30,8 @@ export interface SimilarQuery {
 export function similarityModel({ ids, factors, rank, features, positions, similarity }: SimilarQuery): FactorModel {
   const all = sharedArray(Float32Array, keyCount(ids) * features);
   for (let row = 0; row < keyCount(ids); row++) {
-    const vector = factors.subarray(row * rank, row * rank + features);
-    const norm = similarity === 'cosine' ? Math.hypot(...vector) : 1;
-    for (let i = 0; i < features; i++) all[row * features + i] = norm > 0 ? vector[i] / norm : 0;
+    if (similarity === 'cosine') unitVector(factors, row * rank, features, all, row * features);
+    else all.set(factors.subarray(row * rank, row * rank + features), row * features);
   }
   const asked = sharedArray(Float32Array, positions.length * features);
   positions.forEach((position, i) => asked.set(all.subarray(position * features, (position + 1) * features), i * features));

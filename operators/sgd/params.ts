@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams, dependentDefaults, noDamping } from '../params/common.ts';
+import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping } from '../params/common.ts';
 import { checkParams, forSides, type ParamTable } from '../params/table.ts';
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
@@ -30,6 +30,7 @@ export const sgdTable: ParamTable<SgdParams> = {
   },
   rules: [
     noDamping,
+    metricNeedsEarlyStop,
     { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
     { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
   ],
@@ -49,5 +50,7 @@ export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams):
 
 /** The parameters with defaults filled in; throws UsageError naming parameter and value. */
 export function checkSgdParams(given: Partial<SgdParams>, others?: readonly string[]): SgdParams {
-  return checkParams(sgdTable, given, others);
+  const params = checkParams(sgdTable, given, others);
+  checkMetric(params);
+  return params;
 }

@@ -14,6 +14,7 @@ import { layoutOf } from './bytes.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import { sgdDataSets } from './data-sets.ts';
+import { rankingReasons } from '../params/common.ts';
 import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 import { type SgdStages, sgdStages } from './stages.ts';
@@ -102,6 +103,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
     keep: { start: true, best: params.earlyStop !== undefined },
     reasons: [
       ...shrinkReason(params),
+      ...rankingReasons(params, 'epoch'),
       ...(params.biases ? ['biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings'] : []),
       `${sgdFeatures(params)} features are stored with a stride of ${factorStride(sgdFeatures(params), device.strideStep)} floats (whole ${device.strideStep === 8 ? '256-bit groups' : `tiles of ${device.strideStep}`}; padding is 0)`,
       `an epoch steps a copy of the factors, ${formatBytes(versionBytes)}: one whose loss rises by a tenth, or is no number, is run again at half the rate, three times at most`,

@@ -8,7 +8,10 @@ import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
+import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd, type TrainedFactors } from './bind.ts';
+import { byPosition, idsByPosition } from './data/by-position.ts';
 import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
@@ -48,6 +51,8 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  */
 export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
   const rate = new LearningRate(params);
+  const metric = rankingMetricOf(params);
+  const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(data.block, data) }, ctx);
   let run = plan(devices);
   const { factors, ...result } = await runLoop<TrainedFactors>(
     {
@@ -56,6 +61,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       devices,
       rule: new StoppingRule(params, test),
       copySeconds,
+      measure: rank && ((factors, held) => rank(modelFactors(factors.rows, factors.columns, data, params), held)),
       prepare: async (left, from) => {
         rate.rewind(from?.iteration ?? 0);
         const planned = left === devices ? run : plan(left);

@@ -1,13 +1,11 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import { keyHashes } from '../../engine/keys/key-hash.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
-import { mix32 } from '../../engine/random.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { pairColumns, type PairOptions } from '../ratings/pair-columns.ts';
 import { takeRows } from '../ratings/take-rows.ts';
+import { pairHashes } from './pair-order.ts';
 
 export interface SplitOptions extends PairOptions {
   readonly seed: number;
@@ -20,6 +18,7 @@ export interface SplitOptions extends PairOptions {
  */
 export class RandomSplit implements Operator {
   readonly name = 'random-split';
+  readonly passesNeeds = true;
   readonly #from: number;
   readonly #to: number;
   readonly #options: SplitOptions;
@@ -57,26 +56,13 @@ export class RandomSplit implements Operator {
     const high = Math.round(this.#to * 2 ** 32);
     const inside = this.#keep === 'inside';
     for await (const batch of input) {
-      const hashes = this.#pairHashes(batch, user, item);
+      const hashes = pairHashes(batch, user, item, this.#options.seed);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
       for (let i = 0; i < hashes.length; i++) if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
       if (kept === batch.numRows) yield batch;
       else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
     }
-  }
-
-  #pairHashes(batch: RecordBatch, user: string, item: string): Uint32Array {
-    const [users, items] = [user, item].map((name) => {
-      const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-      return keyHashes(keysFromData(data, keyTypeOf(data.type, name)));
-    });
-    const hashes = new Uint32Array(batch.numRows);
-    for (let i = 0; i < hashes.length; i++) {
-      const userHash = mix32(mix32(this.#options.seed, users.low[i]), users.high[i]);
-      hashes[i] = mix32(mix32(userHash, items.low[i]), items.high[i]);
-    }
-    return hashes;
   }
 }
 

@@ -15,6 +15,7 @@ export interface TimeRange {
 /** Keeps the rows whose time lies in a range. All rows of one time are on the same side of a cut. */
 export class TimeSplit implements Operator {
   readonly name = 'time-split';
+  readonly passesNeeds = true;
   readonly #column: string;
   readonly #range: TimeRange;
 

@@ -1,6 +1,6 @@
 import { type DataType, DataType as Types, type RecordBatch, type Schema, TimeUnit } from 'apache-arrow';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import { originOf } from '../../engine/stream/stream.ts';
+import { DataError, type ErrorDetails, UsageError } from '../../engine/errors.ts';
+import { placeOf } from '../../engine/stream/stream.ts';
 import { fieldOf, numbersOf, requireNumbers } from '../ratings/columns.ts';
 
 /** Throws DataError unless the column exists and holds numbers or Arrow timestamps. */
@@ -22,15 +22,20 @@ export function timesOf(batch: RecordBatch, column: string): Float64Array {
   for (let i = 0; i < times.length; i++) {
     const missing = data.nullCount > 0 && !data.getValid(i);
     if (!missing && !Number.isNaN(times[i])) continue;
-    const origin = originOf(batch);
     throw new DataError(`a row has no time: ${column} is ${missing ? 'null' : 'NaN'}`, {
       phase: 'time-split',
-      ...(origin === undefined ? {} : { file: origin.file, rowGroup: origin.rowGroup, row: origin.firstRow + i }),
+      ...placeInError(batch, i),
       column,
       advice: 'Leave such rows out before the split',
     });
   }
   return times;
+}
+
+/** The place of a row as an error names it. */
+function placeInError(batch: RecordBatch, position: number): ErrorDetails {
+  const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
+  return place;
 }
 
 /** Number of units of an Arrow timestamp in a millisecond. */

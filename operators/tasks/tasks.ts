@@ -23,6 +23,7 @@ import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
+import type { SearchTasks } from './search-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
 export type { ImplicitWeights } from './implicit-tasks.ts';
@@ -102,8 +103,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of SGD in sgd-tasks.ts. */
-export interface KernelTasks extends DataTasks, ImplicitTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts. */
+export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -257,6 +258,8 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
   'compile-top-n': {},
+  'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
+  search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },

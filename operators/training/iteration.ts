@@ -11,6 +11,8 @@ export interface TrainingIteration {
   readonly testRmse?: number;
   /** Mean absolute error on the validation set. */
   readonly testMae?: number;
+  /** The ranking metric of `earlyStopMetric` on the validation set, by its name. */
+  readonly testMetrics?: Readonly<Record<string, number>>;
   /** Of SGD: γ of the epoch; with AdaGrad α. */
   readonly rate?: number;
 }

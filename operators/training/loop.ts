@@ -52,6 +52,8 @@ export interface LoopOptions<Factors> {
   readonly rule: StoppingRule;
   /** Seconds between two copies of a device's factors to the host, at least. */
   readonly copySeconds?: number;
+  /** Further measures of a version, from its factors in host memory. */
+  measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
   /** The training on these devices, from the start or from factors. */
   prepare(devices: readonly DeviceInfo[], from: HostCopy<Factors> | undefined): Promise<Training<Factors>>;
 }
@@ -162,7 +164,9 @@ class Loop<Factors> {
       const measuring = this.#measure(training, versions);
       // Expands the next round while the devices measure; most rounds take the expected course.
       ahead = number < maxIter ? this.#expandAhead(training, versions, number + 1, keep) : undefined;
-      const errors = await measuring;
+      const measured = await measuring;
+      const testMetrics = await this.#options.measure?.(await this.#fetch(training, versions), this.#ctx);
+      const errors = testMetrics === undefined ? measured : { ...measured, testMetrics };
       if (goodLoss !== undefined ? training.diverged(errors.loss, goodLoss) : !Number.isFinite(errors.loss)) {
         if (training.slower === undefined || ++restarts > MOST_RESTARTS) throw training.divergence(number, errors.loss, goodLoss ?? errors.loss);
         await this.#free(training, versions, kept);

@@ -21,6 +21,8 @@ export interface TrainingErrors {
   readonly trainRmse?: number;
   readonly testRmse?: number;
   readonly testMae?: number;
+  /** The ranking metric of `earlyStopMetric` on the validation set. */
+  readonly testMetrics?: Readonly<Record<string, number>>;
 }
 
 /** Σ n_u ‖x_u‖² and Σ n_v ‖θ_v‖² over the features as they are trained, in float64; 0 for a side that is not measured. */

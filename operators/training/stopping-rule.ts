@@ -1,10 +1,13 @@
 import { UsageError } from '../../engine/errors.ts';
+import { rankingMetricOf } from '../params/common.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /** Parameters that end a run before its last iteration. */
 export interface StoppingParams {
-  /** Ends after so many iterations without a better validation RMSE, and keeps the best. */
+  /** Ends after so many iterations without a better value of the metric, and keeps the best. */
   readonly earlyStop?: number;
+  /** See CommonParams. */
+  readonly earlyStopMetric?: string;
   /** Ends once the validation RMSE is at most this. */
   readonly targetRmse?: number;
 }
@@ -18,15 +21,18 @@ export interface Verdict {
 
 /**
  * Decides after each iteration which factors to keep and whether to go on. Without `earlyStop` the last iteration is
- * the best; with it the one with the lowest validation RMSE is, and training ends after so many without a better one.
+ * the best; with it the one with the lowest validation RMSE or the highest ranking metric is, and training ends after so many without a better one.
  */
 export class StoppingRule {
   readonly #params: StoppingParams;
-  #bestRmse = Number.POSITIVE_INFINITY;
+  readonly #metric: string | undefined;
+  /** The RMSE, or the negative of a metric. */
+  #least = Number.POSITIVE_INFINITY;
   #bestIteration = 0;
 
   constructor(params: StoppingParams, test: { readonly ratings: number } | undefined) {
     this.#params = params;
+    this.#metric = rankingMetricOf(params);
     if (test !== undefined && test.ratings > 0) return;
     const lack = test === undefined ? 'a validation set' : 'a validation set with users and items of the training set, and this one has none';
     for (const name of ['earlyStop', 'targetRmse'] as const) {
@@ -36,25 +42,27 @@ export class StoppingRule {
 
   /** Forgets all iterations but these. */
   rewind(iterations: readonly TrainingIteration[]): void {
-    this.#bestRmse = Number.POSITIVE_INFINITY;
+    this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;
     for (const one of iterations) this.see(one);
   }
 
-  see({ iteration, testRmse }: TrainingIteration): Verdict {
+  see({ iteration, testRmse, testMetrics = {} }: TrainingIteration): Verdict {
     const { earlyStop, targetRmse } = this.#params;
-    if (testRmse === undefined) return { best: true };
-    const better = testRmse < this.#bestRmse;
+    const metric = this.#metric;
+    const value = metric === undefined ? testRmse : -testMetrics[metric];
+    if (value === undefined) return { best: true };
+    const better = value < this.#least;
     if (better) {
-      this.#bestRmse = testRmse;
+      this.#least = value;
       this.#bestIteration = iteration;
     }
     const best = better || earlyStop === undefined;
-    if (targetRmse !== undefined && testRmse <= targetRmse) {
+    if (targetRmse !== undefined && testRmse !== undefined && testRmse <= targetRmse) {
       return { best, stop: `stopped after iteration ${iteration}: validation RMSE ${testRmse.toFixed(4)} reached the target ${targetRmse}` };
     }
     if (earlyStop !== undefined && iteration - this.#bestIteration >= earlyStop) {
-      return { best, stop: `stopped after iteration ${iteration}: no better validation RMSE than ${this.#bestRmse.toFixed(4)} of iteration ${this.#bestIteration}, which is kept` };
+      return { best, stop: `stopped after iteration ${iteration}: no better validation ${metric ?? 'RMSE'} than ${Math.abs(this.#least).toFixed(4)} of iteration ${this.#bestIteration}, which is kept` };
     }
     return { best };
   }

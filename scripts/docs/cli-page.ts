@@ -35,7 +35,8 @@ function commandSection({ name, words }: CommandEntry, command: Command): string
 
 function flagRow(key: string, option: Option<unknown>): string[] {
   const { flag, describe } = shownFlag(key, option);
-  const alias = option.alias === undefined ? '' : `, \`-${option.alias}\``;
+  const short = flagName(key).length === 1 ? key : option.alias;
+  const alias = short === undefined ? '' : `, \`-${short}\``;
   const untold = option.choices?.some((choice) => !option.describe.includes(choice)) && (option.choices?.length ?? 0) > 1;
   const choices = !untold ? '' : `: ${option.choices?.map((choice) => `\`${choice}\``).join(', ')}`;
   return [`\`--${flag}\`${alias}`, option.required ? 'needed' : (option.defaultText ?? ''), `${describe}${choices}`];

@@ -80,7 +80,7 @@ export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDa
   const { description, files } = await writeDatasetFolder({ output, overwrite, parts }, async (folder) => {
     onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
     const workerData: CopyWorkerData = { folder, layout, schemas };
-    const worker = workerFile(import.meta.url, './copy-worker');
+    const worker = workerFile(new URL('./copy-worker.js', import.meta.url));
     const outcomes = await runPartTasks<CopyRequest>({ worker, workerData: { ...workerData }, requests, workers, rows, signal, onEvent });
     return { description: await describe(from, copies, layout, rows), files: summarizeFiles(outcomes, output, parts) };
   });

@@ -68,7 +68,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
     onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
     const tables = buildRatingTables(shape, seed);
     const workerData: RangeWorkerData = { folder, tables, layout };
-    const worker = workerFile(import.meta.url, './range-worker');
+    const worker = workerFile(new URL('./range-worker.js', import.meta.url));
     const outcomes = await runPartTasks<RangeRequest>({ worker, workerData: { ...workerData }, requests, workers, rows, signal, onEvent });
     const statistics = new RatingStatistics(shape);
     for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);

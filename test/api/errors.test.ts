@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { deserializeError, serializeError } from '../../engine/errors.ts';
 import { ALS, CancelledError, CapacityError, DataError, DeviceLostError, DivergedError, Session, SGD, type TrainingReport, UsageError } from '../../index.ts';
@@ -36,4 +38,33 @@ it('a report has the parameters of its algorithm, and a session keeps its execut
     expect(text((await trainer.fit(ratings)).training as TrainingReport)).toBe(expected);
   }
   expect(Object.keys(session)).not.toContain('executor');
+});
+
+it('a cancelled run throws CancelledError with the reason of the signal, wherever it was', async () => {
+  await using session = await Session.create({ workers: 2, device: 'cpu' });
+  const ratings = session.from(ratingBatches(randomRatings(3, 200, 100, 5000), 500));
+  const model = await new ALS({ rank: 4, maxIter: 1 }).fit(ratings);
+  const reason = new Error('the user went away');
+  const outcomeOf = (run: Promise<unknown>) => run.then(() => 'it ended well', (error: unknown) => error);
+  const cancelled = { name: 'CancelledError', code: 'CANCELLED', cause: reason };
+
+  // At each event of a training in turn.
+  const train = (signal: AbortSignal, onEvent: () => void) => new ALS({ rank: 4, maxIter: 2 }).fit(ratings, { validation: ratings, signal, onEvent });
+  let events = 0;
+  await train(new AbortController().signal, () => void events++);
+  expect(events).toBeGreaterThan(5);
+  for (let at = 0; at < events - 1; at++) {
+    const controller = new AbortController();
+    let seen = 0;
+    expect(await outcomeOf(train(controller.signal, () => void (seen++ === at && controller.abort(reason)))), `event ${at}`).toMatchObject(cancelled);
+  }
+
+  const signal = AbortSignal.abort(reason);
+  const folder = join(tmpdir(), `factorflow-cancelled-${process.pid}`);
+  const drain = async () => {
+    for await (const batch of await model.recommendForAllUsers(3).stream({ signal })) expect(batch).toBeUndefined();
+  };
+  for (const run of [drain(), model.evaluate(ratings, { signal }), model.save(folder, { signal }), ratings.write.csv(`${folder}.csv`, { signal }), Session.create({ device: 'gpu', signal })]) {
+    expect(await outcomeOf(run)).toMatchObject(cancelled);
+  }
 });

@@ -81,8 +81,8 @@ test('text without a header: names, delimiter and types by flags', async () => {
 
 test('what is wrong with the command line', async () => {
   await fails(2, /needs an input and an output/, 'convert', path('r.arrow'));
-  await fails(2, /the format of stdin is not known. Set the option format: csv/, 'convert', '-', path('x.parquet'));
-  await fails(2, /the format for stdout is not known/, 'convert', ratings, '-');
+  await fails(2, /the format of stdin is not known. Set --from: csv/, 'convert', '-', path('x.parquet'));
+  await fails(2, /the format for stdout is not known\. Set --to: csv/, 'convert', ratings, '-');
   await fails(2, /Parquet cannot be written to stdout/, 'convert', ratings, '-', '--to', 'parquet');
   await fails(2, /codec acts only on parquet/, 'convert', ratings, path('x.csv'), '--codec', 'zstd');
   await fails(2, /delimiter acts only on text, and the input is parquet/, 'convert', ratings, path('x.csv'), '--delimiter', ';');

@@ -10,13 +10,13 @@ describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
-    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0 });
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0, warnings: [{ code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than the mean rating/) }] });
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0/);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\nwarning: the model's test RMSE, /);
   });
 
   it('has no error where no pair is known', async () => {
@@ -83,7 +83,7 @@ describe.concurrent('outputs of predict and recommend', () => {
   it('are refused for an unknown ending, and where a flag cannot act', async () => {
     for (const name of ['p.xlsx', 'p.json', 'p.parquet.gz', 'p.pq']) {
       for (const command of [['predict', model, ratings, '--output'], ['recommend', model, '--output'], ['convert', ratings]]) {
-        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
+        await fails(2, /p\.\S+: the ending tells no format\. Give \.parquet, \.csv, \.tsv, \.ndjson, \.arrow, or a folder name without an ending/, ...command, join(folder, name));
       }
     }
     await fails(2, /codec acts only on parquet, and the output is text/, 'predict', model, ratings, '--output', join(folder, 'c.csv'), '--codec', 'zstd');
@@ -115,6 +115,34 @@ describe.concurrent('recommend', () => {
     const seen = await writeParquet(join(folder, 'seen.parquet'), `SELECT 1::INTEGER AS "user", ${rows[0].item}::INTEGER AS item, 1::FLOAT AS rating`);
     const others = await json('recommend', model, '--users', '1', '--n', '4', '--exclude', seen);
     expect((others.recommendations as { item: number }[]).map(({ item }) => item)).toEqual(rows.slice(1).map(({ item }) => item));
+  });
+});
+
+describe.concurrent('recommend, of lists and unknown users', () => {
+  it('keeps to the lists allow and deny, and counts what they name in vain', async () => {
+    const rows = (await json('recommend', model, '--users', '1', '--n', '3')).recommendations as { item: number }[];
+    const [first, second, third] = rows.map(({ item }) => item);
+    const report = await json('recommend', model, '--users', '1', '--n', '3', '--deny', `${first},999999999`, '--allow', `${third},${first},${second}`);
+    expect(report).toMatchObject({ users: 1, rows: 2, missing: 1, unknownUsers: [], unknownItems: 1 });
+    expect((report.recommendations as { item: number }[]).map(({ item }) => item)).toEqual([second, third]);
+    expect(await json('recommend', model, '--users', '1', '--n', '3', '--allow', '999999999')).toMatchObject({ rows: 0, missing: 3, recommendations: [] });
+  });
+
+  it('names unknown users, who get nothing or what is popular', async () => {
+    expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: ['999999999', 'x'] });
+    const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '999999999,1', '--n', '2', '--unknown-users', 'popular', '--json', '--quiet');
+    expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users are unknown to the model: they get the items with the most ratings\n']);
+    expect((JSON.parse(stdout) as { recommendations: object[] }).recommendations).toMatchObject([{ user: 1, fallback: false }, { user: 1, fallback: false }, { user: 999999999, fallback: true }, { user: 999999999, fallback: true }]);
+    expect((await factorflow('recommend', model, '--users', '999999999', '--unknown-users', 'popular', '--n', '1')).stdout).toMatch(/999999999 │ +1 │ +\d+ │ \d+ ratings/);
+  });
+
+  it('finds users for items', async () => {
+    const report = await json('recommend', model, '--items', '90735', '--n', '3');
+    expect(report).toMatchObject({ items: 1, rows: 3, recommendations: [{ item: 90735, rank: 1 }, { rank: 2 }, { rank: 3 }] });
+    const output = join(folder, 'fans');
+    expect(await json('recommend', model, '--items', 'all', '--n', '2', '--output', output)).toMatchObject({ rows: 2 * 10_506, missing: 0 });
+    expect(await json('inspect', output)).toMatchObject({ columns: ['item', 'rank', 'user', 'prediction'].map((name) => ({ name })) });
+    await fails(2, /the model has no item 123456789/, 'recommend', model, '--items', '123456789');
   });
 });
 

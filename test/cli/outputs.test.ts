@@ -141,7 +141,7 @@ describe('a process that is killed', () => {
     killed.child.kill('SIGKILL');
     await killed.outcome;
     const isWhole = existsSync(model);
-    if (isWhole) expect(readdirSync(model).sort()).toEqual(['itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+    if (isWhole) expect(readdirSync(model).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
     const next = await start(['train', ratings, ...quick, '--model-dir', model, '--force']).outcome;
     expect(next.code).toBe(0);
     expect(readdirSync(parent)).toEqual(['model']);

@@ -29,7 +29,7 @@ describe('an output never takes the place of an input, with --force either', () 
     await fails(2, message, ...args(), '--force');
     expect(readFileSync(path('data/a.parquet')).equals(readFileSync(ratings))).toBe(true);
     expect(readdirSync(path('data'))).toEqual(['a.parquet']);
-    expect(readdirSync(path('model')).sort()).toEqual(['itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+    expect(readdirSync(path('model')).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
   });
 
   it('an input that does not exist is reported as missing', async () => {

@@ -1,15 +1,20 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { explainProbe } from '../../gpu/probe/explain-probe.ts';
 import { tooOldNode } from '../../engine/node-version.ts';
-import { nearest } from '../../cli/options/nearest.ts';
+import { nearestFlag } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barProgress } from '../../cli/progress/bars.ts';
 import { lineProgress, quietProgress } from '../../cli/progress/lines.ts';
 import { Phases } from '../../cli/progress/phases.ts';
-import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
+import { barText, endText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
 import { reportError } from '../../cli/report/report-error.ts';
 import { CapacityError } from '../../engine/errors.ts';
+import { counted } from '../../engine/format.ts';
+import { runHere } from './run-cli.ts';
 
 const state: PhaseState = { phase: 'read', done: 25, total: 100, estimated: false, unit: 'ratings', seconds: 2, ended: false };
 
@@ -74,7 +79,7 @@ describe('plain lines', () => {
       'train: started, 2 iterations',
       'iteration 1/2: 0.50 s, loss 12,346, train RMSE 1.0000, test RMSE 2.0000',
       'enough',
-      'train: finished, 1 iterations in 1.00 s',
+      'train: finished, 1 iteration in 1.00 s',
       'factorflow: warning: careful',
     ]);
   });
@@ -135,6 +140,30 @@ describe('an error', () => {
   });
 });
 
+describe('one of something', () => {
+  it('is said in the singular', () => {
+    const state: PhaseState = { phase: 'read', done: 1, total: 1, estimated: false, unit: 'ratings', seconds: 1, ended: true };
+    expect(startText(state)).toBe('read: started, 1 rating');
+    expect(endText(state)).toBe('read: finished, 1 rating in 1.00 s (1.0 ratings/s)');
+    expect(barText({ ...state, total: undefined }, 10)).toMatch(/^read +1 rating /);
+    expect([counted(0, 'row group'), counted(1, 'row group'), counted(1234, 'row group')]).toEqual(['0 row groups', '1 row group', '1,234 row groups']);
+  });
+
+  it('in a whole training', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'factorflow-one-'));
+    try {
+      writeFileSync(join(folder, 'one.csv'), 'user,item,rating\n1,1,5\n');
+      const { code, stdout, stderr } = await runHere('train', join(folder, 'one.csv'), '--model-dir', join(folder, 'model'), '--max-iter', '1', '--rank', '1', '--workers', '1', '--device', 'cpu');
+      expect(code).toBe(0);
+      expect(`${stdout}${stderr}`).not.toMatch(/(?<![\d.,])1 (\w+ )?(ratings|rows|users|items|iterations|threads|files|pairs)\b/);
+      expect(stderr).toMatch(/: 1 thread, /);
+      expect(stderr).toContain('finished, 1 iteration in');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
 describe('a missing adapter', () => {
   it.each([
     [{ failure: 'no adapter', messages: "Warning: Couldn't load Vulkan: libvulkan.so.1: cannot open" }, /Vulkan loader is missing.*libvulkan1/],
@@ -158,18 +187,18 @@ describe('a missing adapter', () => {
 
 describe('help for slips', () => {
   it('finds near words only', () => {
-    expect(nearest('rnak', ['rank', 'seed'])).toBe('rank');
-    expect(nearest('biases', ['rank', 'seed'])).toBeUndefined();
+    expect(nearestFlag('rnak', ['rank', 'seed'])).toBe('rank');
+    expect(nearestFlag('biases', ['rank', 'seed'])).toBeUndefined();
   });
 
   it.each([['model', 'modelDir'], ['lambda', 'regParam'], ['regularization', 'regParam'], ['iterations', 'maxIter'], ['epochs', 'maxIter'], ['factors', 'rank']])('knows the names of other programs: %s', (word, key) => {
     const keys = ['user', 'modelDir', 'regParam', 'maxIter', 'rank'];
-    expect(nearest(word, keys)).toBe(key);
-    expect(nearest(word, keys.map(flagName))).toBe(flagName(key));
+    expect(nearestFlag(word, keys)).toBe(key);
+    expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
   });
 
   it('names the Node that is needed', () => {
-    expect(tooOldNode('20.1.0')).toMatch(/^FactorFlow needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
+    expect(tooOldNode('20.1.0')).toMatch(/^needs Node 22\.12 or newer, and this is 20\.1\.0\. .*nodejs\.org, or give your project its own: after npm install node@24, npx/);
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
   });

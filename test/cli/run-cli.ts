@@ -102,7 +102,7 @@ export async function trainedModel(): Promise<string> {
   const model = join(inject('runFolder'), 'model');
   // Files that come at the same time may both train: the first to end gives the model, and the other finds it there.
   if (!existsSync(model)) await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
-  expect(readdirSync(model).sort()).toEqual(['itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
+  expect(readdirSync(model).sort()).toEqual(['itemCounts', 'itemFactors', 'itemMeans', 'metadata', 'userFactors', 'userMeans']);
   return model;
 }
 

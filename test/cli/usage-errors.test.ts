@@ -34,9 +34,11 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps does nothing/],
     [['--nonnegative', '--solver', 'cg'], /nonnegative/],
     [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
-    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last/],
+    [['--timestamp-col', 'timestamp'], /--timestamp-col acts only with --on-duplicates last or --test-by time/],
+    [['--test-by', 'time'], /--test-by acts only with --test-fraction or --test-leave-out/],
+    [['--test-fraction', '0.1', '--test-leave-out', '2'], /--test-fraction and --test-leave-out exclude each other/],
     [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
-    [['--alpha', '40'], /unknown flag --alpha/],
+    [['--blocks', '40'], /unknown flag --blocks/],
     [['--modelDir', 'x'], /unknown flag --modelDir/],
   ])('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
@@ -53,12 +55,19 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     [['plan', ratings, '--users', '5'], /exclude each other/],
     [['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'], /--analyze acts only with paths/],
     [['recommend', 'model'], /--output is needed/],
-    [['recommend', 'model', '--users', '1,,2'], /empty id/],
+    [['recommend', 'model', '--users', '1,,2'], /--users has an empty part: "1,,2"/],
+    [['recommend', 'model', '--users', '"a,b'], /--users has a quote in the wrong place/],
+    [['recommend', 'model', '--users', '1', '--users', '2,'], /--users has an empty part: "2,"/],
+    [['recommend', 'model', '--users', '1', '--decimal-comma'], /--decimal-comma acts only with --exclude/],
+    [['recommend', 'model', '--users', '1', '--to', 'csv'], /--to acts only with --output/],
     [['recommend', 'model', '--users', '1', '2'], /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/],
     [['similar', 'model', '--item=7', '8'], /commas between its parts: --item 7,8/],
     [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
     [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
     [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
+    [['recommend', 'model', '--users', '1', '--items', '2'], /either --users or --items/],
+    [['recommend', 'model', '--items', '1', '--deny', '2'], /--deny acts only with --users/],
+    [['recommend', 'model', '--output', 'x', '--unknown-users', 'popular'], /--unknown-users acts only with ids of users/],
   ])('%j', async (args, pattern) => {
     await fails(2, pattern, ...args);
   });
@@ -124,7 +133,7 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.1]', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--alpha', '--checkpoint-dir', '--implicit']) expect(train.stdout).not.toContain(later);
+    for (const later of ['--checkpoint-dir', '--fake-devices']) expect(train.stdout).not.toContain(later);
   });
 
   it.for([

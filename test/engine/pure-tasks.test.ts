@@ -6,9 +6,10 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
+import { indexShapes } from '../../operators/serving/search.ts';
 import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
 import { ratingBlock } from '../cpu/scope.ts';
@@ -23,6 +24,8 @@ function matrix(rows: number, seed: number): Partition {
   for (let i = 0; i < values.length; i++) values[i] = 2 * random.uniform(i) - 1;
   return { layout: 'factors', rows, columns: { values } };
 }
+
+const zeros = (rows: number, columns: number): Partition => ({ layout: 'factors', rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
 
 const block = ratingBlock(lengths, COLUMNS, 2);
 /** The first column that the row of `block` has not. */
@@ -51,8 +54,8 @@ function listedColumns(): Partition {
 interface Case {
   readonly params: JsonObject;
   readonly inputs: Readonly<Record<string, Partition>>;
-  /** Matrices by their rows, which are allocated; other outputs the task makes. */
-  readonly outputs?: Readonly<Record<string, number | undefined>>;
+  /** Matrices by their rows or shapes, which are allocated; other outputs the task makes. */
+  readonly outputs?: Readonly<Record<string, number | MatrixShape | undefined>>;
 }
 
 const cases: Readonly<Record<string, Case>> = {
@@ -65,6 +68,8 @@ const cases: Readonly<Record<string, Case>> = {
   'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
   predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
   'top-n': { params: { ...whole, rank: RANK, n: 5 }, inputs: { rowFactors: x, columnFactors: theta, exclude: block }, outputs: { top: undefined } },
+  'prepare-search': { params: { width: RANK, rank: RANK, normalized: false }, inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } }, outputs: indexShapes(COLUMNS, RANK) },
+  search: { params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }, inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) } },
   'rank-listed': { params: { ...whole, rank: RANK }, inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block }, outputs: { places: undefined } },
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
@@ -90,7 +95,9 @@ const bytesOf = ({ columns }: Partition) => Object.fromEntries(Object.entries(co
 async function outcome(device: Device, kernel: string, { params, inputs, outputs = {} }: Case, run: number, more: JsonObject) {
   const ref = (name: string): PartitionRef => ({ name: `${kernel}-${name}`, partition: 0, version: run });
   for (const [name, partition] of Object.entries(inputs)) device.put(ref(name), partition);
-  for (const [name, rows] of Object.entries(outputs)) if (rows !== undefined) device.allocate(ref(name), { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+  for (const [name, rows] of Object.entries(outputs)) {
+    if (rows !== undefined) device.allocate(ref(name), typeof rows === 'object' ? rows : { rows, columns: RANK, stride: Math.ceil(RANK / device.info.strideStep) * device.info.strideStep });
+  }
   const refs = (names: object) => Object.fromEntries(Object.keys(names).map((name) => [name, ref(name)]));
   const { values } = await device.run({ kernel, params: { ...params, ...more }, inputs: refs(inputs), outputs: refs(outputs) });
   const made = await Promise.all(Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))));

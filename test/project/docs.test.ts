@@ -83,7 +83,7 @@ function headings(text: string): string[] {
 
 /** Lines of code blocks that begin with the program's name, and spans of code that do and leave nothing open. */
 function commandLines(text: string): string[] {
-  const blocks = [...text.matchAll(/^ *(?:\$ )?(?:npx )?(factorflow .*)$/gm)].map((match) => match[1].replace(/\s+#.*$/, '').trim());
+  const blocks = [...text.matchAll(/^ *(?:\$ )?(?:npx )?(factorflow .*)$/gm)].map((match) => match[1].replace(/\s+(#|>).*$/, '').trim());
   const spans = [...text.matchAll(/`(factorflow [a-z][^`\n]*)`/g)].map((match) => match[1]).filter((line) => !/[<[…]/.test(line));
   return [...blocks, ...spans];
 }

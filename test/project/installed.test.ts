@@ -4,6 +4,7 @@ import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmS
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { build } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { oldestNode } from '../support/oldest-node.ts';
 
@@ -100,12 +101,27 @@ describe.each([
 
 describe('on a Node that is too old', () => {
   const older = `data:text/javascript,${encodeURIComponent("Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.11.0' } })")}`;
-  const message = /FactorFlow needs Node 22\.12 or newer, and this is 20\.11\.0\. Install a newer one from https:\/\/nodejs\.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it\n/;
+  const message = /factorflow needs Node 22\.12 or newer, and this is 20\.11\.0\. Install a newer one from https:\/\/nodejs\.org, or give your project its own: after npm install node@24, npx and npm scripts there run with it\n/i;
 
   it('the command, an import and a require say the same', async () => {
     expect(await ended(process.execPath, '--import', older, join(installed, 'dist/cli/main.js'), 'doctor')).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
     expect(await ended(process.execPath, '--import', older, '--input-type=module', '-e', "import 'factorflow'")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
     expect(await ended(process.execPath, '--import', older, '--input-type=commonjs', '-e', "require('factorflow')")).toMatchObject({ code: 1, stderr: expect.stringMatching(message) });
+  });
+});
+
+describe('a bundle', () => {
+  const bundled = async (name: string, inside: boolean) => {
+    await build({ root: project, configFile: false, logLevel: 'error', ssr: inside ? { noExternal: ['factorflow'] } : {}, build: { ssr: 'imports.mjs', outDir: name, minify: false, rolldownOptions: { onLog: () => {} } } });
+    return ended(process.execPath, join(name, 'imports.js'));
+  };
+
+  it('by Vite leaves the package outside, and runs', async () => {
+    expect(await bundled('outside', false)).toMatchObject({ code: 0, stdout: '16554 cpu\n' });
+  });
+
+  it('that has swallowed the package says what to do', async () => {
+    expect(await bundled('inside', true)).toMatchObject({ code: 1, stderr: expect.stringMatching(/UsageError: FactorFlow was put into a bundle.*external: \['factorflow'\] .*docs\/bundlers\.md/) });
   });
 });
 

@@ -1,3 +1,4 @@
+import { counted } from '../../../engine/format.ts';
 import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
@@ -77,7 +78,7 @@ class WasmFileReader implements ParquetFileReader {
       } catch (error) {
         throw problem(this.counter.failure ?? error, file, rowGroup);
       }
-      if (done !== rows) throw new DataError(`the data are damaged: ${done} rows where the footer says ${rows}`, { phase: 'read', file, rowGroup });
+      if (done !== rows) throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, { phase: 'read', file, rowGroup });
     }
   }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 
 export type ParquetWasm = typeof import('parquet-wasm/node');
@@ -94,7 +95,8 @@ let file: string | undefined;
 
 /** Runs the package's CommonJS file again, with its own variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
-  file ??= require.resolve('parquet-wasm/node');
+  // In this form programs that copy a package's files find this one and the WebAssembly beside it.
+  file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
   source ??= readFileSync(file, 'utf8');
   const parameters = ['exports', 'require', 'module', '__filename', '__dirname', 'queueMicrotask'];
   const module: { exports: unknown } = { exports: {} };

@@ -2,7 +2,7 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { DampedMeans } from '../../evaluation/baselines.ts';
-import { type RatingFacts, ratingFacts } from '../../evaluation/rating-facts.ts';
+import { type BlockMeans, type RatingFacts, ratingFacts } from '../../evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../ratings/index-ids.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { buildUserBlock } from '../../ratings/rating-blocks.ts';
@@ -45,6 +45,8 @@ export interface SgdDataOptions {
   readonly mean?: number;
   /** The least σ; see Continuation. */
   readonly leastDeviation?: number;
+  /** Damped means of the model that is continued, by position; NaN for new users and items. */
+  readonly means?: DampedMeans | undefined;
 }
 
 /** Relabels, sorts and scales indexed ratings. Releases the chunks. */
@@ -57,7 +59,8 @@ export async function loadSgdData(indexed: IndexedRatings, options: SgdDataOptio
   const swapped = rows === 'items';
   const relabelled = await relabel(indexed, labels.users, labels.items, swapped, ctx);
   const { byUser: block, extra } = await buildUserBlock(relabelled, options.duplicates, ctx);
-  const facts = ratingFacts(block, relabelled.itemCounts.length, rows);
+  const earlier = options.means && blockMeans(options.means, labels, rows);
+  const facts = ratingFacts(block, relabelled.itemCounts.length, rows, earlier);
   const scale = ratingScale(block, biases, options);
   const squares = standardize(block, scale);
   const side = (name: SgdSide['name'], ids: KeyColumn): SgdSide => ({ name, ids, labels: labels[name] });
@@ -93,6 +96,12 @@ export function meansByPosition({ rows, columns, facts: { means } }: LoadedSgdDa
   };
   const [ofRows, ofColumns] = [placed(means.rows, rows), placed(means.columns, columns)];
   return rows.name === 'users' ? { mean: means.mean, users: ofRows, items: ofColumns } : { mean: means.mean, users: ofColumns, items: ofRows };
+}
+
+/** Damped means by position as those of the block's rows and columns. */
+function blockMeans({ mean, users, items }: DampedMeans, labels: { readonly users: Labels; readonly items: Labels }, rowsAre: SgdSide['name']): BlockMeans {
+  const [ofUsers, ofItems] = [Float32Array.from(labels.users.order, (position) => users[position]), Float32Array.from(labels.items.order, (position) => items[position])];
+  return rowsAre === 'users' ? { mean, rows: ofUsers, columns: ofItems } : { mean, rows: ofItems, columns: ofUsers };
 }
 
 /** The side whose vectors stream by while those of the other stay in the cache: the one with more of them. */

@@ -168,7 +168,7 @@ describe('loading refuses', () => {
     expect(await damaged('no-parts', (at) => rmSync(join(at, 'itemFactors/part-00000.parquet')))).toMatch(/no part files here .*itemFactors/);
     expect(await damaged('notes', (at) => writeFileSync(join(at, 'itemFactors/notes.txt'), ''))).toMatch(/"notes.txt" does not belong to a model/);
     expect(await damaged('extra', (at) => cpSync(join(at, 'itemFactors/part-00000.parquet'), join(at, 'itemFactors/part-00001.parquet')))).toMatch(/occurs twice/);
-    expect(await damaged('fewer', (at) => factorsFrom(at, 'SELECT 1::INTEGER AS id, [1, 2, 3, 4]::FLOAT[] AS features'))).toMatch(/missing or foreign: 1 rows, and the metadata say 5/);
+    expect(await damaged('fewer', (at) => factorsFrom(at, 'SELECT 1::INTEGER AS id, [1, 2, 3, 4]::FLOAT[] AS features'))).toMatch(/missing or foreign: 1 row, and the metadata say 5/);
     await expect(loadModel(path('nowhere'))).rejects.toThrow(/no such file or folder/);
     await expect(loadModel(path('whole/metadata/part-00000'))).rejects.toThrow(/a file, not a model/);
   });

@@ -50,7 +50,7 @@ describe('decimal ratings are the numbers they stand for', () => {
 
   test('a null among them is a bad row', async () => {
     const file = await written('decimal-null', 'CASE WHEN i = 100 THEN NULL ELSE (i / 8)::DECIMAL(9, 3) END');
-    await expect(ratingsOf(file)).rejects.toThrow(/1 bad row, the first in .*decimal-null.parquet, row group 0, row 100: rating is null/);
+    await expect(ratingsOf(file)).rejects.toThrow(/1 bad row, the first in .*decimal-null.parquet, row group 0, row 101: rating is null/);
     expect(await ratingsOf(file, 'skip')).toHaveLength(299);
   });
 

@@ -1,5 +1,5 @@
 /** The baselines beside a model's error, against means computed row by row in float64. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -18,15 +18,25 @@ afterAll(async () => {
 
 const dataset = (rows: readonly Triple[]) => session.from(ratingBatches(rows, 300));
 
-/** Item means damped by 25, then user means of what is left damped by 10, over the pairs that both sides know. */
-function slowBaselines(train: readonly Triple[], test: readonly Triple[]): Baselines {
+interface Means {
+  readonly mean: number;
+  readonly users: Map<number, number>;
+  readonly items: Map<number, number>;
+}
+
+function damped(rows: readonly Triple[], key: 'user' | 'item', damping: number, left: (row: Triple) => number): Map<number, number> {
+  return new Map([...Map.groupBy(rows, (row) => row[key])].map(([id, own]) => [id, own.reduce((sum, row) => sum + left(row), 0) / (own.length + damping)]));
+}
+
+/** Item means damped by 25, then user means of what is left damped by 10. */
+function slowMeans(train: readonly Triple[]): Means {
   const mean = train.reduce((sum, { rating }) => sum + rating, 0) / train.length;
-  const damped = (key: 'user' | 'item', damping: number, left: (row: Triple) => number) => {
-    const groups = Map.groupBy(train, (row) => row[key]);
-    return new Map([...groups].map(([id, rows]) => [id, rows.reduce((sum, row) => sum + left(row), 0) / (rows.length + damping)]));
-  };
-  const items = damped('item', 25, ({ rating }) => rating - mean);
-  const users = damped('user', 10, ({ item, rating }) => rating - mean - (items.get(item) as number));
+  const items = damped(train, 'item', 25, ({ rating }) => rating - mean);
+  return { mean, items, users: damped(train, 'user', 10, ({ item, rating }) => rating - mean - (items.get(item) as number)) };
+}
+
+/** The errors over the pairs whose user and item are known. */
+function errorsOf({ mean, users, items }: Means, test: readonly Triple[]): Baselines {
   const known = test.filter(({ user, item }) => users.has(user) && items.has(item));
   const errors = (predict: (row: Triple) => number) => {
     const all = known.map((row) => Math.abs(row.rating - predict(row)));
@@ -34,6 +44,8 @@ function slowBaselines(train: readonly Triple[], test: readonly Triple[]): Basel
   };
   return { mean: errors(() => mean), dampedMeans: errors(({ user, item }) => mean + (items.get(item) as number) + (users.get(user) as number)) };
 }
+
+const slowBaselines = (train: readonly Triple[], test: readonly Triple[]) => errorsOf(slowMeans(train), test);
 
 function expectClose(found: Baselines | undefined, { mean, dampedMeans }: Baselines): void {
   const close = ({ rmse, mae }: Baselines['mean']) => ({ rmse: expect.closeTo(rmse, 5) as number, mae: expect.closeTo(mae, 5) as number });
@@ -67,11 +79,35 @@ describe.each([['more users', 90, 60], ['more items', 40, 130]])('with %s', (_, 
   });
 });
 
-describe('a model without means', () => {
-  it('says nothing of them: one that was updated, whose earlier ratings are not there', async () => {
-    const rows = randomRatings(6, 50, 40, 1500);
-    const model = await new ALS({ rank: 2, maxIter: 2 }).fit(dataset(rows.slice(0, 400)));
-    const updated = await model.update(dataset(rows.slice(400, 600)), { validation: dataset(rows.slice(600)) });
+describe('an updated model', () => {
+  const old = randomRatings(6, 50, 40, 1500);
+  const added = old.slice(0, 40).map((row, i): Triple => (i % 2 === 0 ? { ...row, user: 5000 + (i % 6) } : { ...row, item: 7000 + (i % 6) }));
+  const rows = [...old, ...added];
+  const [first, later, test] = [old.slice(0, 300), [...old.slice(300, 600), ...added.slice(10)], [...old.slice(600), ...added]];
+
+  it('keeps the means of its users and items, and has those of new ones from their ratings', async () => {
+    const model = await new ALS({ rank: 2, maxIter: 2 }).fit(dataset(first));
+    const updated = await model.update(dataset(later), { validation: dataset(test) });
+    const { mean, users, items } = slowMeans(first);
+    const known = { users: new Set(users.keys()), items: new Set(items.keys()) };
+    const left = (row: Triple) => row.rating - mean;
+    for (const [id, value] of damped(later, 'item', 25, left)) if (!known.items.has(id)) items.set(id, value);
+    for (const [id, value] of damped(later, 'user', 10, (row) => left(row) - (items.get(row.item) as number))) if (!known.users.has(id)) users.set(id, value);
+    expect([users.size > known.users.size, items.size > known.items.size]).toEqual([true, true]);
+    expectClose(updated.training?.baselines, errorsOf({ mean, users, items }, test));
+    expectClose((await updated.evaluate(dataset(rows))).baselines, errorsOf({ mean, users, items }, rows));
+    expect(updated.training?.warnings.filter(({ code }) => code !== 'no-better-than-means')).toEqual([]);
+  });
+
+  it('has none where the first model has none, as one by Spark', async () => {
+    const path = join(folder, 'without means');
+    await (await new ALS({ rank: 2, maxIter: 2 }).fit(dataset(first))).save(path);
+    for (const name of ['userMeans', 'itemMeans']) rmSync(join(path, name), { recursive: true });
+    const file = join(path, 'metadata/part-00000');
+    writeFileSync(file, readFileSync(file, 'utf8').replace('"means":true', '"means":false'));
+    const model = await session.loadModel(path);
+    expect(await model.evaluate(dataset(rows))).not.toHaveProperty('baselines');
+    const updated = await model.update(dataset(later), { validation: dataset(test) });
     expect(updated.training).toMatchObject({ baselines: undefined, warnings: [] });
     expect(await updated.evaluate(dataset(rows))).not.toHaveProperty('baselines');
   });

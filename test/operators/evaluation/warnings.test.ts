@@ -1,6 +1,7 @@
 /** Warnings about ratings that look like something else, and about models that are no better than means. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type ProgressEvent, Session, SGD, type TrainingReport } from '../../../index.ts';
+import { compareToMeans } from '../../../operators/evaluation/compare-to-means.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { batchOf, randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 
@@ -71,6 +72,14 @@ describe('a model that is no better than damped means', () => {
 
   it('is said not to have fitted them yet', async () => {
     expect(await verdictOf({ rank: 3, regParam: 5, maxIter: 1, biases: true })).toMatch(/not yet fitted the training ratings .*maxIter: 2 or regParam: 2\.5$/);
+  });
+
+  it('gets advice in the parameters that it has', () => {
+    const [baselines, params] = [{ mean: { rmse: 1, mae: 1 }, dampedMeans: { rmse: 0.9, mae: 0.8 } }, { rank: 2, regParam: 0, biases: true, maxIter: 10, earlyStop: 2, regOffset: 7 }];
+    expect(compareToMeans({ params, trainRmse: 0.5, testRmse: 0.95, baselines })?.text).toMatch(/no better than damped means of items and users, 0\.9000: it fits .* Try regParam: 0\.1 or regOffset: 14$/);
+    expect(compareToMeans({ params, trainRmse: 0.95, testRmse: 1.5, baselines })?.text).toMatch(/no better than the mean rating, 1\.0000: it has not .* Try maxIter: 20 or regOffset: 3\.5$/);
+    expect(compareToMeans({ testRmse: 0.9, baselines })?.text).toMatch(/Train it with other parameters/);
+    expect(compareToMeans({ testRmse: 0.8999, baselines })).toBeUndefined();
   });
 
   it('is not one that is better', async () => {

@@ -44,7 +44,7 @@ it('a null among the values of a dictionary is a null', async () => {
   const dictionary = vectorFromArray(['a', null, 'b'], new Utf8());
   const user = new Vector([makeData({ type: new Dictionary(new Utf8(), new Int32()), length: 4, nullCount: 0, data: Int32Array.of(0, 1, 2, 0), dictionary }) as Data]);
   const batch = new Table({ user, item: vectorFromArray([1, 2, 3, 4], new Int32()), rating: vectorFromArray([1, 2, 3, 4]) }).batches[0];
-  await expect(new ALS().fit(session.from([batch]))).rejects.toThrow('1 bad row, the first in the stream, row 1: user is null');
+  await expect(new ALS().fit(session.from([batch]))).rejects.toThrow('1 bad row, the first in the stream, row 2: user is null');
   const model = await new ALS({ rank: 2, maxIter: 1, onBadRows: 'skip' }).fit(session.from([batch]));
   expect([...(model.userFactors.getChildAt(0) ?? [])]).toEqual(['a', 'b']);
   expect(await model.evaluate(session.from([batch]), { onBadRows: 'skip' })).toMatchObject({ pairs: 3, coldPairs: 0 });

@@ -1,4 +1,4 @@
-import type { RecordBatch } from 'apache-arrow';
+import { Bool, Field, Int32, type RecordBatch, Schema } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { DataError, Session, UsageError } from '../../../index.ts';
 import { pairColumns } from '../../../operators/ratings/pair-columns.ts';
@@ -100,6 +100,9 @@ describe('the columns of a pair', () => {
     expect(() => pairColumns(schema, { userCol: 'nope' })).toThrow('there is no column "nope"; there are: timestamp (Int32), who (Int32), what (Int32), rating (Float32)');
     expect(() => pairColumns(schema, { itemCol: 'nope' })).toThrow(DataError);
     expect(() => pairColumns(schema, { userCol: 'who', itemCol: 'who' })).toThrow(UsageError);
-    expect(() => pairColumns(schema, { userCol: 'who', itemCol: 'rating' })).toThrow('ids must be int32, int64 or utf8');
+    // A float may be an id, but only where it is named.
+    expect(pairColumns(schema, { userCol: 'who', itemCol: 'rating' })).toEqual(['who', 'rating']);
+    const flags = new Schema([new Field('who', new Int32()), new Field('flag', new Bool())]);
+    expect(() => pairColumns(flags, { userCol: 'who', itemCol: 'flag' })).toThrow('ids must be whole numbers, text or UUIDs, but the type is Bool');
   });
 });

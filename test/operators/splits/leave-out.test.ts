@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { Session } from '../../../index.ts';
+import { type Dataset, Session } from '../../../index.ts';
 import { batchOf, shuffled, testRandom } from '../../support/ratings.ts';
 
 interface Timed {
@@ -19,9 +19,9 @@ function batchesOf(rows: readonly Timed[], size = 61): RecordBatch[] {
   return batches;
 }
 
-async function split(rows: readonly Timed[]): Promise<{ train: string[]; test: string[] }> {
+async function split(rows: readonly Timed[], leave = (all: Dataset) => all.leaveLastOut()): Promise<{ train: string[]; test: string[] }> {
   await using session = await Session.create({ workers: 1 });
-  const { train, test } = await session.from(batchesOf(rows)).leaveLastOut();
+  const { train, test } = await leave(session.from(batchesOf(rows)));
   const rowsOf = async (part: AsyncIterable<RecordBatch>) => {
     const all: string[] = [];
     for await (const batch of part) for (const row of batch.toArray()) all.push(JSON.stringify(row.toJSON()));
@@ -56,8 +56,46 @@ describe('leave-last-out', () => {
     const batches = batchesOf(rows);
     await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow('there is no column "when"');
     await expect(session.from(batches).leaveLastOut({ userCol: 'who', itemCol: 'item' })).rejects.toThrow('there is no column "who"');
-    await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow('leaving the last ratings out reads the rows more than once');
+    await expect(session.from(batches[Symbol.iterator]()).leaveLastOut()).rejects.toThrow('leaving ratings out reads the rows more than once');
     const untimed = batchOf({ timestamp: { type: 'float64', values: [1] }, user: { type: 'int32', values: [1] } });
     await expect(session.from([untimed]).leaveLastOut()).rejects.toThrow('a split needs two id columns; there are: timestamp (Float64), user (Int32)');
+  });
+});
+
+describe('leave-out', () => {
+  const byUser = Map.groupBy(rows, (row) => row.user);
+
+  it.each(['random', 'time'] as const)('tests on k ratings of every user with more than k, by %s, in any order of rows', async (by) => {
+    const leave = (all: Dataset) => all.leaveOut(3, { by });
+    const { train, test } = await split(rows, leave);
+    expect([...train, ...test].sort()).toEqual(rows.map((row) => JSON.stringify(row)).sort());
+    expect(await split(shuffled(rows, 8), leave)).toEqual({ train, test });
+    const tested = Map.groupBy(test.map((row) => JSON.parse(row) as Timed), (row) => row.user);
+    for (const [user, own] of byUser) expect(tested.get(user)?.length ?? 0).toBe(own.length > 3 ? 3 : 0);
+    if (by === 'random') return;
+    for (const [user, own] of tested) expect(own.map(({ timestamp }) => timestamp).sort((left, right) => left - right)).toEqual((byUser.get(user) ?? []).map(({ timestamp }) => timestamp).sort((left, right) => left - right).slice(-3));
+  });
+
+  it('draws other ratings with another seed', async () => {
+    const [first, again, other] = await Promise.all([1, 1, 2].map((seed) => split(rows, (all) => all.leaveOut(1, { seed }))));
+    expect(again).toEqual(first);
+    expect(other.test.length).toBe(first.test.length);
+    expect(other.test).not.toEqual(first.test);
+  });
+
+  it('keeps repetitions of a pair together, and trains on a user who has no other', async () => {
+    const twice = [...rows, ...rows, { user: 900, item: 1, timestamp: 0 }, { user: 900, item: 1, timestamp: 0 }];
+    const [once, both] = [await split(rows, (all) => all.leaveOut(2)), await split(twice, (all) => all.leaveOut(2))];
+    expect(both.test).toEqual(once.test.flatMap((row) => [row, row]).sort());
+    expect(both.train.filter((row) => row.includes('"user":900'))).toHaveLength(2);
+  });
+
+  it('refuses options that cannot act', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const all = session.from(batchesOf(rows));
+    await expect(all.leaveOut(0)).rejects.toThrow('must be a whole number from 1 to 1,000, got 0');
+    await expect(all.leaveOut(1, { by: 'time', seed: 3 })).rejects.toThrow("seed cannot act with by: 'time'");
+    await expect(all.leaveOut(1, { timestampCol: 'timestamp' })).rejects.toThrow("timestampCol cannot act with by: 'random'");
+    await expect(all.leaveOut(1, { by: 'user' as 'time' })).rejects.toThrow('by must be random or time, got "user"');
   });
 });

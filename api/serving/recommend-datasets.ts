@@ -1,0 +1,133 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { concatKeys } from '../../engine/keys/arrow-keys.ts';
+import { formatCount } from '../../engine/format.ts';
+import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
+import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import { type ChosenItems, chooseItems, mergeAscending, withChosenItems } from '../../operators/serving/choose-items.ts';
+import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { Recommend } from '../../operators/serving/recommend.ts';
+import { RecommendFew } from '../../operators/serving/recommend-few.ts';
+import { indexBytes } from '../../operators/serving/search.ts';
+import type { Dataset } from '../dataset.ts';
+import type { ItemsOptions, RecommendOptions, UsersOptions } from './recommend-options.ts';
+import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
+
+/** Users that are searched for one by one, and the memory of an index that threads can reach beside their own. */
+const FEW = 256;
+const MOST_INDEX_BYTES = 3.5 * 2 ** 30;
+
+/** Lists of the best items for rows of users, or with sides swapped of the best users for rows of items. */
+export interface ListColumns {
+  readonly user: string;
+  readonly item: string;
+  readonly prediction: string;
+}
+
+/** The lists of all rows of `factors`, by the device of the session. */
+export function recommendAll(served: ServedModel, factors: FactorModel, n: number, columns: ListColumns, options: RecommendOptions): Dataset {
+  const { exclude } = options;
+  const chosen = chooseItems(factors.items, options);
+  const excluded = exclude && ((ctx: ExecutionContext, model: FactorModel) => (exclude instanceof Exclusions ? blockOfExclusions(exclude, model, ctx) : excludeBlock(exclude, columns, model, ctx)));
+  const unit = columns.user === served.columns.user ? 'users' : 'items';
+  const onEnd = (short: number, ctx: ExecutionContext) => tell(chosen, short, n, unit, ctx);
+  return served.session.source(new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }));
+}
+
+/** The lists of some users, by ascending id, then those of unknown ones. */
+export function recommendSome(served: ServedModel, ids: readonly Id[], n: number, options: UsersOptions): Dataset {
+  const { unknownUsers = 'empty', exclude } = options;
+  const { users, items } = served.factors;
+  const { positions, unknown } = requestedUsers(users, ids, unknownUsers);
+  const known = takeKeys(users, positions);
+  const few = positions.length <= FEW || unknownUsers === 'popular';
+  if (!few || indexBytes(keyCount(items), served.factors.rank) > MOST_INDEX_BYTES) {
+    return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options);
+  }
+  const chosen = chooseItems(items, options);
+  let read: Promise<Exclusions> | undefined;
+  const find = async (row: number, ctx: ExecutionContext) => {
+    if (exclude !== undefined && !(exclude instanceof Exclusions)) read ??= readExclusions(served, exclude, ctx);
+    const exclusions = exclude instanceof Exclusions ? exclude : await read;
+    return findItems(served, row < positions.length ? positions[row] : undefined, n, chosen, exclusions, ctx);
+  };
+  const onEnd = (short: number, ctx: ExecutionContext) => {
+    tell(chosen, short, n, 'users', ctx);
+    if (unknown.length > 0) ctx.events({ type: 'warning', text: `${formatCount(unknown.length)} of ${formatCount(positions.length + unknown.length)} users are unknown to the model: ${unknownUsers === 'popular' ? 'they get the items with the most ratings' : 'they get no items'}` });
+  };
+  // A column of numbers has no place for the id of another kind.
+  const rows = unknownUsers === 'popular' ? concatKeys(users.type, [known, keysOfIds(unknown.filter((id) => fitsKeys(users.type, id)), users.type)]) : known;
+  return served.session.source(new RecommendFew({ users: rows, items }, { n, columns: served.columns, find, onEnd, ...(unknownUsers === 'popular' ? { fallbackFrom: positions.length } : {}) }));
+}
+
+/** The best users of all items or of some: the same search with sides swapped. */
+export function recommendUsers(served: ServedModel, ids: readonly Id[] | 'all', n: number, options: ItemsOptions): Dataset {
+  const { rank, users, items, userFactors, itemFactors } = served.factors;
+  const { user, item, prediction } = served.columns;
+  const swapped: FactorModel = { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
+  const missing = ids === 'all' ? undefined : ids.find((id) => findId(items, id) < 0);
+  if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
+  return recommendAll(served, ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions), n, { user: item, item: user, prediction }, options);
+}
+
+/** The best items of a user by position; of an unknown one the most popular. */
+export function findItems(served: ServedModel, user: number | undefined, n: number, { denied, allowed }: ChosenItems, exclusions: Exclusions | undefined, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>) {
+  const { factors, itemCounts, searches } = served;
+  const { rank, userFactors } = factors;
+  const { name, space } = user === undefined ? popularSpace(itemCounts ?? new Uint32Array(0)) : sideSpace(served, 'item');
+  const query = user === undefined ? [1] : userFactors.subarray(user * rank, (user + 1) * rank);
+  const left = exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
+  return searches.search(name, space, { query, n, left, allowed }, { signal, onEvent: events });
+}
+
+/** Reads pairs to be excluded, of users and items of the model. */
+export function readExclusions({ factors, columns }: Pick<ServedModel, 'factors' | 'columns'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
+  return Holdings.within(ctx, async (held) => {
+    const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item })), held);
+    const { indexed, coldPairs } = await collectKnownPairs(stream, factors.users, factors.items, held);
+    const { byUser } = await buildUserBlock(indexed, 'keep', held);
+    return new Exclusions(factors, byUser, coldPairs);
+  });
+}
+
+async function excludeBlock(dataset: Dataset, columns: ListColumns, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item })), ctx);
+  const { indexed } = await collectKnownPairs(stream, model.users, model.items, ctx);
+  return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
+}
+
+/** Known users by ascending position, each once, and the others as they are given. Throws UsageError by the policy, naming the first. */
+function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptions['unknownUsers']) {
+  const positions = new Set<number>();
+  const unknown = new Map<string, Id>();
+  for (const id of ids) {
+    const position = findId(users, id);
+    if (position >= 0) positions.add(position);
+    else unknown.set(String(id), id);
+  }
+  const [first] = unknown.values();
+  if (first !== undefined && policy === 'error') throw new UsageError(`the model has no user ${String(first)}`);
+  return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
+}
+
+/** The model with the users at those positions alone. */
+function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
+  const { rank, users, userFactors } = model;
+  const rows = new Float32Array(positions.length * rank);
+  positions.forEach((position, i) => rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank));
+  return { ...model, users: takeKeys(users, positions), userFactors: rows };
+}
+
+function tell({ unknown }: ChosenItems, short: number, n: number, unit: 'users' | 'items', { events }: ExecutionContext): void {
+  const others = unit === 'users' ? 'items' : 'users';
+  if (unknown > 0) events({ type: 'warning', text: `${formatCount(unknown)} ids of the lists allow and deny are unknown to the model` });
+  if (short > 0) events({ type: 'warning', text: `${formatCount(short)} ${unit} have fewer than ${n} ${others}` });
+}

@@ -1,0 +1,45 @@
+import { findId, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import { chooseItems } from '../../operators/serving/choose-items.ts';
+import { findItems } from './recommend-datasets.ts';
+import type { RequestOptions } from './recommend-options.ts';
+import type { ServedModel } from './served-model.ts';
+
+/** The answer to a request for one user. */
+export interface UserRecommendations {
+  readonly user: Id;
+  /** True where the model knows the user. */
+  readonly known: boolean;
+  /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
+  readonly fallback?: 'popular';
+  /** Best first; ids of the model's type (int64 as bigint). `score` is the prediction, of a fallback the number of ratings. */
+  readonly items: readonly { readonly item: Id; readonly score: number }[];
+  /** True where there are fewer than n. */
+  readonly short: boolean;
+  /** Ids of the lists allow and deny that the model does not know. */
+  readonly unknownItems: number;
+}
+
+/** See Model.recommend. */
+export async function recommendToUser(served: ServedModel, user: Id, n: number, options: RequestOptions): Promise<UserRecommendations> {
+  const { unknownUsers = 'empty', exclude, signal = new AbortController().signal, onEvent = noEvents } = options;
+  const { users, items } = served.factors;
+  const position = findId(users, user);
+  const known = position >= 0;
+  if (!known && unknownUsers === 'error') throw new UsageError(`the model has no user ${String(user)}`);
+  const chosen = chooseItems(items, options);
+  const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
+  const empty = !known && unknownUsers === 'empty';
+  // An empty answer is one of an open model, too.
+  if (empty) served.session.requestContext({ signal });
+  const found = empty ? { positions: [], scores: [] } : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
+  return {
+    user,
+    known,
+    ...fallback,
+    items: found.positions.map((item, rank) => ({ item: idAt(items, item), score: found.scores[rank] })),
+    short: found.positions.length < n,
+    unknownItems: chosen.unknown,
+  };
+}

@@ -1,0 +1,45 @@
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import type { SearchSpace } from '../../operators/serving/search.ts';
+import type { Session } from '../session.ts';
+import type { Searches } from './searches.ts';
+
+/** What answering requests needs of a model. */
+export interface ServedModel {
+  readonly factors: FactorModel;
+  /** f: features without biases. */
+  readonly rank: number;
+  /** Ratings of each item, by position; undefined where the model does not tell. */
+  readonly itemCounts: Uint32Array | undefined;
+  readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
+  readonly session: Session;
+  readonly searches: Searches;
+}
+
+/** A search among all vectors of a side: its name, and the vectors. */
+export interface NamedSpace {
+  readonly name: string;
+  readonly space: () => SearchSpace;
+}
+
+/** The items, or the users, whose products with a row of the other side are predictions. */
+export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): NamedSpace {
+  const { rank } = factors;
+  return { name: side, space: () => ({ vectors: side === 'item' ? factors.itemFactors : factors.userFactors, width: rank, rank, normalized: false }) };
+}
+
+/** The same compared among themselves, without biases. */
+export function similarSpace({ factors, rank }: ServedModel, side: 'user' | 'item', cosine: boolean): NamedSpace {
+  return { name: `${side} ${cosine ? 'cosine' : 'dot'}`, space: () => ({ vectors: side === 'item' ? factors.itemFactors : factors.userFactors, width: factors.rank, rank, normalized: cosine }) };
+}
+
+/** Numbers of ratings, as vectors of one number: the query 1 finds the most popular items. */
+export function popularSpace(itemCounts: Uint32Array): NamedSpace {
+  return {
+    name: 'popular',
+    space: () => {
+      const vectors = new Float32Array(new SharedArrayBuffer(4 * itemCounts.length));
+      vectors.set(itemCounts);
+      return { vectors, width: 1, rank: 1, normalized: false };
+    },
+  };
+}

@@ -1,0 +1,102 @@
+import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { DataError } from '../../engine/errors.ts';
+import { fileProblem, messageOf } from '../files/file-problem.ts';
+import { KeptBytes } from './ipc-bytes.ts';
+import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
+import type { IpcMessage } from './ipc-messages.ts';
+import { footerBlocks, verifyFooter, withoutDictionaries } from './verify-metadata.ts';
+import type { FooterBlock } from './verify-metadata.ts';
+
+const END = 4 + FILE_MAGIC.length;
+
+/** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
+const CONTINUATION = 0xffffffff;
+
+/**
+ * The messages of an IPC file by its footer, which alone says where they are: apache-arrow's own writer leaves the schema out at the
+ * beginning, and Polars puts other bytes there. Dictionaries come before the batches. Throws DataError that names the file and the batch.
+ */
+export async function* fileMessages(file: string): AsyncGenerator<IpcMessage> {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    throw fileProblem(error, 'read', file);
+  });
+  try {
+    const { size } = await handle.stat();
+    const footer = await readFooter(handle, size, file);
+    yield schemaMessage(footer, file);
+    for (const [kind, blocks] of [['dictionary', footerBlocks(footer, 'dictionaries')], ['batch', footerBlocks(footer, 'batches')]] as const) {
+      for (const [number, block] of blocks.entries()) yield await readMessage(handle, block, size, kind, `${kind} ${number}`, file);
+    }
+  } finally {
+    await handle.close();
+  }
+}
+
+function fault(summary: string, file: string, cause?: unknown): DataError {
+  return new DataError(summary, { phase: 'read', file, cause, advice: 'Write or copy the file again' });
+}
+
+async function readFooter(handle: FileHandle, size: number, file: string): Promise<Uint8Array> {
+  const end = Buffer.from(await readAt(handle, Math.max(0, size - END), END));
+  if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC) throw fault('the Arrow file is cut off: its end is missing', file);
+  const length = end.readInt32LE(0);
+  if (length <= 0 || length > size - END) throw fault(`the Arrow file is damaged: a footer of ${length} bytes in a file of ${size}`, file);
+  const footer = await readAt(handle, size - END - length, length);
+  try {
+    verifyFooter(footer);
+  } catch (error) {
+    throw fault(`the Arrow file's footer is damaged: ${messageOf(error)}`, file, error);
+  }
+  return footer;
+}
+
+/** The footer's schema as the message that a stream begins with. */
+function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
+  try {
+    const length = Buffer.alloc(4);
+    length.writeInt32LE(footer.length);
+    const { schema } = RecordBatchReader.from(Buffer.concat([Buffer.from(`${FILE_MAGIC}\0\0`), withoutDictionaries(footer), length, Buffer.from(FILE_MAGIC)])).open();
+    const bytes = new KeptBytes();
+    new RecordBatchStreamWriter().reset(bytes, schema);
+    return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0) };
+  } catch (error) {
+    throw fault(`the schema in the Arrow file's footer cannot be read: ${messageOf(error)}`, file, error);
+  }
+}
+
+async function readMessage(handle: FileHandle, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], place: string, file: string): Promise<IpcMessage> {
+  const broken = (summary: string) => fault(`${place}: ${summary}`, file);
+  if (!(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)) {
+    throw broken(`it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`);
+  }
+  const head = await readAt(handle, offset, headLength);
+  if (head.length < headLength) throw broken('the file ended while it was read');
+  const view = new DataView(head.buffer);
+  const prefix = view.getUint32(0, true) === CONTINUATION ? 8 : 4;
+  const length = view.getInt32(prefix - 4, true);
+  if (length <= 0 || length > headLength - prefix) throw broken('it does not begin like a message: the data are damaged');
+  const metadata = head.slice(prefix, prefix + length);
+  const decoded = decodeHead(metadata, broken);
+  if (decoded.kind !== kind) throw broken(`a ${decoded.kind} lies where the footer names a ${kind}`);
+  if (decoded.bodyLength > bodyLength) throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
+  const body = await readAt(handle, offset + headLength, decoded.bodyLength);
+  if (body.length < decoded.bodyLength) throw broken('the file ended while it was read');
+  const start = Buffer.alloc(8);
+  start.writeUInt32LE(CONTINUATION);
+  start.writeInt32LE(length, 4);
+  return { kind, head: Buffer.concat([start, metadata]), body };
+}
+
+/** Bytes at a position, fewer when the file ends. */
+async function readAt(handle: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(length);
+  let done = 0;
+  while (done < length) {
+    const { bytesRead } = await handle.read(bytes, done, length - done, position + done);
+    if (bytesRead === 0) break;
+    done += bytesRead;
+  }
+  return bytes.subarray(0, done);
+}

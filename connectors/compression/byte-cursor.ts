@@ -1,0 +1,47 @@
+import { joinBytes } from '../files/stored-bytes.ts';
+
+/** Takes bytes off a stream of chunks. */
+export class ByteCursor {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #rest: Uint8Array = new Uint8Array(0);
+
+  constructor(chunks: AsyncIterator<Uint8Array>) {
+    this.#chunks = chunks;
+  }
+
+  /** The next `length` bytes in memory of their own, or fewer when the stream ends. */
+  async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
+    const parts: Uint8Array[] = [];
+    for (let missing = length; missing > 0; ) {
+      const part = await this.some(missing);
+      if (part === undefined) break;
+      parts.push(part);
+      missing -= part.length;
+    }
+    return joinBytes(parts);
+  }
+
+  /** At most `length` of the next bytes, as they come; undefined at the end. */
+  async some(length: number): Promise<Uint8Array | undefined> {
+    while (this.#rest.length === 0) {
+      const next = await this.#chunks.next();
+      if (next.done) return undefined;
+      this.#rest = next.value;
+    }
+    const part = this.#rest.subarray(0, length);
+    this.#rest = this.#rest.subarray(part.length);
+    return part;
+  }
+
+  /** The next bytes, which stay. */
+  async peek(length: number): Promise<Uint8Array> {
+    const bytes = await this.take(length);
+    this.#rest = joinBytes([bytes, this.#rest]);
+    return bytes;
+  }
+
+  /** All that is left. */
+  async *all(): AsyncGenerator<Uint8Array> {
+    for (let part = await this.some(Infinity); part !== undefined; part = await this.some(Infinity)) yield part;
+  }
+}

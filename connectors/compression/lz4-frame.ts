@@ -1,0 +1,128 @@
+import { joinBytes } from '../files/stored-bytes.ts';
+import { LZ4_WINDOW, packBlock, unpackBlock } from './lz4-block.ts';
+import { XxHash32 } from './xxhash32.ts';
+
+/**
+ * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. Of the packages for Node, lz4js is not kept
+ * and verifies no checksum, and lz4-napi, a native one that an installation without optional packages lacks, takes whole frames alone.
+ */
+export const LZ4_MAGIC = 0x184d2204;
+
+const BLOCK_BYTES: Readonly<Record<number, number>> = { 4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22 };
+const STORED = 0x8000_0000;
+
+/** Asks for the next bytes of a frame, and gets exactly those. */
+type Steps = Generator<number | Uint8Array, void, Uint8Array>;
+
+/**
+ * The steps of unpacking one frame behind its magic number: yields a number to be given so many bytes, and unpacked bytes in between.
+ * Throws an Error for damage. The unpacked bytes are views that hold until the next step.
+ */
+export function* unpackLz4(): Steps {
+  const flags = yield* take(2);
+  const [independent, blockSums, hasSize, hasSum, hasDictionary] = [0x20, 0x10, 0x08, 0x04, 0x01].map((bit) => (flags[0] & bit) !== 0);
+  const blockBytes = BLOCK_BYTES[(flags[1] >> 4) & 7];
+  if (flags[0] >> 6 !== 1 || blockBytes === undefined) throw new Error('the head of an lz4 frame is damaged');
+  if (hasDictionary) throw new Error('the lz4 frame needs a dictionary of its own');
+  const head = joinBytes([flags, hasSize ? yield* take(8) : new Uint8Array(0)]);
+  const [sum] = yield* take(1);
+  if (((new XxHash32().update(head).digest() >>> 8) & 255) !== sum) throw new Error('the head of an lz4 frame is damaged');
+  const whole = hasSum ? new XxHash32() : undefined;
+  // Matches of blocks that are not independent reach into the 64 KiB before.
+  const memory = new Uint8Array((independent ? 0 : LZ4_WINDOW) + blockBytes);
+  let before = 0;
+  let unpacked = 0;
+  for (;;) {
+    const size = word(yield* take(4));
+    if (size === 0) break;
+    const length = size & ~STORED;
+    if (length > blockBytes) throw new Error(`an lz4 block of ${length} bytes is larger than the frame's ${blockBytes}`);
+    const block = yield* take(length);
+    if (blockSums && word(yield* take(4)) !== new XxHash32().update(block).digest()) throw new Error('the checksum of an lz4 block does not match');
+    let end = before + length;
+    if ((size & STORED) !== 0) memory.set(block, before);
+    else end = unpackBlock(block, memory, before, blockBytes);
+    whole?.update(memory.subarray(before, end));
+    unpacked += end - before;
+    yield memory.subarray(before, end);
+    if (independent) continue;
+    const kept = Math.min(end, LZ4_WINDOW);
+    memory.copyWithin(0, end - kept, end);
+    before = kept;
+  }
+  if (whole !== undefined && word(yield* take(4)) !== whole.digest()) throw new Error('the checksum of the lz4 data does not match');
+  if (hasSize && Number(new DataView(head.buffer).getBigUint64(2, true)) !== unpacked) throw new Error(`an lz4 frame has ${unpacked} bytes and not the number that its head tells`);
+}
+
+function* take(length: number): Generator<number, Uint8Array, Uint8Array> {
+  return yield length;
+}
+
+function word(bytes: Uint8Array): number {
+  return new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
+}
+
+/** Unpacks all frames in memory. Throws an Error for damage and for more than `most` bytes. */
+export function unpackLz4Bytes(bytes: Uint8Array, most: number): Uint8Array {
+  const parts: Uint8Array[] = [];
+  let [p, total] = [0, 0];
+  const next = (length: number) => {
+    if (p + length > bytes.length) throw new Error('the lz4 data are cut off');
+    return bytes.subarray(p, (p += length));
+  };
+  while (p < bytes.length) {
+    if (word(next(4)) !== LZ4_MAGIC) throw new Error('these are no lz4 data');
+    const steps = unpackLz4();
+    for (let step = steps.next(new Uint8Array(0)); !step.done; ) {
+      if (typeof step.value === 'number') {
+        step = steps.next(next(step.value));
+        continue;
+      }
+      total += step.value.length;
+      if (total > most) throw new Error(`it unpacks to more than ${most} bytes`);
+      parts.push(step.value.slice());
+      step = steps.next(new Uint8Array(0));
+    }
+  }
+  return joinBytes(parts);
+}
+
+/** A frame in pieces: independent blocks of 4 MiB, and a checksum of all bytes. */
+export class Lz4Packer {
+  readonly #sum = new XxHash32();
+
+  begin(): Uint8Array {
+    const bytes = Buffer.alloc(7);
+    bytes.writeUInt32LE(LZ4_MAGIC);
+    bytes.set([0x64, 0x70], 4);
+    bytes[6] = (new XxHash32().update(bytes.subarray(4, 6)).digest() >>> 8) & 255;
+    return bytes;
+  }
+
+  pack(bytes: Uint8Array): Uint8Array {
+    this.#sum.update(bytes);
+    const parts: Uint8Array[] = [];
+    for (let at = 0; at < bytes.length; at += BLOCK_BYTES[7]) {
+      const block = bytes.subarray(at, at + BLOCK_BYTES[7]);
+      const packed = packBlock(block);
+      parts.push(uint32(packed === undefined ? (block.length | STORED) >>> 0 : packed.length), packed ?? block);
+    }
+    return joinBytes(parts);
+  }
+
+  end(): Uint8Array {
+    return joinBytes([uint32(0), uint32(this.#sum.digest())]);
+  }
+}
+
+/** Packs bytes in memory as one frame. */
+export function packLz4Bytes(bytes: Uint8Array): Uint8Array {
+  const packer = new Lz4Packer();
+  return joinBytes([packer.begin(), packer.pack(bytes), packer.end()]);
+}
+
+function uint32(value: number): Uint8Array {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32LE(value);
+  return bytes;
+}

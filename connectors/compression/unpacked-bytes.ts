@@ -1,0 +1,98 @@
+import { Readable } from 'node:stream';
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { DataError } from '../../engine/errors.ts';
+import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
+import { inputName } from '../files/path-kinds.ts';
+import { storedBytes } from '../files/stored-bytes.ts';
+import { ByteCursor } from './byte-cursor.ts';
+import { requireZstd } from './compressions.ts';
+import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
+import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
+
+/**
+ * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending does not matter). Members and frames that
+ * follow each other are joined. Throws DataError that names the file for data that are cut off or damaged.
+ */
+export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
+  const file = inputName(path);
+  const chunks = storedBytes(path);
+  const cursor = new ByteCursor(chunks);
+  try {
+    const head = await cursor.peek(4);
+    const magic = magicOf(head);
+    if (head[0] === 0x1f && head[1] === 0x8b) yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
+    else if (magic === ZSTD_MAGIC || magic === LZ4_MAGIC || isSkippable(magic)) yield* framesOf(cursor, file);
+    else yield* cursor.all();
+  } finally {
+    await chunks.return(undefined);
+  }
+}
+
+/** All frames of zstd and lz4 one after the other. */
+async function* framesOf(cursor: ByteCursor, file: string): AsyncGenerator<Uint8Array> {
+  let kind = 'compressed';
+  for (let head = await cursor.peek(4); head.length > 0; head = await cursor.peek(4)) {
+    const magic = magicOf(head);
+    if (magic === ZSTD_MAGIC) {
+      kind = 'zstd';
+      requireZstd('read', file);
+      yield* throughZlib(zstdFrame(cursor), zlib.createZstdDecompress({ chunkSize: 1 << 18 }), kind, file);
+    } else if (magic === LZ4_MAGIC) {
+      kind = 'lz4';
+      await cursor.take(4);
+      yield* lz4Frame(cursor, file);
+    } else if (isSkippable(magic)) {
+      const skipped = await cursor.take(8);
+      const length = skipped.length < 8 ? 1 : new DataView(skipped.buffer).getUint32(4, true);
+      for (let left = length; left > 0; ) {
+        const part = await cursor.some(left);
+        if (part === undefined) throw damaged(kind, true, file);
+        left -= part.length;
+      }
+    } else throw damaged(kind, head.length < 4, file);
+  }
+}
+
+async function* lz4Frame(cursor: ByteCursor, file: string): AsyncGenerator<Uint8Array> {
+  const steps = unpackLz4();
+  let given: Uint8Array = new Uint8Array(0);
+  for (;;) {
+    let step: ReturnType<typeof steps.next>;
+    try {
+      step = steps.next(given);
+    } catch (error) {
+      throw damaged('lz4', false, file, error);
+    }
+    if (step.done) return;
+    if (typeof step.value === 'number') {
+      given = await cursor.take(step.value);
+      if (given.length < step.value) throw damaged('lz4', true, file);
+    } else yield step.value.slice();
+  }
+}
+
+async function* throughZlib(chunks: AsyncGenerator<Uint8Array>, unpack: Transform, kind: string, file: string): AsyncGenerator<Uint8Array> {
+  const source = Readable.from(chunks, { objectMode: false, highWaterMark: 1 << 20 });
+  source.on('error', (error) => unpack.destroy(error));
+  source.pipe(unpack);
+  try {
+    for await (const chunk of unpack) yield chunk as Uint8Array;
+  } catch (error) {
+    const code = errorCode(error);
+    if (code?.startsWith('Z_') || code?.startsWith('ZSTD_')) throw damaged(kind, code === 'Z_BUF_ERROR', file, error);
+    throw fileProblem(error, 'read', file);
+  } finally {
+    source.destroy();
+    unpack.destroy();
+  }
+}
+
+function damaged(kind: string, isCut: boolean, file: string, cause?: unknown): DataError {
+  const detail = cause === undefined || isCut ? '' : `: ${messageOf(cause)}`;
+  return new DataError(`the ${kind} data are ${isCut ? 'cut off' : 'damaged'}${detail}`, { phase: 'read', file, cause, advice: 'Write or copy the file again' });
+}
+
+function magicOf(head: Uint8Array): number {
+  return head.length < 4 ? 0 : new DataView(head.buffer, head.byteOffset, 4).getUint32(0, true);
+}

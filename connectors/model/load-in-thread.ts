@@ -1,0 +1,25 @@
+import { Worker } from 'node:worker_threads';
+import { deserializeError, type SerializedError } from '../../engine/errors.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
+import { type IdColumn, idVector } from './id-column.ts';
+import type { StoredModel } from './model-store.ts';
+
+/** A model as a thread gives it to another, its arrays in shared memory. */
+export interface LoadedModel extends Omit<StoredModel, 'userIds' | 'itemIds'> {
+  readonly users: IdColumn;
+  readonly items: IdColumn;
+}
+
+export type LoadReply = { readonly model: LoadedModel } | { readonly error: SerializedError };
+
+/** `loadModel` in a thread of its own: the calling one, which may answer requests meanwhile, does not stop for it. */
+export async function loadInThread(directory: string): Promise<StoredModel> {
+  const thread = new Worker(workerFile(new URL('./load-worker.js', import.meta.url)), { workerData: directory });
+  const reply = await new Promise<LoadReply>((resolve, reject) => {
+    thread.once('message', resolve).once('error', reject);
+    thread.once('exit', (code) => reject(new Error(`the thread that loads the model ended with ${code}`)));
+  }).finally(() => void thread.terminate());
+  if ('error' in reply) throw deserializeError(reply.error);
+  const { users, items, ...model } = reply.model;
+  return { ...model, userIds: idVector(users), itemIds: idVector(items) };
+}

@@ -1,0 +1,171 @@
+import { BARE, ESCAPED_STRING, LITERAL, NESTED, STRING } from '../text/record-scanner.ts';
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const [COMMA, COLON] = [0x2c, 0x3a];
+const [OPEN, CLOSE] = [0x7b, 0x7d];
+const [OPEN_LIST, CLOSE_LIST] = [0x5b, 0x5d];
+const [MINUS, PLUS, DOT, ZERO] = [0x2d, 0x2b, 0x2e, 0x30];
+
+/** A fault in the JSON of a line. */
+export class JsonProblem extends Error {}
+
+/**
+ * Walks over the fields of one JSON object of a line, without making values of them. NaN and Infinity, which Python writes,
+ * are numbers here. Throws JsonProblem for a line that is no whole object.
+ */
+export class JsonCursor {
+  /** The key's bytes, inside its quotes. */
+  keyStart = 0;
+  keyEnd = 0;
+  keyEscaped = false;
+  /** The value's bytes, a string's inside its quotes. A null has none. */
+  start = 0;
+  end = 0;
+  kind = BARE;
+  #bytes: Uint8Array = new Uint8Array(0);
+  #p = 0;
+  #to = 0;
+  #first = true;
+
+  /** Begins with the object in `bytes[from..to)`. */
+  open(bytes: Uint8Array, from: number, to: number): void {
+    this.#bytes = bytes;
+    this.#p = from;
+    this.#to = to;
+    this.#first = true;
+    if (this.#next() !== OPEN) throw new JsonProblem(bytes[this.#p - 1] === OPEN_LIST ? 'a list stands where an object is expected: NDJSON has one object on each line' : 'the line is no JSON object');
+  }
+
+  /** Goes to the next field; false behind the last, when nothing but spaces may follow. */
+  next(): boolean {
+    let byte = this.#next();
+    if (byte === CLOSE) return this.#finish();
+    if (!this.#first) {
+      if (byte !== COMMA) throw this.#broken();
+      byte = this.#next();
+    }
+    this.#first = false;
+    if (byte !== QUOTE) throw this.#broken();
+    this.keyStart = this.#p;
+    this.keyEscaped = this.#string();
+    this.keyEnd = this.#p - 1;
+    if (this.#next() !== COLON) throw this.#broken();
+    this.#value();
+    return true;
+  }
+
+  /** The key as text. */
+  key(): string {
+    const { keyStart, keyEnd } = this;
+    const text = Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + keyStart - 1, keyEnd - keyStart + 2).toString('utf8');
+    return this.keyEscaped ? (JSON.parse(text) as string) : text.slice(1, -1);
+  }
+
+  #finish(): false {
+    if (this.#next() !== -1) throw new JsonProblem('something follows the JSON object');
+    return false;
+  }
+
+  /** The next byte that is no space, which is passed; -1 at the end. */
+  #next(): number {
+    while (this.#p < this.#to) {
+      const byte = this.#bytes[this.#p++];
+      if (byte > 0x20) return byte;
+    }
+    return -1;
+  }
+
+  #value(): void {
+    const byte = this.#next();
+    this.start = this.#p - 1;
+    if (byte === QUOTE) {
+      this.start++;
+      this.kind = this.#string() ? ESCAPED_STRING : STRING;
+      if (this.kind === ESCAPED_STRING) this.#checkString();
+      this.end = this.#p - 1;
+    } else if (byte === OPEN || byte === OPEN_LIST) {
+      this.kind = NESTED;
+      this.#skipNested();
+      this.end = this.#p;
+    } else if (byte === -1) throw this.#broken();
+    else this.#word();
+  }
+
+  /** Passes a string from behind its opening quote to behind its closing one. True where it has escapes. */
+  #string(): boolean {
+    const bytes = this.#bytes;
+    let escaped = false;
+    for (let p = this.#p; p < this.#to; p++) {
+      if (bytes[p] === BACKSLASH) {
+        escaped = true;
+        p++;
+      } else if (bytes[p] === QUOTE) {
+        this.#p = p + 1;
+        return escaped;
+      }
+    }
+    throw this.#broken();
+  }
+
+  #checkString(): void {
+    try {
+      JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + this.start - 1, this.#p - this.start + 1).toString('utf8'));
+    } catch {
+      throw this.#broken();
+    }
+  }
+
+  #skipNested(): void {
+    let depth = 1;
+    while (depth > 0) {
+      const byte = this.#next();
+      if (byte === -1) throw this.#broken();
+      if (byte === QUOTE) this.#string();
+      else if (byte === OPEN || byte === OPEN_LIST) depth++;
+      else if (byte === CLOSE || byte === CLOSE_LIST) depth--;
+    }
+  }
+
+  /** A number, true, false or null. */
+  #word(): void {
+    const bytes = this.#bytes;
+    let p = this.start;
+    while (p < this.#to && bytes[p] > 0x20 && bytes[p] !== COMMA && bytes[p] !== CLOSE) p++;
+    this.#p = this.end = p;
+    this.kind = BARE;
+    if (isNumber(bytes, this.start, p)) return;
+    const word = String.fromCharCode(...bytes.subarray(this.start, Math.min(p, this.start + 10)));
+    if (word === 'null') this.end = this.start;
+    else if (word === 'true' || word === 'false') this.kind = LITERAL;
+    else if (word !== 'NaN' && word !== 'Infinity' && word !== '-Infinity') throw this.#broken();
+  }
+
+  #broken(): JsonProblem {
+    return new JsonProblem('the line is no whole JSON object');
+  }
+}
+
+/** True for a number in JSON's grammar. */
+function isNumber(bytes: Uint8Array, start: number, end: number): boolean {
+  let p = bytes[start] === MINUS ? start + 1 : start;
+  const digits = () => {
+    const from = p;
+    while (p < end && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
+    return p > from;
+  };
+  const first = bytes[p];
+  const from = p;
+  if (!digits() || (first === ZERO && p - from > 1)) return false;
+  if (p === end) return true;
+  if (bytes[p] === DOT) {
+    p++;
+    if (!digits()) return false;
+  }
+  if (p < end && (bytes[p] | 0x20) === 0x65) {
+    p++;
+    if (bytes[p] === MINUS || bytes[p] === PLUS) p++;
+    if (!digits()) return false;
+  }
+  return p === end;
+}

@@ -1,0 +1,97 @@
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { FileSetSource } from '../files/file-set-source.ts';
+import type { FileFormat } from '../files/file-set-source.ts';
+import { ndjsonExtensions } from '../files/format-names.ts';
+import { kindsIn } from '../text/infer-types.ts';
+import { FieldBlock } from '../text/record-scanner.ts';
+import { RowFile } from '../text/row-file.ts';
+import { blockRows, rulesOf, scanWindow, skipMark, withCommonTypes, withTypes } from '../text/row-layout.ts';
+import type { RowLayout, ValueOptions } from '../text/row-layout.ts';
+import type { RowWindow } from '../text/row-window.ts';
+import { checkValueOptions } from '../text/text-source.ts';
+import { fieldNames, ObjectScanner } from './scan-objects.ts';
+
+export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> {
+  /** Names of the fields to read; others are passed over. Default: those of the first 4 MiB. */
+  readonly columns?: readonly string[];
+  /** Most rows of a batch. Default 65,536. */
+  readonly batchSize?: number;
+}
+
+/**
+ * NDJSON (JSON Lines: one object on each line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and types are given, or inferred
+ * from the first 4 MiB of each file: int32, int64 (every digit counts), float64, bool, else utf8; strings are utf8. A field that is null
+ * or missing is a null. An object or a list as a field's value is an error with line and field, unless the field is not asked for; so is a field
+ * that first comes later, where all are asked for. Memory is that of a few batches for files of any size; a line of more than 1 MiB is an error.
+ */
+export class NdjsonSource extends FileSetSource<RowLayout> {
+  readonly name = 'ndjson-source';
+  readonly #options: NdjsonSourceOptions;
+
+  /** Throws UsageError for options that cannot be used. */
+  constructor(paths: string | readonly string[], options: NdjsonSourceOptions = {}) {
+    checkValueOptions(options);
+    const { columns } = options;
+    if (columns !== undefined && !(Array.isArray(columns) && columns.length > 0 && new Set(columns).size === columns.length)) throw new UsageError('columns must be a list of different names');
+    super(paths, ndjsonFormat(options));
+    this.#options = options;
+  }
+
+  override describe(): JsonObject {
+    const { batchSize: _batchSize, ...options } = this.#options;
+    return { paths: this.paths, ...(options as JsonObject) };
+  }
+}
+
+function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
+  const batchSize = options.batchSize ?? 1 << 16;
+  return {
+    extensions: ndjsonExtensions,
+    open: async (file, known) => {
+      const rows = await RowFile.open(file, (window, name) => inferLayout(window, name, options, batchSize), known);
+      const close = () => rows.close();
+      return {
+        layout: rows.layout,
+        read: (layout, schema, signal, takesFaults) => {
+          // Where some fields are chosen, others may come later in the file.
+          const passesOthers = options.columns !== undefined || schema.fields.length < layout.names.length;
+          const scan = passesOthers ? new ObjectScanner(layout.names, true).scan : layout.scan;
+          return rows.read({ ...layout, scan }, schema, batchSize, signal, takesFaults);
+        },
+        close,
+      };
+    },
+    reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts), options, needs),
+  };
+}
+
+/** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
+function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions, batchSize: number): RowLayout {
+  skipMark(window);
+  const names = options.columns ?? fieldNames(window.bytes, window.from, window.to, window.atEnd);
+  const scanner = new ObjectScanner(names, options.columns !== undefined);
+  const layout = { header: false, names, rules: rulesOf(options), scan: scanner.scan };
+  if (names.length === 0) {
+    // Says what is wrong with the first line that is no object.
+    scanWindow(window, new FieldBlock(1, 1), window.from, layout);
+    throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
+  }
+  const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
+  block.faults = new Map();
+  const kinds = names.map(() => 0);
+  for (let next = window.from; next < window.to; ) {
+    next = scanWindow(window, block, next, layout);
+    if (block.rows === 0) break;
+    for (const column of names.keys()) kinds[column] |= kindsIn(block, column, layout.rules);
+  }
+  return withTypes({ ...layout, kinds }, options.types ?? {}, file);
+}
+
+/** The layouts with the fields of all files, in the order in which they come first: an object may lack any of them. */
+function withAllNames(layouts: readonly RowLayout[]): readonly RowLayout[] {
+  const names = [...new Set(layouts.flatMap((layout) => layout.names))];
+  if (layouts.every((layout) => layout.names.length === names.length && names.every((name, i) => layout.names[i] === name))) return layouts;
+  const { scan } = new ObjectScanner(names, false);
+  return layouts.map((layout) => ({ ...layout, names, scan, kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0) }));
+}

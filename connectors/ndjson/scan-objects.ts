@@ -1,0 +1,111 @@
+import { LONGEST_ROW } from '../text/dialect.ts';
+import { BARE, RecordProblem } from '../text/record-scanner.ts';
+import type { FieldBlock } from '../text/record-scanner.ts';
+import { JsonCursor, JsonProblem } from './json-cursor.ts';
+
+const LF = 0x0a;
+const ADVICE = 'Correct the line: each one must be a whole JSON object';
+
+/** The position of the line end at or behind `from`; `to` for the last line of a file without one, -1 when it is not there yet. */
+function lineEnd(bytes: Uint8Array, from: number, to: number, atEnd: boolean): number {
+  const lf = bytes.indexOf(LF, from);
+  const end = lf < 0 || lf >= to ? to : lf;
+  return end < to || atEnd ? end : -1;
+}
+
+function isBlank(bytes: Uint8Array, from: number, to: number): boolean {
+  for (let p = from; p < to; p++) if (bytes[p] > 0x20) return false;
+  return true;
+}
+
+/** Finds the columns of objects by their keys. */
+export class ObjectScanner {
+  readonly #columns: ReadonlyMap<string, number>;
+  readonly #keys: readonly Uint8Array[];
+  readonly #passesOthers: boolean;
+  readonly #cursor = new JsonCursor();
+
+  /** `passesOthers`: fields of other names are passed over; they are faults otherwise. */
+  constructor(names: readonly string[], passesOthers: boolean) {
+    this.#columns = new Map(names.map((name, column) => [name, column]));
+    this.#keys = names.map((name) => Buffer.from(name));
+    this.#passesOthers = passesOthers;
+  }
+
+  /**
+   * Finds the objects of whole lines in `bytes[from..to)` until the block is full, and returns the position of the next line. Fields that an
+   * object lacks are empty, and blank lines are skipped. Throws RecordProblem for a line that is no object, unless the block takes its fault.
+   */
+  readonly scan = (block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean): number => {
+    block.begin(bytes);
+    let p = from;
+    while (block.rows < block.maximumRows && p < to) {
+      const end = lineEnd(bytes, p, to, atEnd);
+      if ((end < 0 ? to : end) - p > LONGEST_ROW) throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
+      if (end < 0) break;
+      if (!isBlank(bytes, p, end)) {
+        const row = block.rows++;
+        block.linesBefore[row] = block.lines;
+        try {
+          this.#object(block, row, bytes, p, end);
+        } catch (error) {
+          if (!(error instanceof JsonProblem)) throw error;
+          if (block.faults === undefined) throw new RecordProblem(error.message, p, ADVICE);
+          block.refuse(row, error.message, p);
+        }
+      }
+      block.lines++;
+      p = Math.min(end + 1, to);
+    }
+    return p;
+  };
+
+  #object(block: FieldBlock, row: number, bytes: Uint8Array, from: number, to: number): void {
+    const { columns, starts, ends, kinds } = block;
+    const base = row * columns;
+    const cursor = this.#cursor;
+    starts.fill(from, base, base + columns);
+    ends.fill(from, base, base + columns);
+    kinds.fill(BARE, base, base + columns);
+    cursor.open(bytes, from, to);
+    let last = -1;
+    while (cursor.next()) {
+      // Most objects have their fields in one order.
+      const column = last + 1 < columns && this.#isKey(bytes, last + 1) ? last + 1 : this.#columns.get(cursor.key());
+      if (column === undefined) {
+        if (this.#passesOthers) continue;
+        throw new JsonProblem(`the field ${JSON.stringify(cursor.key())} is not among those of the first 4 MiB; name all fields in the option columns`);
+      }
+      last = column;
+      starts[base + column] = cursor.start;
+      ends[base + column] = cursor.end;
+      kinds[base + column] = cursor.kind;
+    }
+  }
+
+  #isKey(bytes: Uint8Array, column: number): boolean {
+    const key = this.#keys[column];
+    const { keyStart, keyEnd, keyEscaped } = this.#cursor;
+    if (keyEscaped || key.length !== keyEnd - keyStart) return false;
+    for (let i = 0; i < key.length; i++) if (key[i] !== bytes[keyStart + i]) return false;
+    return true;
+  }
+}
+
+/** The names of the fields of all whole lines in `bytes[from..to)`, in the order in which they come first. Lines that are no objects are passed over. */
+export function fieldNames(bytes: Uint8Array, from: number, to: number, atEnd: boolean): string[] {
+  const names = new Set<string>();
+  const cursor = new JsonCursor();
+  for (let p = from; p < to; ) {
+    const end = lineEnd(bytes, p, to, atEnd);
+    if (end < 0) break;
+    try {
+      cursor.open(bytes, p, end);
+      while (cursor.next()) names.add(cursor.key());
+    } catch (error) {
+      if (!(error instanceof JsonProblem)) throw error;
+    }
+    p = end + 1;
+  }
+  return [...names];
+}

@@ -1,0 +1,83 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { type TaskHandler, type TaskScope, SCRATCH_BYTES } from '../../handler.ts';
+
+/** Largest number of x̂: with |d̂| <= 127 the sum over the features stays within 32 bits. */
+const MOST_QUERY = 16_383;
+
+/** Roundings of a float32 sum of `rank` products, of the bounds and of the base, relative to the lengths of both vectors. */
+const roundings = (rank: number) => (rank + 32) * 2 ** -23;
+
+/** See `search` of KernelTasks. */
+export const search: TaskHandler<'search'> = (scope) => {
+  const { query, n, left, allowed } = scope.params;
+  const { kernels, memory } = scope;
+  const [exact, coarse, guide, center] = ['exact', 'coarse', 'guide', 'center'].map((name) => scope.matrix(name));
+  const rank = exact.columns;
+  const width = 4 * coarse.stride;
+  const at = layout(scope, rank, width, n, left.length, allowed?.length ?? 0);
+  const x = new Float32Array(memory.buffer, at.query, rank);
+  x.set(query);
+  new Uint32Array(memory.buffer, at.left, left.length).set(left);
+  const size = 4 * exact.stride;
+  const stride = 4 * guide.stride;
+  let rows = exact.rows;
+  if (allowed !== undefined) {
+    const places = new Uint32Array(memory.buffer, guide.pointer + 4 * stride, guide.stride);
+    const chosen = new Uint32Array(memory.buffer, at.chosen, allowed.length);
+    for (let k = 0; k < allowed.length; k++) chosen[k] = places[allowed[k]];
+    rows = allowed.length;
+    kernels.searchChosen(at.query, rank, exact.pointer, size, guide.pointer, stride, at.chosen, rows, at.left, left.length, n, at.scores, at.items);
+  } else {
+    const centers = new Float32Array(memory.buffer, center.pointer, center.rows * center.stride);
+    const bound = new Float32Array(memory.buffer, at.bound, 5);
+    bound.set(boundsOf(x, centers, center.stride, new Int16Array(memory.buffer, at.coarse, width)));
+    rows = kernels.searchColumns(
+      at.query, rank, at.coarse, width, at.bound, exact.pointer, size, coarse.pointer, guide.pointer, stride, rows, at.left, left.length, n, at.scores, at.items,
+    );
+  }
+  const items = new Uint32Array(memory.buffer, at.items, n);
+  const scores = new Float32Array(memory.buffer, at.scores, n);
+  // Empty entries come last.
+  let found = n;
+  while (found > 0 && Number.isNaN(scores[found - 1])) found--;
+  return { rows, values: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) } };
+};
+
+/** x̂ into `coarse`; gives base, ‖x‖, ‖x - x̂‖, step and slack, lengths over the features in which columns differ. */
+function boundsOf(x: Float32Array, centers: Float32Array, stride: number, coarse: Int16Array): readonly number[] {
+  const rank = x.length;
+  let [base, all, squares, most] = [0, 0, 0, 0];
+  for (let k = 0; k < rank; k++) {
+    base += x[k] * centers[k];
+    all += x[k] ** 2;
+    if (centers[stride + k] === 0) continue;
+    squares += x[k] ** 2;
+    most = Math.max(most, Math.abs(x[k]));
+  }
+  const range = Math.min(MOST_QUERY, Math.floor(2 ** 31 / (128 * Math.max(rank, 1))) - 1);
+  const step = Math.fround(most / range);
+  coarse.fill(0);
+  let missing = 0;
+  for (let k = 0; k < rank; k++) {
+    if (centers[stride + k] === 0) continue;
+    const rounded = step > 0 ? Math.max(-range, Math.min(range, Math.round(x[k] / step))) : 0;
+    coarse[k] = rounded;
+    missing += (x[k] - rounded * step) ** 2;
+  }
+  const up = 1 + 1e-6;
+  const slack = roundings(rank) * (Math.sqrt(all) * centers[2 * stride] + Math.abs(base));
+  return [base, Math.sqrt(squares) * up, Math.sqrt(missing) * up, step, slack * up];
+}
+
+/** Addresses in scratch. Throws UsageError where lists do not fit. */
+function layout(scope: TaskScope, rank: number, width: number, n: number, left: number, allowed: number) {
+  let end = scope.scratch;
+  const take = (bytes: number) => {
+    const at = end;
+    end += 64 * Math.ceil(bytes / 64);
+    return at;
+  };
+  const at = { query: take(4 * rank), coarse: take(2 * width), bound: take(20), scores: take(4 * n), items: take(4 * n), left: take(4 * left), chosen: take(4 * allowed) };
+  if (end - scope.scratch > SCRATCH_BYTES) throw new UsageError(`lists of ${left + allowed} items are too long for one request`, { phase: 'search', advice: 'Ask for all users, whose lists are read from a data set' });
+  return at;
+}

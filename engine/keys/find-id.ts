@@ -1,0 +1,91 @@
+import { type KeyColumn, keyCount, keyText, type KeyType } from './key-column.ts';
+
+/** An external id as a caller gives it. */
+export type Id = string | number | bigint;
+
+const encoder = new TextEncoder();
+
+/** The position of an id in ascending keys, or -1: by halves, so that nothing is prepared and nothing kept. An id of another kind is not among them. */
+export function findId(keys: KeyColumn, id: Id): number {
+  if (keys.type === 'utf8') return find(keys, comparedWithText(keys, encoder.encode(String(id))));
+  const value = wholeOf(id);
+  if (value === undefined) return -1;
+  return find(keys, keys.type === 'int32' ? comparedWithNumber(keys.values, Number(value)) : comparedWithHalves(keys.halves, BigInt(value)));
+}
+
+/** True for an id that a column of the type can hold. */
+export function fitsKeys(type: KeyType, id: Id): boolean {
+  if (type === 'utf8') return true;
+  const value = wholeOf(id);
+  const bits = type === 'int32' ? 32 : 64;
+  return value !== undefined && BigInt.asIntN(bits, BigInt(value)) === BigInt(value);
+}
+
+/** The id at a position: int32 as a number, int64 as a bigint, utf8 as a string. */
+export function idAt(keys: KeyColumn, position: number): Id {
+  if (keys.type === 'int32') return keys.values[position];
+  return keys.type === 'int64' ? BigInt(keyText(keys, position)) : keyText(keys, position);
+}
+
+/** Known ids of a list by position, and the number of those that are not known. */
+export interface FoundIds {
+  /** Ascending, each once. */
+  readonly positions: Uint32Array;
+  readonly unknown: number;
+}
+
+export function findIds(keys: KeyColumn, ids: readonly Id[]): FoundIds {
+  const positions = new Uint32Array(ids.length);
+  let [known, unknown] = [0, 0];
+  for (const id of ids) {
+    const position = findId(keys, id);
+    if (position < 0) unknown++;
+    else positions[known++] = position;
+  }
+  positions.subarray(0, known).sort();
+  let distinct = 0;
+  for (let k = 0; k < known; k++) if (k === 0 || positions[k] !== positions[k - 1]) positions[distinct++] = positions[k];
+  return { positions: positions.subarray(0, distinct), unknown };
+}
+
+/** `compare`: less than 0 where the key at a position comes before the id. */
+function find(keys: KeyColumn, compare: (position: number) => number): number {
+  let low = 0;
+  let high = keyCount(keys);
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (compare(middle) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low < keyCount(keys) && compare(low) === 0 ? low : -1;
+}
+
+function comparedWithNumber(values: Int32Array, id: number) {
+  return (position: number) => values[position] - id;
+}
+
+function comparedWithHalves(halves: Int32Array, id: bigint) {
+  const high = Number(BigInt.asIntN(64, id) >> 32n);
+  const low = Number(id & 0xffff_ffffn);
+  // An id of more than 64 bits is above or below all keys.
+  const beyond = BigInt.asIntN(64, id) === id ? 0 : id > 0n ? -1 : 1;
+  return (position: number) => beyond || halves[2 * position + 1] - high || (halves[2 * position] >>> 0) - low;
+}
+
+function comparedWithText({ offsets, bytes }: { readonly offsets: Int32Array; readonly bytes: Uint8Array }, id: Uint8Array) {
+  return (position: number) => {
+    const from = offsets[position];
+    const length = offsets[position + 1] - from;
+    const common = Math.min(length, id.length);
+    for (let i = 0; i < common; i++) if (bytes[from + i] !== id[i]) return bytes[from + i] - id[i];
+    return length - id.length;
+  };
+}
+
+/** A whole number, or undefined for any other id. */
+function wholeOf(id: Id): number | bigint | undefined {
+  if (typeof id === 'bigint') return id;
+  if (typeof id === 'number') return Number.isInteger(id) ? id : undefined;
+  const text = id.trim();
+  return /^[+-]?\d+$/.test(text) ? BigInt(text) : undefined;
+}

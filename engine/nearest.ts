@@ -1,0 +1,25 @@
+/** The candidate nearest to a word by its letters, in any case; undefined when none is near. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const scored = candidates.map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate.toLowerCase()) }));
+  const best = scored.reduce((left, right) => (right.distance < left.distance ? right : left), { candidate: '', distance: Number.POSITIVE_INFINITY });
+  const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
+  return best.distance <= most && best.distance < word.length ? best.candidate : undefined;
+}
+
+/** "Did you mean userId? The columns are: ...", or the second sentence alone. */
+export function spelled(guess: string | undefined, others: string): string {
+  return guess === undefined ? others : `Did you mean ${guess}? ${others}`;
+}
+
+/** Levenshtein's distance: insertions, deletions and replacements of one letter. */
+function editDistance(left: string, right: string): number {
+  let previous = Array.from({ length: right.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= left.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= right.length; j++) {
+      row.push(Math.min(previous[j] + 1, row[j - 1] + 1, previous[j - 1] + (left[i - 1] === right[j - 1] ? 0 : 1)));
+    }
+    previous = row;
+  }
+  return previous[right.length];
+}

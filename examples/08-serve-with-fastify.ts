@@ -1,0 +1,58 @@
+/**
+ * Serve recommendations from a web server: the model is loaded and prepared in threads, a request is a search in a thread, and the
+ * event loop stays free. With PORT the server stays; without it a few requests show what it answers.
+ *
+ *   npm run build && PORT=8080 node examples/08-serve-with-fastify.ts
+ *   curl 'localhost:8080/recommend/26?n=3&deny=68646'
+ */
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ALS, FactorFlowError, Session } from 'factorflow';
+import Fastify from 'fastify';
+
+const session = await Session.create({ device: 'cpu' });
+const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
+
+// A service would have a model that was trained elsewhere.
+const directory = join(tmpdir(), 'factorflow-served-model');
+await new ALS({ rank: 16, maxIter: 5, regParam: 0.3, biases: true, seed: 1 }).fit(ratings).then((trained) => trained.save(directory, { overwrite: true }));
+
+const model = await session.loadModel(directory);
+await model.prepare();
+const seen = await model.exclusions(ratings);
+
+const server = Fastify();
+server.setErrorHandler((error, _request, reply) => {
+  const usage = error instanceof FactorFlowError && error.code === 'USAGE';
+  void reply.code(usage ? 400 : 500).send({ error: usage ? error.message : 'internal error' });
+});
+// Ids of 64 bits are bigints, which JSON does not have.
+server.setReplySerializer((payload) => JSON.stringify(payload, (_key, value: unknown) => (typeof value === 'bigint' ? String(value) : value)));
+
+server.get<{ Params: { user: string }; Querystring: { n?: string; deny?: string } }>('/recommend/:user', async ({ params, query }) => {
+  const deny = query.deny?.split(',') ?? [];
+  return model.recommend(params.user, Number(query.n ?? 10), { exclude: seen, deny, unknownUsers: 'popular' });
+});
+
+server.get<{ Params: { item: string }; Querystring: { n?: string } }>('/similar/:item', async ({ params, query }, reply) => {
+  if (!model.hasItem(params.item)) return reply.code(404).send({ error: `there is no item ${params.item}` });
+  const similar = [];
+  for await (const batch of model.similarItems([params.item], Number(query.n ?? 10))) similar.push(...batch.toArray().map((row) => row.toJSON()));
+  return { item: params.item, similar };
+});
+
+server.addHook('onClose', async () => {
+  await model.close();
+  await session.close();
+});
+
+if (process.env.PORT === undefined) {
+  for (const url of ['/recommend/26?n=3', '/recommend/26?n=3&deny=68646,77777', '/recommend/999999?n=2', '/similar/68646?n=2', '/similar/5', '/recommend/26?n=0']) {
+    const { statusCode, body } = await server.inject(url);
+    console.log(`${url} -> ${statusCode} ${body}`);
+  }
+  await server.close();
+} else {
+  console.log(`listening at ${await server.listen({ port: Number(process.env.PORT) })}`);
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void server.close());
+}

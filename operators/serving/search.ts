@@ -1,0 +1,95 @@
+import { computeDevice } from '../../engine/run/devices.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { factorStride } from '../planner/sizes.ts';
+import { runTasks } from '../tasks/run-tasks.ts';
+import type { SearchIndex } from '../tasks/search-tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+
+const STAGE = 'search';
+
+/** Vectors to be searched: rows of `width` numbers in shared memory, of which the first `rank` count. */
+export interface SearchSpace {
+  readonly vectors: Float32Array;
+  readonly width: number;
+  readonly rank: number;
+  /** Divided by their length, for cosines. */
+  readonly normalized: boolean;
+}
+
+export interface SearchRequest {
+  readonly query: ArrayLike<number>;
+  readonly n: number;
+  /** Positions that are left out, ascending, and the only ones that are searched. */
+  readonly left?: ArrayLike<number>;
+  readonly allowed?: ArrayLike<number>;
+}
+
+/** Best first. */
+export interface Found {
+  readonly positions: readonly number[];
+  readonly scores: readonly number[];
+}
+
+const STRIDE_STEP = 8;
+
+/** The matrices of an index of `columns` vectors; see SearchIndex. Groups of four columns are read whole. */
+export function indexShapes(columns: number, rank: number) {
+  const groups = 4 * Math.ceil(columns / 4);
+  const bytes = 16 * Math.ceil(rank / 16);
+  return {
+    exact: { rows: columns, columns: rank, stride: factorStride(rank, STRIDE_STEP) },
+    coarse: { rows: groups, columns: bytes / 4, stride: bytes / 4 },
+    guide: { rows: 5, columns: groups, stride: groups },
+    center: { rows: 3, columns: rank, stride: factorStride(rank, STRIDE_STEP) },
+  } as const;
+}
+
+/** Bytes of the memory of a device that an index takes. */
+export function indexBytes(columns: number, rank: number): number {
+  return Object.values(indexShapes(columns, rank)).reduce((sum, { rows, stride }) => sum + 4 * rows * stride, 0);
+}
+
+/** Makes vectors searchable, in a thread of the CPU device of `ctx`, whose memory holds the index until `dropIndex`. Throws CapacityError. */
+export async function makeIndex({ vectors, width, rank, normalized }: SearchSpace, ctx: ExecutionContext): Promise<SearchIndex> {
+  const { place } = computeDevice(ctx.executor).info;
+  const columns = vectors.length / width;
+  const name = dataSetName('search');
+  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const index: SearchIndex = { exact: ref('exact'), coarse: ref('coarse'), guide: ref('guide'), center: ref('center') };
+  const steps = new StepList(contracts);
+  for (const [part, shape] of Object.entries(indexShapes(columns, rank))) steps.allocate(STAGE, place, index[part as keyof SearchIndex], { ...shape, contents: 'any' });
+  const task: TaskOf<'prepare-search'> = { kernel: 'prepare-search', inputs: { vectors: ref('vectors') }, outputs: index, params: { width, rank, normalized } };
+  steps.task(STAGE, place, task);
+  steps.free(STAGE, place, [task.inputs.vectors]);
+  try {
+    await runSteps(steps.steps, ctx, { given: [[task.inputs.vectors, { layout: 'vectors', rows: columns, columns: { values: vectors } }, place]] });
+  } catch (error) {
+    await dropIndex(index, ctx);
+    throw error;
+  }
+  return index;
+}
+
+/** Frees the memory of an index. */
+export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Promise<void> {
+  const { place } = computeDevice(ctx.executor).info;
+  const steps = new StepList(contracts);
+  steps.free(STAGE, place, Object.values(index));
+  await runSteps(steps.steps, ctx);
+}
+
+/** The n best vectors for a query, in a thread of the device that has the index. */
+export async function searchIndex(index: SearchIndex, { query, n, left = [], allowed }: SearchRequest, ctx: ExecutionContext): Promise<Found> {
+  const { place } = computeDevice(ctx.executor).info;
+  const task: TaskOf<'search'> = {
+    kernel: 'search',
+    inputs: index,
+    outputs: {},
+    params: { query: Array.from(query), n, left: Array.from(left), ...(allowed === undefined ? {} : { allowed: Array.from(allowed) }) },
+  };
+  const [{ items, scores }] = await runTasks(ctx, STAGE, place, [task]);
+  return { positions: items, scores };
+}

@@ -1,0 +1,32 @@
+import { type KeyColumn, takeKeys } from '../../../engine/keys/key-column.ts';
+import { dataSetName } from '../../../engine/partition.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
+import type { SgdData } from './data.ts';
+
+/** The ids of users and items in the order of positions. */
+export function idsByPosition({ rows, columns }: Pick<SgdData, 'rows' | 'columns'>): { readonly users: KeyColumn; readonly items: KeyColumn } {
+  const [ofRows, ofColumns] = [rows, columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
+  return rows.name === 'users' ? { users: ofRows, items: ofColumns } : { users: ofColumns, items: ofRows };
+}
+
+/** A block of labels as one of positions, by user: each row's items ascend. Its values are not filled. */
+export function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
+  const byUser = rows.name === 'users';
+  const [users, items] = byUser ? [rows, columns] : [columns, rows];
+  const pairs = (see: (user: number, item: number) => void) => {
+    for (let row = 0; row < block.rows; row++) {
+      for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
+        const [user, item] = byUser ? [row, block.indices[k]] : [block.indices[k], row];
+        see(users.labels.order[user], items.labels.order[item]);
+      }
+    }
+  };
+  const lengths = new Int32Array(users.labels.order.length);
+  pairs((user) => lengths[user]++);
+  const partition = emptyBlock(lengths);
+  const { offsets, indices } = partition.columns as { offsets: Int32Array; indices: Uint32Array };
+  const next = offsets.slice();
+  pairs((user, item) => (indices[next[user]++] = item));
+  for (let user = 0; user < lengths.length; user++) indices.subarray(offsets[user], offsets[user + 1]).sort();
+  return blockOf({ name: dataSetName('by-position'), partition: 0, version: 0 }, partition);
+}

@@ -1,0 +1,44 @@
+import { commandList } from '../../cli/commands/command-list.ts';
+import { flagName, type Options } from '../../cli/options/option.ts';
+
+/** A command as shells complete it. */
+export interface CompletableCommand {
+  readonly name: string;
+  readonly summary: string;
+  readonly flags: readonly CompletableFlag[];
+  /** The first word behind the name, where it is one of these; else it is a file. */
+  readonly words: readonly string[];
+}
+
+export interface CompletableFlag {
+  readonly name: string;
+  /** One letter. */
+  readonly alias?: string;
+  readonly describe: string;
+  readonly takesValue: boolean;
+  /** None for a value of any kind, such as a file. */
+  readonly choices: readonly string[];
+}
+
+/** All commands with the flags that --help shows. */
+export function completableCommands(): Promise<CompletableCommand[]> {
+  return Promise.all(
+    commandList.map(async ({ name, summary, load }) => {
+      const { options, positionals } = await load();
+      return { name, summary, flags: [...flagsOf(options), help], words: positionals[0]?.choices ?? [] };
+    }),
+  );
+}
+
+const help: CompletableFlag = { name: 'help', alias: 'h', describe: 'Show help', takesValue: false, choices: [] };
+
+function flagsOf(options: Options): CompletableFlag[] {
+  return Object.entries(options)
+    .filter(([, { hidden }]) => !hidden)
+    .map(([key, { alias, describe, isSwitch, choices = [] }]) => ({ name: flagName(key), alias, describe, takesValue: !isSwitch, choices }));
+}
+
+/** "-n" of a name of one letter, which is written with two dashes as well. */
+export function spellings({ name, alias }: CompletableFlag): string[] {
+  return [name.length === 1 ? `-${name}` : [], `--${name}`, alias === undefined ? [] : `-${alias}`].flat();
+}
