@@ -22,7 +22,7 @@ const fixedNames: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDampi
  */
 export interface UpdateOptions extends Partial<Omit<SgdParams, FixedName>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
-const paramNames = namesOf(sgdTable).filter((name) => !fixedNames.includes(name));
+const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, FixedName> => !fixedNames.includes(name));
 
 /**
  * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
