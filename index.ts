@@ -37,6 +37,7 @@ export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parqu
 export { ParquetSource, type ParquetSourceOptions } from './connectors/parquet/parquet-source.ts';
 export type { RowGroupRequest } from './connectors/parquet/read-row-groups.ts';
 export type { RowGroupFilter } from './connectors/parquet/row-group-filter.ts';
+export type { ArrowCodec } from './connectors/arrow/buffer-codecs.ts';
 export type { Compression } from './connectors/compression/compressions.ts';
 export { NdjsonSink, type NdjsonSinkOptions } from './connectors/ndjson/ndjson-sink.ts';
 export { NdjsonSource, type NdjsonSourceOptions } from './connectors/ndjson/ndjson-source.ts';

@@ -185,7 +185,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
       arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
-        checkOptions('write.arrow', options, ['format', 'overwrite', ...runOptionNames], '{ overwrite: true }');
+        checkOptions('write.arrow', options, ['format', 'codec', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
         return runInto(this.plan, new ArrowSink(path, sink), this.session.context({ signal, onEvent }));
       },

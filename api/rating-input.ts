@@ -101,6 +101,8 @@ export class RatingInput {
     for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;
+      // A text file without rows has no types.
+      if (rootSource(validation.plan).replayable && (await validation.count()) === 0) return;
       throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
     }
   }

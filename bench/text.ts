@@ -1,5 +1,5 @@
 /**
- * Lines of separated text read and written a second on one core, with the peak of resident memory; DuckDB on one thread
+ * Lines of separated text and NDJSON read and written a second on one core, with the peak of resident memory; DuckDB on one thread
  * reads the same file as the reference.
  *
  *     node bench/text.ts [lines, default 10000000]
@@ -8,13 +8,14 @@ import { Float64, Int32, makeData, RecordBatch, Schema, Field, Struct } from 'ap
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { TextSink } from '../connectors/text/text-sink.ts';
-import { TextSource } from '../connectors/text/text-source.ts';
+import { openSink } from '../connectors/open-sink.ts';
+import { openSource } from '../connectors/open-source.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import { batchStream } from '../engine/stream/stream.ts';
 import { describeMachine } from './machine.ts';
 
 const batchRows = 1 << 16;
-const context = { signal: new AbortController().signal, events: () => {} };
+const context = { signal: new AbortController().signal, events: () => {} } as unknown as ExecutionContext;
 const schema = new Schema([new Field('userId', new Int32()), new Field('movieId', new Int32()), new Field('rating', new Float64()), new Field('timestamp', new Int32())]);
 
 /** Ratings of MovieLens-20M's extent, scrambled by a counter. */
@@ -30,7 +31,7 @@ async function* ratings(lines: number): AsyncGenerator<RecordBatch> {
 }
 
 async function read(file: string): Promise<void> {
-  for await (const batch of await new TextSource(file).execute(context)) if (batch.numRows === 0) throw new Error('no rows');
+  for await (const batch of await (await openSource(file)).execute(context)) if (batch.numRows === 0) throw new Error('no rows');
 }
 
 async function duckdb(file: string): Promise<void> {
@@ -59,10 +60,10 @@ try {
     const peak = (process.resourceUsage().maxRSS / 1024).toFixed(0);
     console.log(`${name.padEnd(24)} ${wall.toFixed(2).padStart(6)} s ${(lines / wall / 1e6).toFixed(2).padStart(6)} M lines/s ${cpu.toFixed(2).padStart(6)} s of processors, peak so far ${peak} MiB`);
   };
-  for (const name of ['ratings.csv', 'ratings.dat', 'ratings.csv.gz']) {
+  for (const name of ['ratings.csv', 'ratings.dat', 'ratings.csv.gz', 'ratings.csv.zst', 'ratings.csv.lz4', 'ratings.ndjson', 'ratings.ndjson.lz4']) {
     const file = join(folder, name);
     const started = performance.now();
-    await new TextSink(file).consume(batchStream(schema, ratings(lines)), context);
+    await openSink(file).consume(batchStream(schema, ratings(lines)), context);
     const seconds = (performance.now() - started) / 1000;
     console.log(`write ${name.padEnd(18)} ${seconds.toFixed(2).padStart(6)} s ${(lines / seconds / 1e6).toFixed(2).padStart(6)} M lines/s, ${(statSync(file).size / lines).toFixed(1)} bytes a line`);
     report(`read ${name}`, await measure(() => read(file)));

@@ -1,6 +1,7 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { ArrowSink } from './arrow/arrow-sink.ts';
+import type { ArrowCodec } from './arrow/buffer-codecs.ts';
 import { delimiterOf, kindOfFormat, kindOfPath } from './files/format-names.ts';
 import type { FileFormatName } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
@@ -14,8 +15,9 @@ export interface OpenSinkOptions {
   /** Default: by the path's ending; a path without an ending is a folder of Parquet. */
   readonly format?: FileFormatName;
   readonly overwrite?: boolean;
-  /** For Parquet alone, as is `parquetBackend`. */
+  /** For Parquet, and lz4 and zstd for Arrow too. */
   readonly codec?: Codec;
+  /** For Parquet alone. */
   readonly parquetBackend?: ParquetBackendName;
   /** For text alone, as is `header`. */
   readonly delimiter?: string;
@@ -32,9 +34,9 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
     const idle = kind === owner ? undefined : Object.keys(given).find((name) => given[name] !== undefined);
     if (idle !== undefined) throw new UsageError(`${idle} acts only on ${owner}, and the output is ${kind}`, { phase: 'write', file: path, advice: 'Leave it out' });
   };
-  only('parquet', { codec });
+  if (kind !== 'arrow') only('parquet', { codec });
   only('text', { delimiter, header });
-  if (kind === 'arrow') return new ArrowSink(path, { overwrite });
+  if (kind === 'arrow') return new ArrowSink(path, { overwrite, codec: codec as ArrowCodec | undefined });
   if (kind === 'ndjson') return new NdjsonSink(path, { overwrite });
   if (kind === 'text') return new TextSink(path, { overwrite, header: header ?? (format === 'dat' ? false : undefined), delimiter: delimiter ?? delimiterOf(format) });
   if (path === STANDARD_STREAM) throw new UsageError('Parquet cannot be written to stdout', { phase: 'write', advice: 'Name a file, or set the option format: csv, ndjson or arrow' });

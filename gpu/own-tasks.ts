@@ -40,6 +40,7 @@ export interface TimeVariantsTask {
     readonly solver: 'cg' | 'cholesky';
     readonly cgSteps: number;
     readonly biases: boolean;
+    readonly implicit: boolean;
     /** Rows of θ. */
     readonly columns: number;
     readonly ratingScale: number;

@@ -2,6 +2,10 @@ import type { TaskOutcome } from '../engine/task.ts';
 import type { GpuTaskHandler, GpuTasks, GpuTaskScope } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
 import { copyRows } from './tasks/copy-rows.ts';
+import { gram } from './tasks/implicit/gram.ts';
+import { implicitError } from './tasks/implicit/implicit-error.ts';
+import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
+import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { kernelTimes } from './tasks/kernel-times.ts';
 import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
@@ -26,6 +30,10 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'shrink-rows': shrinkRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
+  gram,
+  'update-implicit': updateImplicit,
+  'implicit-error': implicitError,
+  'shifted-norm': shiftedNorm,
   predict,
   'top-n': topN,
   'rank-listed': rankListed,

@@ -25,12 +25,15 @@ const expected: Readonly<Record<string, RegExp>> = {
 describe(`the examples on Node ${node.version}`, () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.ts'));
 
+  const scratch = mkdtempSync(join(tmpdir(), 'factorflow-examples-'));
+  afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
   it('are all expected here', () => {
     expect(files).toEqual(Object.keys(expected));
   });
 
   it.each(files)('%s', async (file) => {
-    const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)]);
+    const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)], { env: { ...process.env, TMPDIR: scratch } });
     expect(stdout).toMatch(expected[file]);
   });
 
@@ -69,7 +72,7 @@ describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patt
       }
       expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
     }
-  });
+  }, 240_000);
 });
 
 /** Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the command or of printf. */

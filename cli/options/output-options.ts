@@ -12,4 +12,4 @@ export const forceOption = toggle({ describe: 'replace an output that exists', g
 
 export const toOption = choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" });
 
-export const codecOption = choice({ describe: 'compression of a Parquet output', group: 'Output:', choices: codecs, defaultText: 'zstd' });
+export const codecOption = choice({ describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)', group: 'Output:', choices: codecs, defaultText: 'zstd; Arrow: uncompressed' });

@@ -1,6 +1,5 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { glob, isDynamicPattern } from 'tinyglobby';
 import { isUrl } from '../../connectors/files/path-kinds.ts';
 import { UsageError } from '../../engine/errors.ts';
 
@@ -27,6 +26,8 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
 async function placesOf(input: string): Promise<string[]> {
   const exists = await stat(input).then(() => true, () => false);
   if (exists) return [input];
+  // Loaded for patterns alone: an error of usage should come at once.
+  const { glob, isDynamicPattern } = await import('tinyglobby');
   return !isDynamicPattern(input) ? [] : glob(input, { onlyFiles: false, expandDirectories: false });
 }
 

@@ -63,8 +63,8 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
       ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)` : '')],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
-      ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, baselines)],
-      ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, baselines)],
+      ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, testPairs, baselines)],
+      ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, testPairs, baselines)],
       ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
@@ -76,7 +76,8 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
 }
 
 /** An error on the held-out ratings beside those of means; none where the model knows no pair of them. */
-function testError(of: 'rmse' | 'mae', own: number | undefined, baselines: Baselines | undefined): string {
+function testError(of: 'rmse' | 'mae', own: number | undefined, pairs: number, baselines: Baselines | undefined): string {
+  if (pairs === 0) return 'none: there is no pair';
   return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
 

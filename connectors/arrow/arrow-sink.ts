@@ -1,18 +1,24 @@
 import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
 import type { RecordBatchWriter, Schema } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { STANDARD_STREAM } from '../files/path-kinds.ts';
+import { requireZstd } from '../compression/compressions.ts';
+import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
 import { writeEncoded } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
+import { arrowCodecs, writerOptions } from './buffer-codecs.ts';
+import type { ArrowCodec } from './buffer-codecs.ts';
 import { KeptBytes } from './ipc-bytes.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or IPC stream. Default: a stream for stdout and .arrows, else a file. */
   readonly format?: 'file' | 'stream';
+  /** Compression of the batches' buffers. Default: uncompressed. zstd needs Node 22.15. */
+  readonly codec?: ArrowCodec;
   /** Replaces an existing file. */
   readonly overwrite?: boolean;
 }
@@ -22,17 +28,22 @@ export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
   readonly #path: string;
   readonly #format: 'file' | 'stream';
+  readonly #codec: ArrowCodec;
   readonly #overwrite: boolean | undefined;
 
+  /** Throws UsageError for a codec that Arrow does not have. */
   constructor(path: string, options: ArrowSinkOptions = {}) {
     requireFileName(path);
+    const { codec = 'uncompressed' } = options;
+    if (!arrowCodecs.includes(codec)) throw new UsageError(`Arrow has no codec ${String(codec)}`, { phase: 'write', file: path, advice: `Use one of: ${arrowCodecs.join(', ')}` });
+    this.#codec = codec;
     this.#path = path;
     this.#format = options.format ?? (path === STANDARD_STREAM || /\.arrows$/i.test(path) ? 'stream' : 'file');
     this.#overwrite = options.overwrite;
   }
 
   describe(): JsonObject {
-    return { path: this.#path, format: this.#format, ...(this.#overwrite && { overwrite: true }) };
+    return { path: this.#path, format: this.#format, codec: this.#codec, ...(this.#overwrite && { overwrite: true }) };
   }
 
   requiredColumns(): undefined {
@@ -40,12 +51,14 @@ export class ArrowSink implements CheckedSink {
   }
 
   async check(): Promise<void> {
+    if (this.#codec === 'zstd') requireZstd('write', outputName(this.#path));
     await ByteOutput.check(this.#path, { overwrite: this.#overwrite });
   }
 
   async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite });
-    const writer = this.#format === 'file' ? new SequentialFileWriter() : new RecordBatchStreamWriter();
+    const options = writerOptions(this.#codec);
+    const writer = this.#format === 'file' ? new SequentialFileWriter(options) : new RecordBatchStreamWriter(options);
     const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }

@@ -1,16 +1,11 @@
-import { CompressionType, compressionRegistry, RecordBatchReader } from 'apache-arrow';
+import { RecordBatchReader } from 'apache-arrow';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
-import { hasZstd } from '../compression/compressions.ts';
-import { packLz4Bytes, unpackLz4Bytes } from '../compression/lz4-frame.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
+import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
-
-/** Most bytes that a buffer may unpack to; more are taken for damage. */
-const LARGEST_BUFFER = 2 ** 29;
 
 /** Turns messages into batches. Dictionaries are replaced by their values; every batch is checked. */
 export class IpcDecoder {
@@ -72,16 +67,4 @@ export class IpcDecoder {
       yield next ?? new Uint8Array(0);
     }
   }
-}
-
-/** Makes apache-arrow unpack buffers, unless the program has registered codecs of its own. */
-function registerCodecs(): void {
-  if (compressionRegistry.get(CompressionType.LZ4_FRAME) === null) {
-    compressionRegistry.set(CompressionType.LZ4_FRAME, { decode: (bytes) => unpackLz4Bytes(bytes, LARGEST_BUFFER), encode: packLz4Bytes });
-  }
-  if (compressionRegistry.get(CompressionType.ZSTD) !== null || !hasZstd()) return;
-  compressionRegistry.set(CompressionType.ZSTD, {
-    decode: (bytes) => zlib.zstdDecompressSync(bytes, { maxOutputLength: LARGEST_BUFFER }),
-    encode: (bytes) => zlib.zstdCompressSync(bytes),
-  });
 }

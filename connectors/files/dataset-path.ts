@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
+import { compressionOf } from '../compression/compressions.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
@@ -113,7 +114,9 @@ async function kindOf(path: string): Promise<'file' | 'folder' | 'nothing'> {
 }
 
 function emptyFolder(file: string, { extensions }: DatasetPathOptions): DataError {
-  return new DataError(`the folder has no data files (${extensions.map((extension) => `*${extension}`).join(', ')})`, { phase: 'read', file });
+  const plain = extensions.filter((extension) => compressionOf(extension).compression === 'none');
+  const orPacked = plain.length < extensions.length ? '; text also packed, such as *.csv.gz' : '';
+  return new DataError(`the folder has no data files (${plain.map((extension) => `*${extension}`).join(', ')}${orPacked})`, { phase: 'read', file });
 }
 
 function comparePaths(a: string, b: string): number {

@@ -2,6 +2,8 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelCheck } from './checking/check.ts';
 import { fromHalfChecks } from './copies/from-half.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
+import { implicitChecks } from './implicit/half-iteration.check.ts';
+import { implicitLossChecks } from './implicit/implicit-error.check.ts';
 import { squaredErrorChecks } from './loss/squared-error.check.ts';
 import { weightedNormChecks } from './loss/weighted-norm.check.ts';
 import { normalEquationsTensorChecks } from './normal-equations/normal-equations-tensor.check.ts';
@@ -29,12 +31,12 @@ export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, .
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];
 
 /** Kernels that measure the loss, and predictions. */
-export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...predictChecks];
+export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...implicitLossChecks, ...predictChecks];
 
 /** Kernels of SGD. */
 export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks, ...shrinkRowsChecks];
 
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

@@ -1,6 +1,11 @@
 import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
 import { toHalfKernel } from './copies/to-half.ts';
+import { addGramKernel } from './implicit/add-gram.ts';
+import { gramSumKernel } from './implicit/gram-sum.ts';
+import { implicitErrorKernel } from './implicit/implicit-error.ts';
+import { shiftedNormKernel } from './implicit/shifted-norm.ts';
+import { updateImplicitTensorKernel } from './implicit/update-implicit-tensor.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 import { squaredErrorKernel } from './loss/squared-error.ts';
 import { weightedNormKernel } from './loss/weighted-norm.ts';
@@ -37,6 +42,7 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(normalEquationsKernel, [
     chooseNormalEquations(10, 'f32', false),
     chooseNormalEquations(100, 'f16', true),
+    { ...chooseNormalEquations(40, 'f32', false), implicit: true },
     { ...chooseNormalEquations(200, 'f16', false), vectorized: false, staging: 'strided', triangle: 'full' },
     { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
   ]),
@@ -48,7 +54,12 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(toHalfKernel, [{}]),
-  sample(normalEquationsTensorKernel, [{ rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
+  sample(addGramKernel, [{ rank: 40 }]),
+  sample(gramSumKernel, [{ rank: 40 }]),
+  sample(implicitErrorKernel, [{ stride: 48 }]),
+  sample(shiftedNormKernel, [{}]),
+  sample(updateImplicitTensorKernel, [{ rank: 64, bin: 32, steps: 3 }, { rank: 100, bin: 32, steps: 3 }]),
+  sample(normalEquationsTensorKernel, [{ rank: 64, bin: 32, biases: false, implicit: true }, { rank: 100, bin: 32, biases: false, implicit: true }, { rank: 100, bin: 32, biases: true }, { rank: 64, bin: 32, biases: false }]),
   sample(updateTensorKernel, [
     { rank: 100, bin: 32, biases: true, steps: 6, halfA: true },
     { rank: 64, bin: 32, biases: false, steps: 6, halfA: false },

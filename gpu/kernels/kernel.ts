@@ -1,7 +1,7 @@
 import type { GpuFeature, GpuInfo } from '../webgpu/gpu-info.ts';
 
 /** Values of a kernel's parameters as plain JSON, the key of the compiled pipeline. */
-export type KernelParams = Readonly<Record<string, number | boolean | string>>;
+export type KernelParams = Readonly<Record<string, number | boolean | string | undefined>>;
 
 /**
  * The use of one compute shader, <name>.wgsl. Binding 0 is the uniform `params`, a struct of `uniforms` in this order; the storage

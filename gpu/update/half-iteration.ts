@@ -1,4 +1,6 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import { addGramKernel } from '../kernels/implicit/add-gram.ts';
+import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
@@ -24,6 +26,9 @@ export interface UpdateInputs {
   readonly fixedBias?: GPUBuffer;
   readonly previousBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
+  /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
+  readonly gram?: GPUBuffer;
+  readonly shifts?: GPUBuffer;
 }
 
 /** Content of `status` while no row is bad. */
@@ -75,12 +80,12 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, lambda, mean, scale } = this.#settings;
+    const { variant, lambda, mean, scale, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const kernels = await this.#compile(rows);
     const bindings = await this.#bindings();
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean };
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
@@ -93,6 +98,7 @@ class UpdateKernels {
     for (const batch of rows.batches) {
       if (sum === undefined || solve === undefined) continue;
       add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+      if (kernels.gram !== undefined) add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
       add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
     for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
@@ -108,18 +114,20 @@ class UpdateKernels {
     const { variant, rank } = this.#settings;
     const biases = this.#biases;
     const batches = rows.batches.length > 0;
-    const [free, sum, solve, fused, short] = await Promise.all([
+    const implicit = this.#settings.implicit !== undefined;
+    const [free, sum, solve, fused, short, gram] = await Promise.all([
       rows.free && this.#compileFree(),
       batches ? this.#compileSum() : undefined,
       batches ? this.#compileSolve() : undefined,
-      rows.fused && variant.fused && this.#gpu.compile(updateTensorKernel, { rank, bin: variant.fused.bin, biases, steps: this.#steps, halfA: variant.halfA }),
+      rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
       Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
+      batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
     ]);
-    return { free, sum, solve, fused, short };
+    return { free, sum, solve, fused, short, gram };
   }
 
   async #bindings(): Promise<Readonly<Record<string, Binding>>> {
-    const { block, fixed, previous, factors, fixedBias, previousBias, bias } = this.#inputs;
+    const { block, fixed, previous, factors, fixedBias, previousBias, bias, gram, shifts } = this.#inputs;
     const nothing = await this.#gpu.scratch('nothing', 16);
     return {
       indices: block.indices,
@@ -133,6 +141,7 @@ class UpdateKernels {
       half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
       bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
       status: this.#status,
+      ...(gram && shifts ? { gram, shifts } : {}),
     };
   }
 
@@ -145,6 +154,12 @@ class UpdateKernels {
     this.#gpu.device.queue.submit([encoder.finish()]);
   }
 
+  async #compileFused(bin: number): Promise<CompiledKernel> {
+    const { rank, variant, implicit } = this.#settings;
+    if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
+    return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
+  }
+
   async #compileFree(): Promise<SizedKernel> {
     const params = freeParams(this.#gpu, this.#settings, this.#biases);
     return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
@@ -152,13 +167,14 @@ class UpdateKernels {
 
   async #compileSum(): Promise<SizedKernel> {
     const { variant, rank } = this.#settings;
+    const implicit = this.#settings.implicit !== undefined;
     const biases = this.#biases;
     if (variant.sum.kernel === 'tensor') {
-      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases });
+      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
       return { compiled, workgroups: (parts) => parts };
     }
     const { kernel: _kernel, ...tiles } = variant.sum;
-    const params = { rank, precision: variant.precision, biases, ...tiles };
+    const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
     return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
   }
 

@@ -1,13 +1,13 @@
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
+import { admitsFused } from './admits-fused.ts';
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>;
 
 /** A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would change. */
 interface Change {
@@ -23,7 +23,7 @@ const changes: readonly (readonly Change[])[] = [
   [64, 256].map((threads) => ({ part: `threads${threads}`, apply: (variant, shape) => tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)) })),
   [
     { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
-    ...[16, 32, 64].map((bin): Change => ({ part: `bin${bin}`, apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined) })),
+    ...[16, 32, 48, 64].map((bin): Change => ({ part: `bin${bin}`, apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined) })),
   ],
 ];
 
@@ -67,13 +67,13 @@ function applied(variant: UpdateVariant, group: readonly Change[], shape: Shape)
   });
 }
 
-function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, cgSteps, biases }: Shape): boolean {
+function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { rank, cgSteps, biases, implicit = false }: Shape): boolean {
   if (sum.kernel === 'tensor') {
-    if (fused !== undefined && !admits(info, updateTensorKernel, { rank, bin: fused.bin, biases, steps: cgSteps, halfA })) return false;
-    return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
+    if (fused !== undefined && !admitsFused(info, { rank, cgSteps, biases, implicit }, fused.bin, halfA)) return false;
+    return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
   const { kernel: _kernel, ...tiles } = sum;
-  return admits(info, normalEquationsKernel, { rank, precision, biases, ...tiles });
+  return admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...tiles });
 }
 
 /** The variants whose names differ in one part: "tiled8-f32" and "tiled4-f32", "tensor" and "tensor-short32". */

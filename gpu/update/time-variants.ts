@@ -101,7 +101,8 @@ async function madeUpInputs(gpu: Gpu, { block, columns, biases, settings }: Time
   const factors = await matrix(gpu, block.rows, rank, biases);
   const vector = (rows: number, label: string) => gpu.buffer(4 * Math.max(1, rows), label);
   const vectors = biases ? { fixedBias: await vector(columns, 'tuning biases'), previousBias: await vector(block.rows, 'tuning biases'), bias: await vector(block.rows, 'tuning biases') } : {};
-  return { block, fixed, previous, factors, ...vectors };
+  const ofImplicit = settings.implicit ? { gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'), shifts: await gpu.bufferOf(new Float32Array(Math.max(1, block.rows)).fill(1), 'tuning shifts') } : {};
+  return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
 }
 
 /** A matrix with rows of about unit length and its mirror; with biases the last feature is 1. */

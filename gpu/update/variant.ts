@@ -1,9 +1,10 @@
+import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
 /** The kernel that sums A and b to slots, for rows that another kernel solves. */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
-  | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases'>);
+  | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases' | 'implicit'>);
 
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
 export interface UpdateVariant {
@@ -41,4 +42,6 @@ export interface UpdateSettings {
   readonly solver: 'cholesky' | { readonly steps: number };
   /** Power of two that keeps the ratings within float16. */
   readonly scale: number;
+  /** The weights of implicit data, whose λ is in the rows' shifts; `lambda` is 0. */
+  readonly implicit?: ImplicitWeights;
 }

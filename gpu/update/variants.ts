@@ -2,11 +2,11 @@ import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
 import { paddedRank } from '../kernels/normal-equations/slots.ts';
+import { admitsFused, FULL_REGISTERS } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
 import type { UpdateVariant } from './variant.ts';
@@ -20,13 +20,10 @@ const REGION_BYTES = 24 << 20;
 /** Workgroups that walk a list: enough to fill any GPU several times. */
 const WALKERS = 4224;
 
-/** Float32 A in registers up to this rank, float16 beyond. */
-const FULL_REGISTERS = 128;
-
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>;
 
 /**
  * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then
@@ -42,18 +39,20 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...main, ...moreVariants(info, shape, main)];
 }
 
-function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {
-  if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases })) return [];
-  const halfA = rank > FULL_REGISTERS;
+function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false }: Shape): UpdateVariant[] {
+  if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
+  // A of implicit data is not of the size of n, by which float16 would divide it.
+  const halfA = rank > FULL_REGISTERS && !implicit;
   const bins = tensorBins(rank);
-  const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases })) ?? LEAST_BIN;
+  const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, sorted: true } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  const shorts = [64, 32, 0].filter((longest) => longest === 0 || admits(info, updateShortKernel, { rank, longest, biases }));
+  // The dual system of a row of implicit data has the size of all rows of θ.
+  const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && admits(info, updateShortKernel, { rank, longest, biases })));
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));
-  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admits(info, updateTensorKernel, { rank, bin, biases, steps: cgSteps, halfA }));
+  const fusedBin = solver === 'cholesky' ? undefined : bins.fused.find((bin) => admitsFused(info, { rank, biases, implicit, cgSteps }, bin, halfA));
   if (fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
@@ -63,14 +62,14 @@ function named(name: string, short: number): string {
   return short === 0 ? name : `${name}-short${short}`;
 }
 
-function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape): UpdateVariant[] {
+function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false }: Shape): UpdateVariant[] {
   const variants: UpdateVariant[] = [];
   const limits = { threads: info.limits.workgroupThreads, bytes: Math.min(16384, info.limits.workgroupBytes) };
   const tiles = rank <= 32 ? [4, 8] : [8, 4];
   for (const precision of ['f32', 'f16'] as const) {
     for (const tile of tiles) {
-      const { rank: _rank, precision: _precision, biases: _biases, ...params } = chooseNormalEquations(rank, precision, biases, { ...limits, tile: tile as 4 | 8 });
-      if (!admits(info, normalEquationsKernel, { rank, precision, biases, ...params })) continue;
+      const { rank: _rank, precision: _precision, biases: _biases, implicit: _implicit, ...params } = chooseNormalEquations(rank, precision, biases, { ...limits, tile: tile as 4 | 8 });
+      if (!admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...params })) continue;
       const variant: UpdateVariant = {
         name: `tiled${tile}-${precision}`,
         precision,
@@ -84,7 +83,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, cgSteps, biases }: Shape):
         sorted: true,
       };
       variants.push(variant);
-      if (solver === 'cg') variants.push({ ...variant, name: `${variant.name}-free`, free: true });
+      if (solver === 'cg' && !implicit) variants.push({ ...variant, name: `${variant.name}-free`, free: true });
     }
   }
   return variants;

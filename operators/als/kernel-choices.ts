@@ -11,6 +11,7 @@ import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { AlsParams } from './params.ts';
+import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** By the side whose rows are solved. */
@@ -80,9 +81,18 @@ export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' 
 }
 
 /** `rank` counts the feature that is 1 with biases; `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
-function updateProblem({ ratings, largestRating = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
+function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
   const { precision, kernel, biases, cgSteps } = params;
   const rank = params.rank + (biases ? 1 : 0);
   const solver = chooseSolver({ ...params, rank }, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
-  return { rank, solver, cgSteps, precision, biases, rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+  const { implicitPrefs } = params;
+  const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
+  return { rank, solver, cgSteps, precision, biases, ...(implicitPrefs ? { implicit: true } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+}
+
+/** The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no bound. */
+function largestOfRoots(params: AlsParams, largest: number): number {
+  const { alpha, base } = implicitWeights(params);
+  const root = Math.sqrt(alpha * largest);
+  return root === 0 ? Number.MAX_VALUE : Math.max(1, root, base / root + root);
 }

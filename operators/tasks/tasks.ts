@@ -62,6 +62,8 @@ export type UpdateProblem = {
   readonly cgSteps: number;
   readonly precision: 'auto' | 'f32' | 'f16';
   readonly biases: boolean;
+  /** True for `update-implicit`. */
+  readonly implicit?: boolean;
   /** Rows that are solved, and rows of θ. */
   readonly rows: number;
   readonly columns: number;
@@ -70,7 +72,7 @@ export type UpdateProblem = {
   readonly iterations: number;
   /** Ratings of the longest row. */
   readonly longest: number;
-  /** Largest |rating|. */
+  /** Largest |rating|; of implicit data, of √w and t / √w. */
   readonly largestRating: number;
   /** The name of the variant that the caller asks for. */
   readonly kernel?: string;

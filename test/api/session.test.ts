@@ -89,7 +89,7 @@ describe('ALS parameters', () => {
     [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got first'],
     [{ onBadRows: 'no' }, 'onBadRows must be one of'],
     [{ coldStartStrategy: 'zero' }, 'coldStartStrategy must be one of'],
-    [{ implicitPrefs: true }, 'unknown ALS parameter implicitPrefs'],
+    [{ implicit: true }, 'unknown ALS parameter implicit'],
     [{ timestampCol: 't' }, "timestampCol acts only with onDuplicates 'last'"],
   ])('refuse %o', (options, message) => {
     expect(() => new ALS(options as AlsOptions)).toThrow(message);

@@ -87,8 +87,8 @@ describe.concurrent('outputs of predict and recommend', () => {
       }
     }
     await fails(2, /codec acts only on parquet, and the output is text/, 'predict', model, ratings, '--output', join(folder, 'c.csv'), '--codec', 'zstd');
-    await fails(2, /codec acts only on parquet, and the output is arrow/, 'recommend', model, '--output', join(folder, 'c.arrow'), '--codec', 'zstd');
-    await fails(2, /--output takes a file or a folder, not stdout/, 'recommend', model, '--output', '-');
+    await fails(2, /Arrow has no codec snappy.*Use one of: uncompressed, lz4, zstd/, 'recommend', model, '--output', join(folder, 'c.arrow'), '--codec', 'snappy');
+    await fails(2, /the format for stdout is not known\. Set --to: csv/, 'recommend', model, '--output', '-');
   });
 });
 

@@ -67,6 +67,13 @@ describe.concurrent('train', () => {
     expect((await json(...options, '--force')).iterations).toHaveLength(1);
   });
 
+  it('reports null where a text file of held-out ratings has a header only', async () => {
+    const empty = join(folder, 'empty.csv');
+    writeFileSync(empty, 'user,item,rating\n');
+    const report = await json('train', ratings, '--test', empty, ...quick, '--model-dir', join(folder, 'empty'));
+    expect(report).toMatchObject({ testRmse: null, coldPairs: 0, testPairs: 0, baselines: null, warnings: [{ code: 'cold-test', text: 'the validation set has no ratings; there is no test error' }] });
+  });
+
   it('reports null where no held-out pair is known', async () => {
     const strangers = await writeParquet(join(folder, 'strangers.parquet'), `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`);
     const report = await json('train', ratings, '--test', strangers, ...quick, '--model-dir', join(folder, 'strangers'));

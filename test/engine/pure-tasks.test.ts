@@ -120,7 +120,8 @@ describe.each([
   it.skipIf(skip).each(kernels.filter((kernel) => cases[kernel]))('give the same bits twice: %s', async (kernel) => {
     const one = cases[kernel];
     const problem: UpdateProblem = { rank: RANK, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 58, iterations: 10, longest: 20, largestRating: 5 };
-    const choice = kernel === 'update' && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem }) : undefined;
+    const problemOf = { ...problem, ...(kernel === 'update-implicit' ? { implicit: true } : {}) };
+    const choice = kernel.startsWith('update') && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problemOf }) : undefined;
     const more: JsonObject = choice ? { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale } : {};
     const before = Object.values(one.inputs).map(bytesOf);
     const first = await outcome(device, kernel, one, 1, more);

@@ -38,7 +38,7 @@ beforeAll(async () => {
   // At the versions of the lock, side by side: what this project nests below one of them for its own sake alone is not nested there.
   for (const path of dependencies()) cpSync(join(root, path), join(modules, path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)), { recursive: true });
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }\n');
-});
+}, 120_000);
 afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 /** Folders of the packages that an installation without optional ones brings. */
@@ -148,11 +148,10 @@ new ALS({ rank: 'eight' });
     ['typescript', ['--module', 'nodenext']],
     ['typescript', ['--module', 'esnext', '--moduleResolution', 'bundler']],
     ['typescript-5.4', ['--module', 'nodenext']],
-    ['typescript-5.4', ['--module', 'esnext', '--moduleResolution', 'bundler']],
   ])('compile strictly with %s %j', async (compiler, flags) => {
     writeFileSync(join(project, 'program.ts'), program);
     const { code, stdout } = await ended(process.execPath, join(root, 'node_modules', compiler, 'bin/tsc'), '--noEmit', '--strict', '--target', 'es2022', ...flags, 'program.ts');
     expect(stdout).toBe('');
     expect(code).toBe(0);
-  });
+  }, 120_000);
 });

@@ -2,8 +2,11 @@ import { DataType, Dictionary, Field, Float32, Int32, Int64, List, makeData, Rec
 import type { Vector } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
+import { hasZstd } from '../../connectors/compression/compressions.ts';
+import { packLz4Bytes } from '../../connectors/compression/lz4-frame.ts';
+import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
 import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
@@ -20,7 +23,7 @@ export interface FuzzTarget {
   read(folder: string, name: string, bytes: Uint8Array): Promise<void>;
 }
 
-export const fuzzKinds = ['parquet', 'csv', 'arrow', 'model'] as const;
+export const fuzzKinds = ['parquet', 'csv', 'ndjson', 'arrow', 'model'] as const;
 export type FuzzKind = (typeof fuzzKinds)[number];
 
 /** The problem, or undefined when the file was read or refused with an error of this library. */
@@ -41,7 +44,8 @@ export async function fuzzTarget(kind: FuzzKind, folder: string): Promise<FuzzTa
   mkdirSync(folder, { recursive: true });
   if (kind === 'parquet') return { seeds: parquetSeeds(), isText: false, read: readFile((file) => new ParquetSource(file)) };
   if (kind === 'csv') return { seeds: textSeeds(), isText: true, read: readFile((file) => new TextSource(file)) };
-  if (kind === 'arrow') return { seeds: arrowSeeds(), isText: false, read: readFile((file) => new ArrowSource(file)) };
+  if (kind === 'ndjson') return { seeds: ndjsonSeeds(), isText: true, read: readFile((file) => new NdjsonSource(file)) };
+  if (kind === 'arrow') return { seeds: [...arrowSeeds(), ...foreignSeeds()], isText: false, read: readFile((file) => new ArrowSource(file)) };
   return modelTarget(folder);
 }
 
@@ -78,7 +82,25 @@ function textSeeds(): [string, Uint8Array][] {
     ['ratings.dat', Buffer.from(lines((i) => `${i}::${i * 3}::${i % 5}::${978300760 + i}\n`))],
     ['tabs.tsv', Buffer.from(`user\titem\n${lines((i) => `${i * 10_000_000_000}\tb${i}\n`)}`)],
     ['ratings.csv.gz', gzipSync(ratings)],
+    ['ratings.csv.lz4', packLz4Bytes(Buffer.from(ratings))],
+    ...(hasZstd() ? [['ratings.csv.zst', zstdCompressSync(ratings)] satisfies [string, Uint8Array]] : []),
   ];
+}
+
+function ndjsonSeeds(): [string, Uint8Array][] {
+  const lines = (row: (i: number) => unknown) => Array.from({ length: 60 }, (_, i) => `${JSON.stringify(row(i))}\n`).join('');
+  const ratings = lines((i) => ({ user: i, item: `item ${i % 7}`, rating: i / 2 }));
+  return [
+    ['ratings.ndjson', Buffer.from(ratings)],
+    ['rich.ndjson', Buffer.from(lines((i) => ({ user: i * 10_000_000_000, flag: i % 2 === 0, text: `"é"\n${i}`, none: null })))],
+    ['ratings.jsonl.lz4', packLz4Bytes(Buffer.from(ratings))],
+  ];
+}
+
+/** Files of Polars and pyarrow. */
+function foreignSeeds(): [string, Uint8Array][] {
+  const golden = join(import.meta.dirname, '../golden/arrow');
+  return readdirSync(golden).filter((name) => /\.(arrow|arrows|feather)$/.test(name) && (hasZstd() || !name.includes('zstd'))).sort().map((name) => [name, readFileSync(join(golden, name))]);
 }
 
 function arrowSeeds(): [string, Uint8Array][] {

@@ -18,10 +18,12 @@ export type TensorParams = {
   /** Ratings staged at a time: a multiple of 16, at most the threads. */
   readonly bin: number;
   readonly biases: boolean;
+  /** Of implicit data: rows of θ are staged times √w, and t / √w is their rating, so that the products are w θθᵀ and t θ. */
+  readonly implicit?: boolean;
 };
 
 /** Values of the parts that sum on tensor cores. */
-export function accumulateValues({ rank, bin, biases }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+export function accumulateValues({ rank, bin, biases, implicit = false }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const plan = planOf(rank);
   const chunks = plan.tiles * 2;
   const threads = plan.subgroups * 32;
@@ -46,6 +48,7 @@ export function accumulateValues({ rank, bin, biases }: TensorParams): Readonly<
     /** Line of the last tile row that holds b. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
+    IMPLICIT: implicit,
     passes: range(Math.max(1, bin / gatherRows)),
     steps: range(bin / 16),
     accumulators: range(plan.accumulators),
@@ -75,6 +78,8 @@ export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
     { name: 'scale', type: 'f32' },
     { name: 'mean', type: 'f32' },
     { name: 'unscale', type: 'f32' },
+    { name: 'alpha', type: 'f32' },
+    { name: 'base', type: 'f32' },
   ],
   needs: () => tensorNeeds,
   values: accumulateValues,

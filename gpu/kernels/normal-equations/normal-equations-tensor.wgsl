@@ -11,6 +11,8 @@ struct Params {
   scale: f32,
   mean: f32,
   unscale: f32,
+  alpha: f32,
+  base: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -21,7 +23,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
 @group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -44,7 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, GRAM: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

@@ -84,7 +84,7 @@ export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel:
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
     .pass(`check ${kernel.name}`)
-    .dispatch(compiled, buffers, { ...uniforms, count, mean: rows.mean }, workgroups)
+    .dispatch(compiled, buffers, { ...uniforms, count, mean: rows.mean, alpha: 0, base: 0 }, workgroups)
     .submit({ read: { buffer: buffers.slots, bytes: content.byteLength } });
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return new Float32Array(bytes);

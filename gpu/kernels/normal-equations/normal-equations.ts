@@ -24,6 +24,8 @@ export type NormalEquationsParams = {
   readonly triangle: 'lower' | 'full';
   /** μ and the fixed side's biases are subtracted from the ratings. */
   readonly biases: boolean;
+  /** Sums Σ w θθᵀ and Σ t θ of implicit data in place of them: see operators/tasks/implicit-tasks.ts. */
+  readonly implicit?: boolean;
 };
 
 function sides({ rank, tile, lanes, triangle }: NormalEquationsParams) {
@@ -52,7 +54,7 @@ export function chooseNormalEquations(
   const groups = Math.ceil(blocks / Math.min(threads, 256));
   const lanes = Math.ceil(blocks / groups);
   const rows = Math.max(1, Math.min(8, Math.floor(128 / lanes)));
-  const bin = Math.max(1, Math.min(32, Math.floor(bytes / (rows * (4 * paddedRank(rank) + 8)))));
+  const bin = Math.max(1, Math.min(32, Math.floor(bytes / (rows * (4 * paddedRank(rank) + 12)))));
   return { ...common, bin, lanes, rows };
 }
 
@@ -67,6 +69,8 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'mean', type: 'f32' },
+    { name: 'alpha', type: 'f32' },
+    { name: 'base', type: 'f32' },
   ],
   needs: () => [],
   values(params) {
@@ -77,6 +81,7 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
     const elements = { f32: vectorized ? 4 : 1, f16: vectorized ? 8 : 2 }[precision];
     const quads = range(tile / 4);
     return {
+      implicit: false,
       ...params,
       TILE: tile,
       BIN: bin,
@@ -97,7 +102,7 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
       bias_parts: range(Math.ceil(stride / 4 / lanes)),
     };
   },
-  workgroup: ({ rank, bin, lanes, rows }) => ({ threads: lanes * rows, bytes: rows * bin * (4 * paddedRank(rank) + 8) }),
+  workgroup: ({ rank, bin, lanes, rows, implicit }) => ({ threads: lanes * rows, bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)) }),
 };
 
 /** Name of element i in a run of vec4: "1.z" for 6. */

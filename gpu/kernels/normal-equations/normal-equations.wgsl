@@ -6,6 +6,8 @@
 struct Params {
   count: u32,
   mean: f32,
+  alpha: f32,
+  base: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -23,6 +25,9 @@ var<workgroup> staged: array<f32, ROWS * BIN * STRIDE>;
 {% endif %}
 var<workgroup> ratings: array<f32, ROWS * BIN>;
 var<workgroup> columns: array<u32, ROWS * BIN>;
+{% if implicit %}
+var<workgroup> weights: array<f32, ROWS * BIN>;
+{% endif %}
 
 {% render 'parts/triangle' %}
 
@@ -114,6 +119,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
     }
 {% endif %}
+{% if implicit %}
+    for (var k = lane; k < count; k += LANES) {
+      let rating = values[part.y + done + k];
+      weights[base + k] = params.alpha * abs(rating);
+      ratings[base + k] = select(0.0, fma(params.alpha, rating, params.base), rating > 0.0);
+    }
+{% else %}
     if (group == 0) {
       for (var k = lane; k < count; k += LANES) {
         var rating = values[part.y + done + k];
@@ -123,6 +135,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
         ratings[base + k] = rating;
       }
     }
+{% endif %}
     workgroupBarrier();
     // Columns of the next bin, while this one is summed.
     for (var k = lane; k < min(BIN, left - count); k += LANES) {
@@ -131,7 +144,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     if (block < BLOCKS) {
       for (var k = 0u; k < count; k++) {
 {% for quad in quads %}
-        let left_{{ quad }} = staged_quad(base + k, place.x * TILE / 4 + {{ quad }});
+        let left_{{ quad }} = staged_quad(base + k, place.x * TILE / 4 + {{ quad }}){% if implicit %} * weights[base + k]{% endif %};
         let right_{{ quad }} = staged_quad(base + k, place.y * TILE / 4 + {{ quad }});
 {% endfor %}
 {% for sum in sums %}

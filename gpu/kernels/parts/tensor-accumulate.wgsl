@@ -5,6 +5,18 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
 {%- endfor %}
+{%- if GRAM %}
+    // The sums begin with the Gram matrix, which all rows share.
+{%- for deal in deals %}
+    {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
+{%- for tile in deal.tiles %}
+{%- if tile.row < tile_count %}
+      sum_{{ tile.accumulator }} = subgroupMatrixLoad<subgroup_matrix_result<f32, 16, 16>, row_major>(&gram, {{ tile.row }}u * PADDED * 4u + {{ tile.column }}u * 4u, PADDED / 4u);
+{%- endif %}
+{%- endfor %}
+    }
+{%- endfor %}
+{%- endif %}
     {
       let slot = 0u;
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
@@ -13,11 +25,16 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
     for (var at = first; at < end; at += BIN) {
       if (chunk < CHUNKS) {
 {%- for pass in passes %}
+{%- if IMPLICIT %}
+        { let rated = ring[(bin & 3u) * BIN + gather_row + {{ pass }}u * GATHER_ROWS].y;
+          staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated){% else %}select(weighted(next_{{ pass }}, rated), vec4<u32>(rated & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %}; }
+{%- else %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = next_{{ pass }};
+{%- endif %}
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      if (thread < BIN) { staged[thread * STRIDE + CHUNKS] = vec4<u32>(ring[(bin & 3u) * BIN + thread].y, 0u, 0u, 0u); }
+      if (thread < BIN) { staged[thread * STRIDE + CHUNKS] = vec4<u32>(ring[(bin & 3u) * BIN + thread].y{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u); }
 {%- endif %}
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
       if (at + BIN < end) {

@@ -13,7 +13,22 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
 {%- if BIASES %}
     value -= params.mean + fixed_bias[column];
 {%- endif %}
+{%- if IMPLICIT %}
+    // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
+    let root = f32(f16(sqrt(params.alpha * abs(value))));
+    let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
+    result = vec2<u32>(column, pack2x16float(vec2f(target_ * params.scale, root)));
+{%- else %}
     result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, 0.0)));
+{%- endif %}
   }
   return result;
 }
+{%- if IMPLICIT %}
+
+// Eight features times the root of the weight that stands behind a rating.
+fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
+  let root = bitcast<vec2<f16>>(rated).yy;
+  return vec4<u32>(bitcast<u32>(bitcast<vec2<f16>>(content.x) * root), bitcast<u32>(bitcast<vec2<f16>>(content.y) * root), bitcast<u32>(bitcast<vec2<f16>>(content.z) * root), bitcast<u32>(bitcast<vec2<f16>>(content.w) * root));
+}
+{%- endif %}

@@ -29,7 +29,7 @@ struct Params {
 @group(0) @binding(10) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
@@ -73,7 +73,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0 / max(f32(row.z), 1.0);
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, GRAM: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};

@@ -1,0 +1,24 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { paddedRank, slotElements } from '../normal-equations/slots.ts';
+
+export type GramSumParams = { readonly rank: number };
+
+const THREADS = 64;
+
+/** Workgroups that write the matrix. */
+export function gramSumWorkgroups({ rank }: GramSumParams): number {
+  return Math.ceil(paddedRank(rank) ** 2 / THREADS);
+}
+
+/** G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of ΘᵀΘ, added up in their order. */
+export const gramSumKernel: KernelDescriptor<GramSumParams> = {
+  name: 'gram-sum',
+  bindings: [...reads('slots'), ...writes('gram')],
+  uniforms: [
+    { name: 'slot_count', type: 'u32' },
+    { name: 'weight', type: 'f32' },
+  ],
+  needs: () => [],
+  values: ({ rank }) => ({ THREADS, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank) }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+};

@@ -1,0 +1,31 @@
+// Adds up the slots that hold parts of the sum of theta theta^T over all rows, in their order, and writes the whole matrix, times a weight.
+struct Params {
+  slot_count: u32,
+  weight: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> slots: array<f32>;
+@group(0) @binding(2) var<storage, read_write> gram: array<f32>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let at = (group.y * groups.x + group.x) * THREADS + thread;
+  let row = at / STRIDE;
+  let column = at % STRIDE;
+  if (row >= STRIDE) {
+    return;
+  }
+  // A tile of the lower triangle; elements beyond the rank are 0.
+  let down = max(row, column);
+  let across = min(row, column);
+  let tile = down / 16;
+  let place = (tile * (tile + 1) / 2 + across / 16) * 256 + down % 16 * 16 + across % 16;
+  var sum = 0.0;
+  if (down < RANK) {
+    for (var slot = 0u; slot < params.slot_count; slot++) {
+      sum += slots[slot * SLOT + place];
+    }
+  }
+  gram[at] = params.weight * sum;
+}

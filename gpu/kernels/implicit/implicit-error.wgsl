@@ -1,0 +1,75 @@
+// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last), s = x.theta, one sum for each workgroup; the host adds them up in
+// double precision. Four threads take STEPS consecutive ratings, and a quarter of the features each.
+struct Params {
+  from_row: u32,
+  to_row: u32,
+  first: u32,
+  last: u32,
+  alpha: f32,
+  base: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> row_pointers: array<i32>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> row_factors: array<vec4f>;
+@group(0) @binding(5) var<storage, read> column_factors: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> sums: array<f32>;
+
+// Two buffers in turn, so that one barrier a step suffices.
+var<workgroup> partial: array<f32, 2 * THREADS>;
+
+// The row of [from_row, to_row) that a rating belongs to.
+fn row_of(rating: u32) -> u32 {
+  var low = params.from_row;
+  var high = params.to_row - 1;
+  while (low < high) {
+    let middle = (low + high) / 2;
+    if (u32(row_pointers[middle + 1]) <= rating) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  let lane = thread % 4;
+  let begin = params.first + (number * (THREADS / 4) + thread / 4) * STEPS;
+  if (params.first + number * (THREADS / 4) * STEPS >= params.last) {
+    return;
+  }
+  var row = row_of(min(begin, params.last - 1));
+  var row_end = u32(row_pointers[row + 1]);
+  var sum = 0.0;
+  for (var step = 0u; step < STEPS; step++) {
+    // Threads without ratings work on the last one and leave its part out.
+    let rating = min(begin + step, params.last - 1);
+    while (rating >= row_end) {
+      row++;
+      row_end = u32(row_pointers[row + 1]);
+    }
+    let x = row * QUADS + lane;
+    let theta = indices[rating] * QUADS + lane;
+    var product = vec4f();
+{%- for part in parts %}
+    product = fma(row_factors[x + {{ part }}], column_factors[theta + {{ part }}], product);
+{%- endfor %}
+    let at = (step % 2) * THREADS;
+    partial[at + thread] = (product.x + product.y) + (product.z + product.w);
+    workgroupBarrier();
+    if (lane == 0 && begin + step < params.last) {
+      let s = (partial[at + thread] + partial[at + thread + 1]) + (partial[at + thread + 2] + partial[at + thread + 3]);
+      let value = values[rating];
+      let preferred = select(0.0, 1.0, value > 0.0);
+      let error = preferred - s;
+      sum += params.alpha * abs(value) * error * error + params.base * preferred * (1.0 - 2.0 * s);
+    }
+  }
+  workgroupBarrier();
+  {% render 'parts/sum-threads' %}
+}

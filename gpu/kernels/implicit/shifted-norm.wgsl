@@ -1,0 +1,30 @@
+// Sums shift_u |x_u|^2 over rows, one partial sum for each workgroup, as weighted-norm does with the rows' ratings.
+struct Params {
+  from_row: u32,
+  to_row: u32,
+  stride: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> shifts: array<f32>;
+@group(0) @binding(2) var<storage, read> factors: array<vec4f>;
+@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
+
+var<workgroup> partial: array<f32, THREADS>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  let first = params.from_row + number * ROWS;
+  if (first >= params.to_row) {
+    return;
+  }
+  let quads = params.stride / 4;
+  let end = min(ROWS, params.to_row - first) * quads;
+  var sum = 0.0;
+  for (var at = thread; at < end; at += THREADS) {
+    let x = factors[first * quads + at];
+    sum = fma(shifts[first + at / quads], dot(x, x), sum);
+  }
+  {% render 'parts/sum-threads' %}
+}

@@ -1,0 +1,116 @@
+// One half-iteration of implicit ALS without A ever leaving the chip: update-tensor with weights, the Gram matrix that all rows share,
+// with which the sums of every row begin, and a shift of each row's own. Workgroups walk the list of rows, the longest first.
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+struct Params {
+  count: u32,
+  zero_row: u32,
+  scale: f32,
+  unscale: f32,
+  alpha: f32,
+  base: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> gram: array<vec4f>;
+@group(0) @binding(6) var<storage, read> shifts: array<f32>;
+@group(0) @binding(7) var<storage, read> previous: array<f32>;
+@group(0) @binding(8) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(9) var<storage, read_write> half: array<f16>;
+@group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
+
+{% render 'parts/tensor-declarations', BIASES: false, IMPLICIT: true %}
+{% render 'parts/register-helpers', HALF_A: false, tolerance: tolerance %}
+
+{% render 'parts/finite' %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+  let gather_row = thread / LANES_PER_ROW;
+  let chunk = thread % LANES_PER_ROW;
+  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
+  let quad_row = (thread / 4u) & 3u;
+  let quad_lane = thread & 3u;
+  let tile_row = min(thread / 16u, TILES - 1u);
+  let own_tile = tile_row;
+  let own_line = thread & 15u;
+  let is_feature = thread < RANK;
+  let own_feature = min(thread, PADDED - 1u);
+{%- for pass in passes %}
+  var next_{{ pass }} = vec4<u32>();
+{%- endfor %}
+  var coming = vec2<u32>();
+  let stride = groups.x * groups.y;
+  var number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  var row = work[number];
+  if (thread < BIN) {
+    let end = row.y + row.z;
+    ring[thread] = rating_at(row.y + thread, end);
+    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
+    coming = rating_at(row.y + 2u * BIN + thread, end);
+  }
+  var next_x = previous[row.x * PADDED + own_feature];
+  var next_shift = shifts[row.x];
+  workgroupBarrier();
+  for (; number < params.count; number += stride) {
+    let following = work[min(number + stride, params.count - 1u)];
+    let following_end = following.y + following.z;
+    let first = row.y;
+    let end = row.y + row.z;
+    let shift = next_shift;
+    let inverse = 1.0;
+    var x = next_x;
+    var b = 0.0;
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, GRAM: true, tile_count: TILES %}
+{%- for m in tile_numbers %}
+    var a_{{ m }}_0 = {{ zero_a }};
+    var a_{{ m }}_1 = {{ zero_a }};
+    var a_{{ m }}_2 = {{ zero_a }};
+    var a_{{ m }}_3 = {{ zero_a }};
+{%- endfor %}
+    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW %}
+    b = b * params.unscale;
+    // The next row's ratings and start.
+    next_x = previous[following.x * PADDED + own_feature];
+    next_shift = shifts[following.x];
+    var ahead_0 = vec2<u32>();
+    var ahead_1 = vec2<u32>();
+    if (thread < BIN) {
+      ahead_0 = rating_at(following.y + thread, following_end);
+      ahead_1 = rating_at(following.y + BIN + thread, following_end);
+      coming = rating_at(following.y + 2u * BIN + thread, following_end);
+    }
+    if (!is_feature) {
+      b = 0.0;
+      x = 0.0;
+    }
+{%- capture between %}
+    if (thread < BIN) {
+      ring[thread] = ahead_0;
+      ring[BIN + thread] = ahead_1;
+    }
+{%- endcapture %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
+    if (thread < PADDED) {
+      let solved = select(0.0, x, row.z > 0u && is_feature);
+      if (!is_finite(solved)) {
+        atomicMin(&status[0], row.x);
+      }
+      factors[row.x * PADDED + thread] = solved;
+      half[row.x * PADDED + thread] = f16(solved);
+    }
+    row = following;
+    workgroupBarrier();
+  }
+}

@@ -1,0 +1,14 @@
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
+import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
+import { admits } from '../kernels/kernel.ts';
+import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+
+/** Float32 A in registers up to this rank, float16 beyond. */
+export const FULL_REGISTERS = 128;
+
+/** True where the kernel that sums and solves serves: with implicit data for A in float32 registers. */
+export function admitsFused(info: GpuInfo, { rank, biases, implicit = false, cgSteps: steps }: Pick<UpdateProblem, 'rank' | 'cgSteps' | 'biases' | 'implicit'>, bin: number, halfA: boolean): boolean {
+  if (implicit) return rank <= FULL_REGISTERS && admits(info, updateImplicitTensorKernel, { rank, bin, steps });
+  return admits(info, updateTensorKernel, { rank, bin, biases, implicit, steps, halfA });
+}

@@ -1,0 +1,43 @@
+import type { DeviceMatrix } from '../../device/resources.ts';
+import { gramSumKernel, gramSumWorkgroups } from '../../kernels/implicit/gram-sum.ts';
+import { chooseNormalEquations, normalEquationsKernel, normalEquationsWorkgroups } from '../../kernels/normal-equations/normal-equations.ts';
+import { slotElements } from '../../kernels/normal-equations/slots.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { Pass } from '../../webgpu/pass.ts';
+import { EntryList } from '../work.ts';
+
+/** Parts of Θ whose sums run side by side: enough to fill any GPU; and rows of a part, at least. */
+const PARTS = 512;
+const LEAST_ROWS = 256;
+
+/** Lists that are made once for a number of rows. */
+const lists = new WeakMap<Gpu, Map<number, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>>();
+
+/**
+ * Adds the kernels that compute G = weight ΘᵀΘ to a pass: the kernel of normal equations over parts of all rows of θ in float32, and the
+ * sum of those parts.
+ */
+export async function addGramMatrix(gpu: Gpu, pass: Pass, { rows, values }: DeviceMatrix, gram: GPUBuffer, rank: number, weight: number): Promise<void> {
+  const { work, indices, count } = await partsOf(gpu, rows);
+  const params = chooseNormalEquations(rank, 'f32', false, { threads: gpu.info.limits.workgroupThreads, bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
+  const [parts, sum] = await Promise.all([gpu.compile(normalEquationsKernel, params), gpu.compile(gramSumKernel, { rank })]);
+  const slots = await gpu.scratch('slots', count * slotElements(rank) * 4);
+  const nothing = await gpu.scratch('nothing', 16);
+  // The sums of ratings, whose column any numbers fill, are not used.
+  pass.dispatch(parts, { work, indices, values, fixed: values, fixed_bias: nothing, slots }, { count, mean: 0, alpha: 0, base: 0 }, normalEquationsWorkgroups(params, count));
+  pass.dispatch(sum, { slots, gram }, { slot_count: count, weight }, gramSumWorkgroups({ rank }));
+}
+
+async function partsOf(gpu: Gpu, rows: number) {
+  const known = lists.get(gpu) ?? new Map<number, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>();
+  lists.set(gpu, known);
+  const found = known.get(rows);
+  if (found !== undefined) return found;
+  const size = Math.max(LEAST_ROWS, Math.ceil(rows / PARTS));
+  const list = new EntryList();
+  for (let first = 0; first < rows; first += size) list.add(0, first, Math.min(size, rows - first), list.count);
+  const { entries, count } = list.list;
+  const made = { work: await gpu.bufferOf(entries, 'parts of a Gram matrix'), indices: await gpu.bufferOf(Uint32Array.from({ length: rows }, (_, row) => row), 'rows of a Gram matrix'), count };
+  known.set(rows, made);
+  return made;
+}

@@ -1,0 +1,54 @@
+/** What is written is read the same, for each format, compression and type of ids. */
+import { type DataType, Field, Float64, Int32, Int64, makeData, RecordBatch, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
+import fc from 'fast-check';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { hasZstd } from '../../connectors/compression/compressions.ts';
+import { openSink } from '../../connectors/open-sink.ts';
+import { openSource } from '../../connectors/open-source.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
+import { context, temporaryFolder } from './parquet/parquet-testing.ts';
+import { readTable } from './text/text-testing.ts';
+
+const folder = temporaryFolder();
+const packed = ['', '.gz', '.lz4', ...(hasZstd() ? ['.zst'] : [])];
+const files: readonly { readonly name: string; readonly codec?: 'lz4' | 'zstd' }[] = [
+  ...['csv', 'tsv', 'ndjson'].flatMap((ending) => packed.map((compression) => ({ name: `r.${ending}${compression}` }))),
+  ...['r.parquet', 'r.arrow', 'r.arrows'].map((name) => ({ name })),
+  ...['lz4.arrow', 'lz4.arrows'].map((name) => ({ name, codec: 'lz4' as const })),
+  ...(hasZstd() ? [{ name: 'zstd.feather', codec: 'zstd' as const }] : []),
+];
+const ids: readonly (readonly [type: DataType, values: fc.Arbitrary<unknown>])[] = [
+  [new Int32(), fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })],
+  [new Int64(), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })],
+  [new Utf8(), fc.string({ unit: fc.constantFrom('a', '7', 'é', '😀', ',', '"', ';', ' ', '\n', '\\', '{'), maxLength: 8 })],
+];
+
+function table(columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[]): RecordBatch {
+  const schema = new Schema(columns.map(([name, type]) => new Field(name, type, true)));
+  const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }));
+}
+
+test.each(files)('$name', async ({ name, codec }) => {
+  const isText = /csv|tsv|ndjson/.test(name);
+  const path = join(folder, name);
+  for (const [type, values] of ids) {
+    const rows = fc.array(fc.tuple(fc.option(values, { nil: null }), fc.option(fc.double({ noNaN: name.includes('ndjson'), noDefaultInfinity: name.includes('ndjson') }), { nil: null })), { minLength: 1, maxLength: 20 });
+    await fc.assert(
+      fc.asyncProperty(rows, async (pairs) => {
+        const batch = table([['user', type, pairs.map(([user]) => user)], ['rating', new Float64(), pairs.map(([, rating]) => rating)]]);
+        const batches = (async function* () {
+          yield batch;
+          yield batch;
+        })();
+        await openSink(path, { overwrite: true, codec }).consume(batchStream(batch.schema, batches), context() as unknown as ExecutionContext);
+        const types = { user: type instanceof Int32 ? 'int32' : type instanceof Int64 ? 'int64' : 'utf8', rating: 'float64' } as const;
+        const { rows: read } = await readTable(await openSource(path, isText ? { types } : {}));
+        expect(read).toEqual([...pairs, ...pairs].map((pair) => [...pair]));
+      }),
+      { numRuns: 15, seed: 77 },
+    );
+  }
+});
