@@ -22,8 +22,8 @@ describe.concurrent('train --algorithm sgd', () => {
     expect(report).toMatchObject({ command: 'train', algorithm: 'sgd', device: 'cpu', iterations: { length: 3 } });
     expect(metadataOf(directory)).toMatchObject({
       class: 'org.apache.spark.ml.recommendation.ALSModel',
-      rank: 4,
-      factorflow: { algorithm: 'sgd', params: { rate: 'bold', schedule: 'wavefront', regParam: 0.1, regParamItems: 0.2 }, iterations: { length: 3 } },
+      rank: 6,
+      factorflow: { algorithm: 'sgd', params: { rate: 'bold', schedule: 'wavefront', regParam: 0.02, regParamItems: 0.2 }, iterations: { length: 3 } },
     });
   });
 
