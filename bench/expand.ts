@@ -35,7 +35,7 @@ const block = (name: string) => ({ ref: { name, partition: 0, version: 0 }, rows
 function alsPlan(): BoundPlan {
   const params = checkAlsParams({ rank: 32 });
   const plan = planAls({ users: rows, items: rows, ratings }, params, { compute: [info], host: info });
-  return bindAls(plan, { byUser: block('by-user'), byItem: block('by-item'), users: keys, items: keys }, { biases: false, mean: 0 }).bound;
+  return bindAls(plan, { byUser: block('by-user'), byItem: block('by-item'), users: keys, items: keys }, { biases: false, mean: 0, offset: 0, unit: 1 }).bound;
 }
 
 function sgdPlan(): BoundPlan {

@@ -93,7 +93,7 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   const repeat = Math.ceil(2e6 / rank ** 2);
   const time = (body: () => void) => best(7, () => { for (let k = 0; k < repeat; k++) body(); }) / repeat;
 
-  const form = () => kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, work, 0);
+  const form = () => kernels.addNormalEquations(theta, size, indices, values, count, matrix, bias, 0, work, 0);
   const hermitian = time(form);
   print('hermitian', `${((hermitian / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(count * rank * (rank + 1), hermitian));
   form();
@@ -110,11 +110,11 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
   });
   print('cholesky', `${((solved - restore) * 1e3).toFixed(1)} us/row`, gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore));
   const short = rank / 2;
-  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, x, matrix, work, vectors));
+  const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors));
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');
   const free = time(() => {
     start.fill(0);
-    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, x, 6, work, vectors);
+    kernels.solveMatrixFree(theta, size, indices, values, count, count, 0.01, 0, 0, 0, x, 6, work, vectors);
   });
   print('cg, 6 steps', `${((free / count) * 1e6).toFixed(1)} ns/rating`, gigaflops(7 * 4 * rank * count, free));
 }

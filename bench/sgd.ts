@@ -110,7 +110,7 @@ function normalEquationsRate(): number {
   let best = 0;
   for (let repeat = 0; repeat < 30; repeat++) {
     const start = performance.now();
-    for (let k = 0; k < 50; k++) kernels.addNormalEquations(theta, size, indices, ratings, count, matrix, bias, work, 0);
+    for (let k = 0; k < 50; k++) kernels.addNormalEquations(theta, size, indices, ratings, count, matrix, bias, 0, work, 0);
     best = Math.max(best, (50 * count * rank * (rank + 1)) / (performance.now() - start) / 1e6);
   }
   return best;

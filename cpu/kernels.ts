@@ -12,7 +12,7 @@ export type KernelBuild = 'relaxed-simd' | 'simd';
  * kernel keeps no state, and its result depends on its arguments alone.
  */
 export interface Kernels extends SearchKernels {
-  /** A (upper triangle, stride x stride) and b of `count` > 0 ratings; added when `accumulate` is 1. work: 33 * size + size² / 4 bytes. */
+  /** A (upper triangle, stride x stride), b and, where `sums` is not 0, Σ θ of `count` > 0 ratings; added when `accumulate` is 1. work: 34 * size + size² / 4 bytes. */
   addNormalEquations(
     theta: number,
     size: number,
@@ -21,6 +21,7 @@ export interface Kernels extends SearchKernels {
     count: number,
     matrix: number,
     bias: number,
+    sums: number,
     work: number,
     accumulate: 0 | 1,
   ): void;
@@ -28,7 +29,10 @@ export interface Kernels extends SearchKernels {
   addDiagonal(matrix: number, size: number, rank: number, value: number): void;
   /** A x = b; A and b are overwritten; inverse: size bytes. 0 when A is not positive definite. */
   solveCholesky(matrix: number, size: number, b: number, x: number, inverse: number): 0 | 1;
-  /** The same x through the count x count dual. With w = 4 * count rounded up to 32: matrix w² / 4, transposed w * size / 4, work 3 w bytes. */
+  /**
+   * The same x through the count x count dual, and with `ratio` > 0 a row's bias, whose place is `bias`. With w = 4 * count rounded up
+   * to 32: matrix w² / 4, transposed w * (size / 4 + 1), work 3 w bytes.
+   */
   solveDual(
     theta: number,
     size: number,
@@ -36,6 +40,8 @@ export interface Kernels extends SearchKernels {
     values: number,
     count: number,
     shift: number,
+    ratio: number,
+    bias: number,
     x: number,
     matrix: number,
     transposed: number,
@@ -46,6 +52,7 @@ export interface Kernels extends SearchKernels {
   /**
    * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
    * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 128 bytes.
+   * sums: 0, or where Σ θ goes for a row's bias, of which `weight` is c and `total` is t.
    */
   solveMatrixFree(
     theta: number,
@@ -55,12 +62,18 @@ export interface Kernels extends SearchKernels {
     count: number,
     kept: number,
     shift: number,
+    sums: number,
+    weight: number,
+    total: number,
     x: number,
     steps: number,
     panels: number,
     work: number,
   ): void;
-  /** Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. */
+  /**
+   * Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. `shifts`:
+   * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0.
+   */
   updateRows(
     theta: number,
     size: number,
@@ -69,7 +82,9 @@ export interface Kernels extends SearchKernels {
     indices: number,
     values: number,
     rows: number,
-    lambda: number,
+    shifts: number,
+    ownShifts: number,
+    biases: number,
     output: number,
     previous: number,
     cgBelow: number,
@@ -77,13 +92,18 @@ export interface Kernels extends SearchKernels {
     workspace: number,
     workspaceBytes: number,
   ): number;
-  /** Adds a part of a row too long for one call to the workspace's A and b. */
-  accumulateRow(theta: number, size: number, indices: number, values: number, count: number, accumulate: 0 | 1, workspace: number): void;
-  /** Solves the accumulated row; 0 when the solution is not finite. */
+  /** Σ of `count` numbers in float64. */
+  sumOf(values: number, count: number): number;
+  /** Adds a part of a row too long for one call to the workspace's A and b, and when `biased` is 1 to its Σ θ. */
+  accumulateRow(theta: number, size: number, indices: number, values: number, count: number, biased: 0 | 1, accumulate: 0 | 1, workspace: number): void;
+  /** Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t; `bias`: its place. */
   solveAccumulated(
     size: number,
     rank: number,
     shift: number,
+    weight: number,
+    total: number,
+    bias: number,
     output: number,
     previous: number,
     exact: 0 | 1,
@@ -91,27 +111,27 @@ export interface Kernels extends SearchKernels {
     workspace: number,
   ): 0 | 1;
   /**
-   * min ½ xᵀA x - bᵀx with x_i >= 0 for all but the last `free` features, starting from those where previous > 0. A (upper
-   * triangle) gets its lower one. work: 14 * size + size² / 2 bytes. 0, and x = NaN, when there is no finite solution.
+   * min ½ xᵀA x - bᵀx with x >= 0, starting from the features where previous > 0. A (upper triangle) gets its lower one. work: 14 * size + size² / 2 bytes. 0, and x = NaN, when there is no finite solution.
    */
-  solveNonnegative(matrix: number, size: number, rank: number, free: number, bias: number, x: number, previous: number, work: number): 0 | 1;
+  solveNonnegative(matrix: number, size: number, rank: number, bias: number, x: number, previous: number, work: number): 0 | 1;
   /** updateRows with solveNonnegative. */
   updateRowsNonnegative(
     theta: number,
     size: number,
     rank: number,
-    free: number,
     offsets: number,
     indices: number,
     values: number,
     rows: number,
-    lambda: number,
+    shifts: number,
+    ownShifts: number,
+    biases: number,
     output: number,
     previous: number,
     workspace: number,
   ): number;
   /** solveAccumulated with solveNonnegative. */
-  solveAccumulatedNonnegative(size: number, rank: number, free: number, shift: number, output: number, previous: number, workspace: number): 0 | 1;
+  solveAccumulatedNonnegative(size: number, rank: number, shift: number, weight: number, total: number, bias: number, output: number, previous: number, workspace: number): 0 | 1;
   /** Adds Σ e² and Σ |e| to the two float64 at `sums`. */
   addErrors(
     rowFactors: number,
@@ -123,8 +143,8 @@ export interface Kernels extends SearchKernels {
     rows: number,
     sums: number,
   ): void;
-  /** Adds Σ n_u ‖x_u‖² to the float64 at `sum`. */
-  addWeightedNorms(factors: number, size: number, offsets: number, rows: number, sum: number): void;
+  /** Adds Σ n_u ‖x_u‖² and Σ ‖x_u‖² to the two float64 at `sums`; `weights`: 0, or Float64[rows] in place of n_u. */
+  addWeightedNorms(factors: number, size: number, offsets: number, weights: number, rows: number, sums: number): void;
   /** Weights and targets of implicit data, each with eight zeros behind the `count` ratings: count + 16 float32. */
   weighRatings(values: number, count: number, alpha: number, base: number, targets: number, weights: number): void;
   /** Rows [from, to) of weight ΘᵀΘ, and those columns; multiples of 8. work: 192 * size bytes. */

@@ -9,6 +9,7 @@ import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '..
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan.ts';
+import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
 import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
@@ -79,17 +80,19 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
+  const unit = params.implicitPrefs ? 1 : ratingUnit(byUser, params.biases);
+  const scaled = { byUser: inUnit(byUser, unit), byItem: inUnit(byItem, unit) };
   const chooses = devices.compute[0].choosesKernels ?? false;
-  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(blocks) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
+  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(scaled) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
-  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(blocks, known, params, ctx);
+  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(scaled, known, params, ctx);
   const plan = planAls(known, params, devices, choices);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ byUser, byItem, users, items, test: test?.block }, params, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 

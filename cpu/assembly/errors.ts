@@ -75,9 +75,13 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
   return sumLanesOfFour(sum0, sum1, sum2, sum3);
 }
 
-/** Σ n_u ‖x_u‖² over `rows` rows, added to the float64 at `sum`. `offsets`: Int32[rows + 1]. */
-export function addWeightedNorms(factors: usize, size: usize, offsets: usize, rows: i32, sum: usize): void {
-  let total = load<f64>(sum);
+/**
+ * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over `rows` rows, added to the two float64 at `sums`. w_u: n_u by `offsets`, Int32[rows + 1], or the float64
+ * at `weights`, where that is not 0.
+ */
+export function addWeightedNorms(factors: usize, size: usize, offsets: usize, weights: usize, rows: i32, sums: usize): void {
+  let weighted = load<f64>(sums);
+  let plain = load<f64>(sums, 8);
   for (let row = 0; row < rows; row++) {
     const count = load<i32>(offsets, 4) - load<i32>(offsets);
     let norm: f64 = 0;
@@ -86,9 +90,11 @@ export function addWeightedNorms(factors: usize, size: usize, offsets: usize, ro
       const odd = <f64>load<f32>(factors + j, 4);
       norm += even * even + odd * odd;
     }
-    total += <f64>count * norm;
+    weighted += (weights ? load<f64>(weights + (<usize>row << 3)) : <f64>count) * norm;
+    plain += norm;
     offsets += WORD;
     factors += size;
   }
-  store<f64>(sum, total);
+  store<f64>(sums, weighted);
+  store<f64>(sums, plain, 8);
 }

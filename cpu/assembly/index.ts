@@ -6,6 +6,7 @@ export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 export { accumulateRow, solveAccumulated, updateRows } from './update';
 export { solveNonnegative } from './solve/nonnegative';
 export { solveAccumulatedNonnegative, updateRowsNonnegative } from './update-nonnegative';
+export { sumOf } from './vectors';
 export { addErrors, addWeightedNorms } from './errors';
 export { addImplicitErrors, addShiftedNorms } from './implicit/errors';
 export { gramRows } from './implicit/gram';

@@ -3,6 +3,7 @@
  *
  *     A = Σ θ_v θ_vᵀ      stride x stride, row-major, upper triangle: element (i, j) is valid where j >= i
  *     b = Σ r_uv θ_v      stride
+ *     s = Σ θ_v           stride, where it is asked for: the column that a bias, a feature that is 1 on the fixed side, has in A
  *
  * Ratings are taken in tiles of TILE_ROWS gathered rows of θ, contiguous in `tile` so that the whole tile stays in the
  * first-level cache while the triangle of A passes over it in register blocks of 4 x 8:
@@ -193,9 +194,40 @@ function gatherTile(theta: usize, size: usize, indices: usize, values: usize, co
   }
 }
 
+/** sums += the rows of a tile. Four chains of additions, since one would wait for itself. */
+function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
+  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
+    let row = tile + j;
+    let even0 = f32x4.splat(0);
+    let even1 = even0;
+    let odd0 = even0;
+    let odd1 = even0;
+    let k = 0;
+    for (; k + 2 <= count; k += 2) {
+      even0 = f32x4.add(even0, v128.load(row));
+      even1 = f32x4.add(even1, v128.load(row, 16));
+      row += size;
+      odd0 = f32x4.add(odd0, v128.load(row));
+      odd1 = f32x4.add(odd1, v128.load(row, 16));
+      row += size;
+    }
+    if (k < count) {
+      even0 = f32x4.add(even0, v128.load(row));
+      even1 = f32x4.add(even1, v128.load(row, 16));
+    }
+    v128.store(sums + j, f32x4.add(v128.load(sums + j), f32x4.add(even0, odd0)));
+    v128.store(sums + j, f32x4.add(v128.load(sums + j, 16), f32x4.add(even1, odd1)), 16);
+  }
+}
+
+/** sum += part */
+function addVector(sum: usize, part: usize, size: usize): void {
+  for (let j: usize = 0; j < size; j += VECTOR) v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
+}
+
 /** sum += part over the upper triangle of whole 8 x 8 blocks, and over the vectors. */
 export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
-  for (let j: usize = 0; j < size; j += VECTOR) v128.store(sumBias + j, f32x4.add(v128.load(sumBias + j), v128.load(partBias + j)));
+  addVector(sumBias, partBias, size);
   for (let i: usize = 0; i < size; i += WORD) {
     const row = (i >> 2) * size;
     for (let j = i & ~(<usize>31); j < size; j += VECTOR) {
@@ -208,7 +240,7 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
  * Adds `count` ratings to A and b (or starts them with `count` > 0, when `accumulate` is false). Each PART_RATINGS are first summed apart: in
  * one float32 chain of ten million additions the last ones would be lost. Summing a row in several calls gives the same
  * bits as in one when every call but the last has a multiple of PART_RATINGS.
- * `size`: bytes of a row of θ, A and b. `work`: (TILE_ROWS + 1) * size + size² / 4 bytes, for the tile and a part.
+ * `size`: bytes of a row of θ, A, b and s. `sums`: s, or 0. `work`: (TILE_ROWS + 2) * size + size² / 4 bytes, for the tile and a part.
  */
 export function addNormalEquations(
   theta: usize,
@@ -218,26 +250,49 @@ export function addNormalEquations(
   count: i32,
   matrix: usize,
   bias: usize,
+  sums: usize,
   work: usize,
   accumulate: bool,
 ): void {
   const tile = work;
   const partBias = tile + <usize>TILE_ROWS * size;
-  const part = partBias + size;
+  const partSums = partBias + size;
+  const part = partSums + size;
   for (let start = 0; start < count; start += PART_RATINGS) {
     const end = min(start + PART_RATINGS, count);
     const apart = accumulate || start > 0;
     const targetBias = apart ? partBias : bias;
+    const targetSums = apart ? partSums : sums;
     const target = apart ? part : matrix;
     clear(targetBias, size);
+    if (sums) clear(targetSums, size);
     for (let first = start; first < end; first += TILE_ROWS) {
       const rows = min(end - first, TILE_ROWS);
       const offset = (<usize>first) * WORD;
       gatherTile(theta, size, indices + offset, values + offset, rows, tile, targetBias);
       addTile(tile, size, rows, target, first > start);
+      if (sums) addRows(tile, size, rows, targetSums);
     }
-    if (apart) addPart(matrix, bias, part, partBias, size);
+    if (!apart) continue;
+    addPart(matrix, bias, part, partBias, size);
+    if (sums) addVector(sums, partSums, size);
   }
+}
+
+/** Of A's rounding error over its largest element and √f, so that a matrix that is definite remains so. */
+const ROUNDING: f32 = 5e-6;
+
+/**
+ * The shift for an exact solve: `shift`, or where that is below the rounding error of A, and A all but singular, that error. It changes A
+ * by no more than float32 does. A matrix of zeros gets 1, and so x = 0.
+ */
+export function definiteShift(matrix: usize, size: usize, rank: i32, shift: f32): f32 {
+  if (shift < 0) return shift;
+  const step = size + WORD;
+  let largest: f32 = 0;
+  for (let i = 0; i < rank; i++) largest = max(largest, load<f32>(matrix + <usize>i * step));
+  if (largest == 0 && shift == 0) return 1;
+  return max(shift, ROUNDING * sqrt<f32>(<f32>rank) * largest);
 }
 
 /** Adds `value` to the first `rank` elements of the diagonal, and 1 to the padding's, which keeps A definite. */

@@ -1,27 +1,34 @@
 /**
- * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row begins
- * (cuMF, eq. 2, with λ n_u once on the diagonal). The method for a row depends on its own length alone, so that
- * the result does not depend on the cut of rows into chunks or tasks:
+ * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row begins (cuMF, eq. 2).
+ * A row has a shift, which is added once to the diagonal: λ n_u, or what regularization stands in its place. The method for a row
+ * depends on its own length alone, so that the result does not depend on the cut of rows into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
  *     else, n below f          Cholesky of the dual n x n system
  *     else                     Cholesky of A
  *
+ * With biases a row's own bias is solved with it, exactly where x is: see solve/eliminate-bias.ts and solve/dual.ts. The ratings have
+ * μ and the fixed side's biases taken off.
+ *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
  *     matrix     size² / 4              A, or the dual's matrix
- *     vectors    VECTORS * size + 128   b, and the solvers' work
+ *     vectors    VECTORS * size + 128   b, the solvers' work, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
-import { addDiagonal, addNormalEquations } from './normal-equations';
+import { addDiagonal, addNormalEquations, definiteShift } from './normal-equations';
 import { solveCholesky } from './solve/cholesky';
 import { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { solveDual } from './solve/dual';
+import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { PANEL } from './solve/panels';
-import { allFinite, clear, copy } from './vectors';
+import { allFinite, clear, copy, sumOf } from './vectors';
 
-const VECTORS: usize = 5;
+const VECTORS: usize = 6;
+
+/** The least part of n that a bias's own regularization must have for the dual system, whose condition it sets. */
+const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 @inline
 export function vectorsOf(workspace: usize, size: usize): usize {
@@ -31,6 +38,12 @@ export function vectorsOf(workspace: usize, size: usize): usize {
 @inline
 export function gatheredOf(workspace: usize, size: usize): usize {
   return vectorsOf(workspace, size) + VECTORS * size + 128;
+}
+
+/** s of the row's bias. */
+@inline
+export function sumsOf(workspace: usize, size: usize): usize {
+  return gatheredOf(workspace, size) - size;
 }
 
 /** Number of ratings whose panels can be kept, besides two panels for the others. */
@@ -55,39 +68,55 @@ function dualIsCheaper(count: i32, size: usize): bool {
   return (((<usize>count << 2) + 31) & ~(<usize>31)) < size;
 }
 
-/** Solves the row whose A (without λ) and b lie in the workspace; true when x is a finite solution. */
+/**
+ * Solves the row whose A (without its shift), b and s lie in the workspace; true when x is a finite solution. `weight`: c of the
+ * row's bias, or 0; `total`: its t; `bias`: where β goes.
+ */
 export function solveAccumulated(
   size: usize,
   rank: i32,
   shift: f32,
+  weight: f32,
+  total: f32,
+  bias: usize,
   output: usize,
   previous: usize,
   exact: bool,
   steps: i32,
   workspace: usize,
 ): bool {
-  const bias = vectorsOf(workspace, size);
+  const b = vectorsOf(workspace, size);
+  const sums = sumsOf(workspace, size);
+  if (exact) shift = definiteShift(workspace, size, rank, shift);
+  if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
   addDiagonal(workspace, size, rank, shift);
-  if (exact) return solveCholesky(workspace, size, bias, output, bias + size) && allFinite(output, size);
-  if (output != previous) copy(output, previous, size);
-  solveFormed(workspace, size, bias, output, steps, bias + size);
+  if (exact) {
+    if (!solveCholesky(workspace, size, b, output, b + size)) return false;
+  } else {
+    if (output != previous) copy(output, previous, size);
+    solveFormed(workspace, size, b, output, steps, b + size);
+  }
+  if (weight > 0) store<f32>(bias, biasOf(size, sums, weight, total, output));
   return allFinite(output, size);
 }
 
-/** Adds ratings of one long row to the workspace's A and b; see addNormalEquations about the sizes of the calls. */
+/** Adds ratings of one long row to the workspace's A and b, and with `biased` to s; see addNormalEquations about the sizes of the calls. */
 export function accumulateRow(
   theta: usize,
   size: usize,
   indices: usize,
   values: usize,
   count: i32,
+  biased: bool,
   accumulate: bool,
   workspace: usize,
 ): void {
-  const bias = vectorsOf(workspace, size);
-  addNormalEquations(theta, size, indices, values, count, workspace, bias, gatheredOf(workspace, size), accumulate);
+  const b = vectorsOf(workspace, size);
+  const sums: usize = biased ? sumsOf(workspace, size) : 0;
+  addNormalEquations(theta, size, indices, values, count, workspace, b, sums, gatheredOf(workspace, size), accumulate);
 }
 
+/** `ownShift`: the regularization of the row's bias, which `bias` is the place of; 0 for no bias. */
 function updateRow(
   theta: usize,
   size: usize,
@@ -95,7 +124,9 @@ function updateRow(
   indices: usize,
   values: usize,
   count: i32,
-  lambda: f64,
+  shift: f32,
+  ownShift: f32,
+  bias: usize,
   output: usize,
   previous: usize,
   cgBelow: i32,
@@ -103,33 +134,35 @@ function updateRow(
   workspace: usize,
   workspaceBytes: usize,
 ): bool {
-  if (count == 0) {
-    clear(output, size);
-    return true;
-  }
-  const shift = <f32>(lambda * <f64>count);
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
   const exact = count >= cgBelow;
-  if (exact && dualIsCheaper(count, size)) {
-    const definite = solveDual(theta, size, indices, values, count, shift, output, workspace, gathered, vectors);
+  const n = <f32>count;
+  if (exact && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
+    const ratio: f32 = bias ? shift / ownShift : 0;
+    const definite = solveDual(theta, size, indices, values, count, shift, ratio, bias, output, workspace, gathered, vectors);
     return definite && allFinite(output, size);
   }
+  const weight: f32 = bias ? n + ownShift : 0;
+  const total: f32 = bias ? <f32>sumOf(values, count) : 0;
   if (!exact) {
     const kept = panelCapacity(workspaceBytes, size);
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
-      solveMatrixFree(theta, size, indices, values, count, kept, shift, output, steps, gathered, vectors);
+      const sums: usize = bias ? sumsOf(workspace, size) : 0;
+      solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, gathered, vectors);
+      if (bias) store<f32>(bias, biasOf(size, sums, weight, total, output));
       return allFinite(output, size);
     }
   }
-  accumulateRow(theta, size, indices, values, count, false, workspace);
-  return solveAccumulated(size, rank, shift, output, previous, exact, steps, workspace);
+  accumulateRow(theta, size, indices, values, count, bias != 0, false, workspace);
+  return solveAccumulated(size, rank, shift, weight, total, bias, output, previous, exact, steps, workspace);
 }
 
 /**
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings
- * from offsets[0] on. `output` and `previous`: the first row's factors. Gives the first row without a finite solution, or -1.
+ * from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0. `output` and
+ * `previous`: the first row's factors. Gives the first row without a finite solution, or -1.
  */
 export function updateRows(
   theta: usize,
@@ -139,7 +172,9 @@ export function updateRows(
   indices: usize,
   values: usize,
   rows: i32,
-  lambda: f64,
+  shifts: usize,
+  ownShifts: usize,
+  biases: usize,
   output: usize,
   previous: usize,
   cgBelow: i32,
@@ -153,23 +188,35 @@ export function updateRows(
     const start = load<i32>(offsets);
     const count = load<i32>(offsets, 4) - start;
     const at = (<usize>(start - origin)) << 2;
-    const solved = updateRow(
-      theta,
-      size,
-      rank,
-      indices + at,
-      values + at,
-      count,
-      lambda,
-      output,
-      previous,
-      cgBelow,
-      steps,
-      workspace,
-      workspaceBytes,
-    );
-    if (!solved && badRow < 0) badRow = row;
+    if (count == 0) {
+      clear(output, size);
+      if (biases) store<f32>(biases, 0);
+    } else {
+      const solved = updateRow(
+        theta,
+        size,
+        rank,
+        indices + at,
+        values + at,
+        count,
+        load<f32>(shifts),
+        biases ? load<f32>(ownShifts) : 0,
+        biases,
+        output,
+        previous,
+        cgBelow,
+        steps,
+        workspace,
+        workspaceBytes,
+      );
+      if (!solved && badRow < 0) badRow = row;
+    }
     offsets += 4;
+    shifts += 4;
+    if (biases) {
+      ownShifts += 4;
+      biases += 4;
+    }
     output += size;
     previous += size;
   }

@@ -1,5 +1,5 @@
 /** Dense vectors of `bytes` = 4 * stride bytes (a multiple of 32), padding lanes zero. */
-import { VECTOR, multiplyAdd, sumLanes } from './simd';
+import { VECTOR, WORD, multiplyAdd, sumLanes } from './simd';
 
 /** y = 0 */
 export function clear(y: usize, bytes: usize): void {
@@ -16,6 +16,28 @@ export function copy(y: usize, x: usize, bytes: usize): void {
 export function scale(y: usize, a: f32, x: usize, bytes: usize): void {
   const factor = f32x4.splat(a);
   for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, f32x4.mul(factor, v128.load(x + j)));
+}
+
+/** y += a x */
+export function addMultiple(y: usize, a: f32, x: usize, bytes: usize): void {
+  const factor = f32x4.splat(a);
+  for (let j: usize = 0; j < bytes; j += VECTOR) v128.store(y + j, multiplyAdd(factor, v128.load(x + j), v128.load(y + j)));
+}
+
+/** The sum of `count` numbers, in float64 and two chains. */
+export function sumOf(values: usize, count: i32): f64 {
+  let even = f64x2.splat(0);
+  let odd = even;
+  let k = 0;
+  for (; k + 4 <= count; k += 4) {
+    const four = v128.load(values + (<usize>k << 2));
+    even = f64x2.add(even, f64x2.promote_low_f32x4(four));
+    odd = f64x2.add(odd, f64x2.promote_low_f32x4(v128.shuffle<f32>(four, four, 2, 3, 2, 3)));
+  }
+  const both = f64x2.add(even, odd);
+  let sum = f64x2.extract_lane(both, 0) + f64x2.extract_lane(both, 1);
+  for (; k < count; k++) sum += <f64>load<f32>(values + (<usize>k * WORD));
+  return sum;
 }
 
 /** aᵀb, in two interleaved chains of sums. */

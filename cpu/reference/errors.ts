@@ -26,11 +26,17 @@ export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: n
   return { squared, absolute, count };
 }
 
-/** Σ n_u ‖x_u‖² over the rows [from, to). */
-export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number): number {
-  let sum = 0;
+/** Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over the rows [from, to). */
+export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number, exponent = 1) {
+  let [sum, plain] = [0, 0];
   for (let row = from; row < to; row++) {
-    for (let k = 0; k < stride; k++) sum += (offsets[row + 1] - offsets[row]) * x[row * stride + k] ** 2;
+    const n = offsets[row + 1] - offsets[row];
+    const weight = n === 0 ? 0 : n ** exponent;
+    for (let k = 0; k < stride; k++) {
+      const square = x[row * stride + k] ** 2;
+      sum += weight * square;
+      plain += square;
+    }
   }
-  return sum;
+  return { sum, plain };
 }

@@ -3,23 +3,21 @@ import type { NormalEquations } from './normal-equations.ts';
 
 /**
  * Twin of cpu/assembly/solve/nonnegative.ts in float64, one feature at a time: the active-set method of Lawson and Hanson (1974,
- * chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x_i >= 0 for all but the last `free` features; undefined
- * when A is not positive definite.
+ * chapter 23) on the normal equations. x of min ½ xᵀA x - bᵀx with x >= 0; undefined when A is not positive definite.
  */
-export function solveNonnegative({ matrix, bias }: NormalEquations, free = 0): Float64Array | undefined {
+export function solveNonnegative({ matrix, bias }: NormalEquations): Float64Array | undefined {
   const rank = bias.length;
-  const bound = rank - free;
-  const passive = Array.from(bias, (_, i) => i >= bound);
+  const passive = Array.from(bias, () => false);
   const tolerance = 1e-13 * Math.hypot(...bias);
   let x = new Float64Array(rank);
   for (let step = 0; step < 10 * rank + 10; step++) {
     let z = solveAmong(matrix, bias, passive);
-    while (z?.some((value, i) => i < bound && value < 0)) {
+    while (z?.some((value) => value < 0)) {
       // Moves x towards z as far as it stays feasible.
-      const share = z.reduce((least, value, i) => (i < bound && value < 0 ? Math.min(least, x[i] / (x[i] - value)) : least), 1);
+      const share = z.reduce((least, value, i) => (value < 0 ? Math.min(least, x[i] / (x[i] - value)) : least), 1);
       const target = z;
       const next = x.map((value, i) => value + share * (target[i] - value));
-      for (let i = 0; i < bound; i++) if (target[i] < 0 && x[i] / (x[i] - target[i]) <= share) [passive[i], next[i]] = [false, 0];
+      for (let i = 0; i < rank; i++) if (target[i] < 0 && x[i] / (x[i] - target[i]) <= share) [passive[i], next[i]] = [false, 0];
       x = next;
       z = solveAmong(matrix, bias, passive);
     }
@@ -27,7 +25,7 @@ export function solveNonnegative({ matrix, bias }: NormalEquations, free = 0): F
     x = z;
     const descent = bias.map((value, i) => value - x.reduce((sum, element, j) => sum + matrix[i * rank + j] * element, 0));
     let entering = -1;
-    for (let i = 0; i < bound; i++) if (!passive[i] && descent[i] > tolerance && !(descent[i] <= descent[entering])) entering = i;
+    for (let i = 0; i < rank; i++) if (!passive[i] && descent[i] > tolerance && !(descent[i] <= descent[entering])) entering = i;
     if (entering < 0) return x;
     passive[entering] = true;
   }

@@ -1,3 +1,4 @@
+import { biasedEquations, biasedGradients, shifted } from './biased.ts';
 import { solveCholesky } from './cholesky.ts';
 import { conjugateGradient } from './conjugate-gradient.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
@@ -19,4 +20,23 @@ export function updateRow(
   if (row.indices.length === 0) return new Float64Array(rank);
   const { matrix, bias } = normalEquations(theta, stride, rank, row, lambda);
   return exact ? solveCholesky(matrix, bias) : conjugateGradient(matrix, bias, previous, steps);
+}
+
+/**
+ * The same with the row's bias β, whose ratings have μ and the fixed side's biases taken off: [x, β]. `shift`: on the diagonal of A;
+ * `ownShift`: on that of β. Undefined when the equations are not positive definite.
+ */
+export function updateBiasedRow(
+  theta: ArrayLike<number>,
+  stride: number,
+  rank: number,
+  row: RatedColumns,
+  { shift, ownShift }: { readonly shift: number; readonly ownShift: number },
+  exact: boolean,
+  previous: Float64Array,
+  steps: number,
+): Float64Array | undefined {
+  if (row.indices.length === 0) return new Float64Array(rank + 1);
+  const equations = shifted(biasedEquations(theta, stride, rank, row), shift, ownShift);
+  return exact ? solveCholesky(equations.matrix, equations.bias) : biasedGradients(equations, previous, steps);
 }

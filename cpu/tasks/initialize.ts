@@ -6,7 +6,7 @@ const CHUNK_ROWS = 4_096;
 
 /** See `initialize` of KernelTasks. Element k of a row is a function of (seed, the row's key hash, k). */
 export const initialize: TaskHandler<'initialize'> = (scope) => {
-  const { from, to, rank, seed, one, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
+  const { from, to, rank, seed, nonnegative, norm = 1, shift = 0, first = 0, oneAt } = scope.params;
   const { low, high } = scope.partition('keys').columns as { low: Uint32Array; high: Uint32Array };
   const { pointer, stride } = scope.matrix('factors');
   const factors = new Float32Array(scope.memory.buffer, pointer, to * stride);
@@ -25,7 +25,6 @@ export const initialize: TaskHandler<'initialize'> = (scope) => {
     const start = at + first;
     factors.fill(0, at, at + stride);
     for (let k = 0; k < rank; k++) factors[start + k] = (nonnegative ? Math.abs(row[k]) : row[k]) * scale + shift;
-    if (one) factors[start + rank] = 1;
     if (oneAt !== undefined) factors[at + oneAt] = 1;
   }
   return { rows: to - from };

@@ -5,8 +5,12 @@ import { SCRATCH_BYTES, type TaskScope } from '../handler.ts';
 export const CHUNK_RATINGS = 65_536;
 export const CHUNK_ROWS = 8_192;
 
-/** Bytes of scratch in front of the handler's own part: indices, values, offsets. */
-const WORKSPACE_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
+/** Numbers that a handler may have for each row of a chunk. */
+const ROW_COLUMNS = 3;
+const ROW_COLUMNS_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
+
+/** Bytes of scratch in front of the handler's own part: indices, values, offsets, and columns of numbers for each row. */
+const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 
 /** Bytes of scratch that are left to a handler that reads its block through rowChunks. */
 export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
@@ -29,6 +33,12 @@ export interface RowChunk {
 
 export function workspaceOf(scope: TaskScope): number {
   return scope.scratch + WORKSPACE_AT;
+}
+
+/** Numbers of a chunk's rows, in scratch: `address`, and as seen from here. */
+export function rowColumn(scope: TaskScope, which: 0 | 1 | 2): { readonly address: number; readonly values: Float32Array } {
+  const address = scope.scratch + ROW_COLUMNS_AT + which * 4 * CHUNK_ROWS;
+  return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
 
 /**

@@ -1,21 +1,26 @@
 import type { TaskHandler } from '../handler.ts';
+import { ratingPower } from './row-shifts.ts';
 
 const CHUNK_ROWS = 65_536;
 
 /** See `weighted-norm` of KernelTasks. Only the block's offsets are read. */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
-  const { from, to } = scope.params;
+  const { from, to, exponent = 1 } = scope.params;
   const offsets = scope.partition('block').columns.offsets as Int32Array;
   const factors = scope.matrix('factors');
   const size = factors.stride * 4;
-  const sum = scope.scratch;
-  const offsetsAt = sum + 64;
-  const sumView = new Float64Array(scope.memory.buffer, sum, 1).fill(0);
-  const offsetsView = new Int32Array(scope.memory.buffer, offsetsAt, CHUNK_ROWS + 1);
+  const sums = scope.scratch;
+  const weightsAt = sums + 64;
+  const offsetsAt = weightsAt + 8 * CHUNK_ROWS;
+  const { buffer } = scope.memory;
+  const sumsView = new Float64Array(buffer, sums, 2).fill(0);
+  const weights = new Float64Array(buffer, weightsAt, CHUNK_ROWS);
+  const offsetsView = new Int32Array(buffer, offsetsAt, CHUNK_ROWS + 1);
   for (let row = from; row < to && !scope.cancelled(); row += CHUNK_ROWS) {
     const end = Math.min(row + CHUNK_ROWS, to);
     offsetsView.set(offsets.subarray(row, end + 1));
-    scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, end - row, sum);
+    if (exponent !== 1) for (let r = row; r < end; r++) weights[r - row] = ratingPower(offsets[r + 1] - offsets[r], exponent);
+    scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, exponent === 1 ? 0 : weightsAt, end - row, sums);
   }
-  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumView[0] } };
+  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain: sumsView[1] } };
 };

@@ -1,6 +1,7 @@
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelCheck } from './checking/check.ts';
 import { fromHalfChecks } from './copies/from-half.check.ts';
+import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
 import { implicitChecks } from './implicit/half-iteration.check.ts';
 import { implicitLossChecks } from './implicit/implicit-error.check.ts';
@@ -25,7 +26,7 @@ import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks, ...subtractBiasChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];

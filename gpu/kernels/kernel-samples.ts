@@ -1,5 +1,6 @@
 import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
+import { subtractBiasKernel } from './copies/subtract-bias.ts';
 import { toHalfKernel } from './copies/to-half.ts';
 import { addGramKernel } from './implicit/add-gram.ts';
 import { gramSumKernel } from './implicit/gram-sum.ts';
@@ -54,6 +55,7 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(toHalfKernel, [{}]),
+  sample(subtractBiasKernel, [{}]),
   sample(addGramKernel, [{ rank: 40 }]),
   sample(gramSumKernel, [{ rank: 40 }]),
   sample(implicitErrorKernel, [{ stride: 48 }]),

@@ -28,7 +28,7 @@ export const squaredError: GpuTaskHandler<'squared-error'> = async (scope) => {
       column_bias: columnBias,
       sums,
     };
-    const uniforms = { from_row: from, to_row: to, first, last, origin, base: biased ? mean - 1 : 0 };
+    const uniforms = { from_row: from, to_row: to, first, last, origin, base: mean };
     const { bytes } = await gpu.pass('squared-error').dispatch(kernel, bindings, uniforms, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
     const pairs = new Float32Array(bytes);
     for (let k = 0; k < pairs.length; k += 2) {

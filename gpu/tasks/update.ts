@@ -4,7 +4,7 @@ import { updateRows } from '../update/half-iteration.ts';
 
 /** See `update` of KernelTasks: one submission for all rows of the range. */
 export const update: GpuTaskHandler<'update'> = async (scope) => {
-  const { from, to, rank, lambda, cgBelow, cgSteps, mean = 0, nonnegative, variant: name, ratingScale = 1 } = scope.params;
+  const { from, to, rank, lambda, exponent, offset, damping, biasLambda, cgBelow, cgSteps, mean = 0, nonnegative, variant: name, ratingScale = 1 } = scope.params;
   if (nonnegative) throw new Error('task update: a GPU does not solve for non-negative factors');
   if (name === undefined) throw new Error('task update: the device chose no variant');
   const biases = scope.has('fixedBias');
@@ -17,8 +17,8 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
     fixed: half ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
     previous: scope.matrix('previous'),
     factors: half ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
-    ...(biases ? { fixedBias: scope.vector('fixedBias'), previousBias: scope.vector('previousBias'), bias: scope.vector('bias') } : {}),
+    ...(biases ? { fixedBias: scope.vector('fixedBias'), bias: scope.vector('bias') } : {}),
   };
-  const { badRow } = await updateRows(scope.gpu, inputs, { variant, from, to, rank, lambda, mean, solver, scale: ratingScale }, { submitted: scope.submitted });
+  const { badRow } = await updateRows(scope.gpu, inputs, { variant, from, to, rank, lambda, exponent, offset, damping, biasLambda, mean, solver, scale: ratingScale }, { submitted: scope.submitted });
   return { rows: to - from, values: { badRow } };
 };

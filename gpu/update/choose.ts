@@ -3,6 +3,7 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
+import { centredBytes } from './half-iteration.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
@@ -65,16 +66,16 @@ export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProb
   throw new UsageError(`there is no kernel ${name} for rank ${shape.rank} and solver ${shape.solver} on ${info.name}`, { advice: `There are: ${main.map((variant) => variant.name).join(', ')}; and variants of them, which factorflow doctor --tune tries` });
 }
 
-function choiceOf(variant: UpdateVariant, { rank, rows, columns, largestRating }: UpdateProblem, why: string): KernelChoice {
+function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases, largestRating }: UpdateProblem, why: string): KernelChoice {
   const stride = strideOf(rank);
   const mirrors = variant.precision === 'f16' ? 2 * stride * (rows + columns + 2) : 0;
-  const slots = Math.min(SLOT_BYTES, rows * slotElements(rank) * 4);
+  const slots = Math.min(SLOT_BYTES, rows * slotElements(rank, biases) * 4);
   return {
     variant: variant.name,
     precision: variant.precision,
     ratingScale: variant.precision === 'f16' ? scaleOf(largestRating) : 1,
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    deviceBytes: mirrors + slots + 32 * rows,
+    deviceBytes: mirrors + slots + 32 * rows + (biases ? centredBytes(ratings) : 0),
   };
 }
 

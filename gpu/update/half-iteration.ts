@@ -1,12 +1,14 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addGramKernel } from '../kernels/implicit/add-gram.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
+import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
@@ -24,11 +26,15 @@ export interface UpdateInputs {
   /** x to write, with its half mirror when the variant writes one. */
   readonly factors: DeviceMatrix;
   readonly fixedBias?: GPUBuffer;
-  readonly previousBias?: GPUBuffer;
   readonly bias?: GPUBuffer;
   /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
   readonly gram?: GPUBuffer;
   readonly shifts?: GPUBuffer;
+}
+
+/** Bytes of a block's ratings without biases. */
+export function centredBytes(ratings: number): number {
+  return 16 * Math.ceil(ratings / 4);
 }
 
 /** Content of `status` while no row is bad. */
@@ -80,12 +86,12 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, lambda, mean, scale, implicit = { alpha: 0, base: 0 } } = this.#settings;
+    const { variant, scale, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const kernels = await this.#compile(rows);
-    const bindings = await this.#bindings();
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, lambda, mean, ...implicit };
+    const bindings = await this.#bindings(await this.#addCentred(pass));
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
@@ -126,16 +132,26 @@ class UpdateKernels {
     return { free, sum, solve, fused, short, gram };
   }
 
-  async #bindings(): Promise<Readonly<Record<string, Binding>>> {
-    const { block, fixed, previous, factors, fixedBias, previousBias, bias, gram, shifts } = this.#inputs;
-    const nothing = await this.#gpu.scratch('nothing', 16);
+  /** The ratings that are solved for; with biases μ and the fixed side's are taken off first. */
+  async #addCentred(pass: Pass): Promise<GPUBuffer> {
+    const { block, fixedBias } = this.#inputs;
+    if (fixedBias === undefined) return block.values;
+    const { from, to, mean } = this.#settings;
+    const first = Math.floor(block.offsets[from] / 4);
+    const fours = Math.ceil(block.offsets[to] / 4) - first;
+    const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));
+    const bindings = { indices: block.indices, values: block.values, fixed_bias: fixedBias, centred };
+    if (fours > 0) pass.dispatch(await this.#gpu.compile(subtractBiasKernel, {}), bindings, { first, fours, mean }, subtractBiasWorkgroups(fours));
+    return centred;
+  }
+
+  async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
+    const { block, fixed, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
       indices: block.indices,
-      values: block.values,
+      values,
       fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
-      fixed_bias: fixedBias ?? nothing,
       previous: previous.values,
-      previous_bias: previousBias ?? nothing,
       factors: factors.values,
       // A written buffer may be bound only once, so each missing output has a buffer of its own.
       half: this.#half ? required(factors.half, 'half mirror of the factors') : await this.#gpu.scratch('no half', 16),
@@ -147,10 +163,9 @@ class UpdateKernels {
 
   /** Copies the last version to the outputs, where CG without A starts. */
   #startFree(): void {
-    const { previous, factors, previousBias, bias } = this.#inputs;
+    const { previous, factors } = this.#inputs;
     const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });
     encoder.copyBufferToBuffer(previous.values, 0, factors.values, 0, previous.rows * previous.stride * 4);
-    if (previousBias !== undefined && bias !== undefined) encoder.copyBufferToBuffer(previousBias, 0, bias, 0, previous.rows * 4);
     this.#gpu.device.queue.submit([encoder.finish()]);
   }
 

@@ -35,16 +35,15 @@ export interface PreparedRows {
   readonly slotBytes: number;
 }
 
-type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'solver'>;
+type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'>;
 
 /** Makes the lists once for a block, range, rank and variant; they are freed with the block. */
 export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean): Promise<PreparedRows> {
-  const { variant, from, to, rank, lambda, solver } = settings;
-  const slotBytes = slotElements(rank) * 4;
+  const { variant, from, to, rank, solver } = settings;
+  const slotBytes = slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
-    // The dual system is regular only with λ.
-    short: lambda > 0 ? variant.short : 0,
+    short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
     free: variant.free && solver !== 'cholesky' ? freeParams(gpu, settings, biases).longest : 0,
     fused: variant.fused?.longest ?? -1,
     part: variant.partRatings,
@@ -57,6 +56,14 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
   const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes);
   block.prepared.set(key, prepared);
   return prepared;
+}
+
+/** The least part of n that a bias's own regularization must have for a dual system, whose condition it sets. */
+const LEAST_DUAL_BIAS = 1e-3;
+
+/** True when the dual systems of rows to `longest` ratings are regular. */
+function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }: RowSettings, longest: number, biases: boolean): boolean {
+  return lambda + offset > 0 && (!biases || biasLambda + damping / longest >= LEAST_DUAL_BIAS);
 }
 
 /** Parameters of the matrix-free kernel for a variant's short rows. */

@@ -96,24 +96,24 @@ async function timeVariant(gpu: Gpu, { block, settings }: TimedProblem, made: Up
 
 async function madeUpInputs(gpu: Gpu, { block, columns, biases, settings }: TimedProblem): Promise<UpdateInputs> {
   const { rank } = settings;
-  const fixed = await matrix(gpu, columns, rank, biases);
-  const previous = await matrix(gpu, block.rows, rank, biases);
-  const factors = await matrix(gpu, block.rows, rank, biases);
+  const fixed = await matrix(gpu, columns, rank);
+  const previous = await matrix(gpu, block.rows, rank);
+  const factors = await matrix(gpu, block.rows, rank);
   const vector = (rows: number, label: string) => gpu.buffer(4 * Math.max(1, rows), label);
-  const vectors = biases ? { fixedBias: await vector(columns, 'tuning biases'), previousBias: await vector(block.rows, 'tuning biases'), bias: await vector(block.rows, 'tuning biases') } : {};
+  const vectors = biases ? { fixedBias: await vector(columns, 'tuning biases'), bias: await vector(block.rows, 'tuning biases') } : {};
   const ofImplicit = settings.implicit ? { gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'), shifts: await gpu.bufferOf(new Float32Array(Math.max(1, block.rows)).fill(1), 'tuning shifts') } : {};
   return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
 }
 
-/** A matrix with rows of about unit length and its mirror; with biases the last feature is 1. */
-async function matrix(gpu: Gpu, rows: number, rank: number, biases: boolean): Promise<DeviceMatrix> {
+/** A matrix with rows of about unit length and its mirror. */
+async function matrix(gpu: Gpu, rows: number, rank: number): Promise<DeviceMatrix> {
   const stride = strideOf(rank);
   const made: DeviceMatrix = { rows, columns: rank, stride, values: await gpu.buffer(4 * rows * stride, 'tuning factors'), half: await gpu.buffer(2 * (rows + 1) * stride, 'tuning half mirror') };
   const some = Math.max(1, Math.min(rows, Math.floor(MADE_UP / stride)));
   const random = new CounterRandom(7);
   const values = new Float32Array(some * stride);
   for (let row = 0; row < some; row++) {
-    for (let k = 0; k < rank; k++) values[row * stride + k] = biases && k === rank - 1 ? 1 : (2 * random.uniform(row * stride + k) - 0.6) / Math.sqrt(rank);
+    for (let k = 0; k < rank; k++) values[row * stride + k] = (2 * random.uniform(row * stride + k) - 0.6) / Math.sqrt(rank);
   }
   for (let row = 0; row < rows; row += some) await gpu.upload(made.values, values.subarray(0, Math.min(some, rows - row) * stride), 4 * row * stride);
   const pass = gpu.pass('tuning half mirror');

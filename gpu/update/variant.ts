@@ -1,4 +1,4 @@
-import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
+import type { ImplicitWeights, RowRegularization } from '../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
 /** The kernel that sums A and b to slots, for rows that another kernel solves. */
@@ -30,12 +30,11 @@ export interface UpdateVariant {
   readonly sorted: boolean;
 }
 /** Parameters of one half-iteration, besides its inputs. */
-export interface UpdateSettings {
+export interface UpdateSettings extends RowRegularization {
   readonly variant: UpdateVariant;
   readonly from: number;
   readonly to: number;
   readonly rank: number;
-  readonly lambda: number;
   /** μ with biases, else 0. */
   readonly mean: number;
   /** 'cholesky', or CG with its steps. */

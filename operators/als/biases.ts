@@ -9,10 +9,17 @@ export function meanRating({ values }: RatingBlock): number {
   return sum / values.length;
 }
 
-/** Σ n_u β_u² */
-export function weightedBiasNorm({ offsets }: RatingBlock, bias: Float32Array): number {
+/** σ: the ratings' standard deviation about their mean μ, likewise. */
+export function ratingDeviation({ values }: RatingBlock, mean: number): number {
   let sum = 0;
-  for (let row = 0; row < bias.length; row++) sum += (offsets[row + 1] - offsets[row]) * bias[row] ** 2;
+  for (let k = 0; k < values.length; k++) sum += (values[k] - mean) ** 2;
+  return Math.sqrt(sum / values.length);
+}
+
+/** Σ (λ n_u + d) β_u² */
+export function biasPenalty({ offsets }: RatingBlock, bias: Float32Array, lambda: number, damping: number): number {
+  let sum = 0;
+  for (let row = 0; row < bias.length; row++) sum += (lambda * (offsets[row + 1] - offsets[row]) + damping) * bias[row] ** 2;
   return sum;
 }
 
@@ -39,7 +46,7 @@ function folded({ values, bias = new Float32Array(0) }: TrainedSide, rank: numbe
   const all = sharedArray(Float32Array, bias.length * (rank + 2));
   for (let row = 0; row < bias.length; row++) {
     const at = row * (rank + 2);
-    all.set(values.subarray(row * (rank + 1), row * (rank + 1) + rank), at);
+    all.set(values.subarray(row * rank, (row + 1) * rank), at);
     all[at + rank] = bias[row];
     place(all, at + rank);
   }

@@ -1,5 +1,6 @@
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import { type BoundPlan, partRef } from '../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
@@ -24,7 +25,7 @@ export interface AlsData {
 
 /** One side's factors in host memory. */
 export interface TrainedSide {
-  /** rows x features; with biases the last feature is 1. */
+  /** rows x rank. */
   readonly values: Float32Array;
   readonly bias?: Float32Array;
 }
@@ -35,6 +36,9 @@ export interface AlsStart {
   readonly items: TrainedSide;
 }
 
+/** Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave float32. */
+const FARTHEST = 1024;
+
 export interface BoundAls {
   /** The plan with the cuts and the counts of the data. */
   readonly plan: PhysicalPlan;
@@ -42,11 +46,22 @@ export interface BoundAls {
   readonly given: readonly (readonly [PartitionRef, Partition])[];
 }
 
+/** Parameters that depend on the ratings. */
+export interface BoundParams {
+  readonly biases: boolean;
+  /** μ with biases, else 0. */
+  readonly mean: number;
+  /** o of λ n^ν + o, in the ratings' unit. */
+  readonly offset: number;
+  /** The unit of the ratings: see ratingUnit. */
+  readonly unit: number;
+}
+
 /**
  * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, and each part's passes into
- * slices. `mean`: μ with biases, else 0.
+ * slices.
  */
-export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: { readonly biases: boolean; readonly mean: number }, start?: AlsStart): BoundAls {
+export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, offset, unit }: BoundParams, start?: AlsStart): BoundAls {
   const q = stageNamed(planned, 'update-users').at.length;
   const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
   const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
@@ -100,9 +115,14 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean }: 
     [measureStages.test]: byTest,
     ...(data.shifts ? { [implicitStages.error]: byUser, 'gram-users': grams, 'gram-items': grams } : {}),
   };
-  const withMean = (stage: Stage): Stage => (biases && stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => (['update', 'squared-error'].includes(task.kernel) ? { ...task, params: { ...task.params, mean } } : task)) } } : stage);
+  const ofRatings: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
+    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST) }),
+    update: ({ lambda }) => ({ ...(biases ? { mean } : {}), ...(offset === 0 ? {} : { offset }), ...(unit === 1 ? {} : { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) }) }),
+    'squared-error': () => (biases ? { mean } : {}),
+  };
+  const withRatings = (stage: Stage): Stage => (stage.work.kind === 'tasks' ? { ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => ({ ...task, params: { ...task.params, ...ofRatings[task.kernel]?.(task.params ?? {}) } })) } } : stage);
   const counted = (stage: Stage): Stage => (slices[stage.name] === undefined ? stage : { ...stage, tasks: Math.max(...slices[stage.name].map((ranges) => ranges.length)) });
-  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withMean(stage)));
+  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage)));
   const plan: PhysicalPlan = { ...planned, datasets: [...sets.values()], start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
   const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: refs, slices };

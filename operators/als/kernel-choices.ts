@@ -80,11 +80,10 @@ export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' 
   return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longestRow(byUser), longestItem: longestRow(byItem), largestRating };
 }
 
-/** `rank` counts the feature that is 1 with biases; `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
+/** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */
 function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
-  const { precision, kernel, biases, cgSteps } = params;
-  const rank = params.rank + (biases ? 1 : 0);
-  const solver = chooseSolver({ ...params, rank }, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
+  const { rank, precision, kernel, biases, cgSteps } = params;
+  const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
   const { implicitPrefs } = params;
   const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
   return { rank, solver, cgSteps, precision, biases, ...(implicitPrefs ? { implicit: true } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };

@@ -10,6 +10,11 @@ export interface AlsParams extends CommonParams {
   /** True keeps all factors >= 0, exactly, by non-negative least squares. Biases are not bounded. Not with solver `cg`. */
   readonly nonnegative: boolean;
   /**
+   * ν: a row of n ratings is solved with (λ n^ν + o) I. 1 is weighted-λ (ALS-WR), 0 the same λ for every row (Rendle et al. 2021, On the
+   * difficulty of evaluating baselines, section 4).
+   */
+  readonly regExponent: number;
+  /**
    * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean Gaussian rows take 10 to 25
    * iterations to find the level of positive ratings; `level` takes their absolute values, which have it after one. Default `level`,
    * and `spark` for implicit data.
@@ -24,8 +29,6 @@ export interface AlsParams extends CommonParams {
    * it, the weights are Spark's: 1 for such a pair, and λ n_u^ν.
    */
   readonly unobservedWeight?: number;
-  /** ν of implicit data: 1 multiplies λ by the ratings of the row, 0 leaves it plain. */
-  readonly regExponent: number;
   /** Name of the GPU kernel that solves the rows; without it the device chooses. */
   readonly kernel?: string;
 }
@@ -39,11 +42,11 @@ export const alsTable: ParamTable<AlsParams> = {
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
+    regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level, implicit: spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
     alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 1 },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
-    regExponent: { kind: 'number', help: "ν of implicit data: λ is multiplied by the row's ratings to the power ν", called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
   },
   rules: [
@@ -51,13 +54,13 @@ export const alsTable: ParamTable<AlsParams> = {
     noDamping,
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
-    ...(['alpha', 'unobservedWeight', 'regExponent'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    ...(['alpha', 'unobservedWeight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
+    { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}, whose weights have no standard deviation`, advice: 'Leave one of them out' },
     { refused: 'precision', when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16', message: (named) => `${named('precision', 'f16')} cannot act with ${named('alpha', 0)}, whose weights have no roots to divide by`, advice: 'Leave the precision at auto' },
     { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
     metricNeedsEarlyStop,
     { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data have not`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
-    { refused: 'regOffset', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('regOffset')} cannot act with ${named('implicitPrefs')}: weights of 1 have no deviation`, advice: 'Leave one of them out' },
   ],
   dependent: ({ implicitPrefs = false, biases = !implicitPrefs }) => ({ ...dependentDefaults(biases), ...(implicitPrefs ? { start: 'spark' } : {}) }),
 };

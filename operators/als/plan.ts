@@ -10,9 +10,10 @@ import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { evenRanges, taskCount } from '../ratings/row-ranges.ts';
-import { contracts, type KernelChoice } from '../tasks/tasks.ts';
+import { contracts, type KernelChoice, type RowRegularization } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
 import type { AlsChoices } from './kernel-choices.ts';
+import { forSides } from '../params/table.ts';
 import { gramStage, implicitDataSets, implicitMeasure, implicitUses } from './implicit/stages.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
@@ -23,11 +24,6 @@ import { chooseSolver } from './solver-choice.ts';
 export function sideNames(side: 'users' | 'items', devices: number, biases: boolean) {
   const whole = devices > 1 ? `${side}-all` : side;
   return { factors: side, bias: biases ? `${side}-bias` : undefined, whole, wholeBias: biases ? (devices > 1 ? `${side}-bias-all` : `${side}-bias`) : undefined, keys: `${side}-keys`, ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item' };
-}
-
-/** Features that the kernels see: the rank and, with biases, the one that is 1. */
-export function alsFeatures({ rank, biases }: Pick<AlsParams, 'rank' | 'biases'>): number {
-  return rank + (biases ? 1 : 0);
 }
 
 /**
@@ -44,25 +40,28 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   // Every device has rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(m, n)));
   const [device] = compute;
-  const f = alsFeatures(params);
+  const f = params.rank;
   const q = compute.length;
-  const solver = chooseSolver({ ...params, rank: f }, device.kind);
+  const solver = chooseSolver(params, device.kind);
   const datasets = alsDataSets({ ...profile, testRatings }, params, compute);
   const places = compute.map(({ place }) => place);
   const tasks = (rows: number, ratings: number) => (device.wholePasses ? 1 : Math.min(Math.ceil(rows / q), taskCount(Math.ceil(ratings / q))));
   const [users, items] = (['users', 'items'] as const).map((side) => sideNames(side, q, params.biases));
-  const halfIteration = (name: string, solved: typeof users, fixed: typeof users, [rows, others]: readonly [number, number], choice: KernelChoice | undefined, reasons: readonly string[]): Stage => {
+  const damping = forSides(params.biasDamping);
+  const of = (side: 'users' | 'items'): RowRegularization => ({ lambda: params.regParam, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }), ...(params.biases && damping[side] > 0 ? { damping: damping[side] } : {}) });
+  const regularization = { 'update-users': of('users'), 'update-items': of('items') };
+  const halfIteration = (name: 'update-users' | 'update-items', solved: typeof users, fixed: typeof users, [rows, others]: readonly [number, number], choice: KernelChoice | undefined, reasons: readonly string[]): Stage => {
     const uses: DataUses = {
       block: solved.ratings,
       fixed: fixed.whole,
       previous: `${solved.factors}@old`,
       factors: solved.factors,
       ...(implicitPrefs ? implicitUses(solved.factors, fixed.factors) : {}),
-      ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, previousBias: `${solved.bias}@old`, bias: solved.bias } : {}),
+      ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
     };
     const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
     const task = implicitPrefs ? 'update-implicit' : 'update';
-    const weights = implicitPrefs ? implicitWeights(params) : { lambda: params.regParam };
+    const weights = implicitPrefs ? implicitWeights(params) : regularization[name];
     const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
     return {
       name,
@@ -91,7 +90,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   const start: Stage[] = [
     { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(implicitPrefs ? ['users-shifts', 'items-shifts'] : [])], to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
-    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, one: params.biases, nonnegative: absolute } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
+    { name: 'initialize', at: compute.map(() => host.place), work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, nonnegative: absolute } }] }, kernel: 'initialize', tasks: Math.min(m, taskCount(nz)), bytesWritten: factorBytes(m, f), reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`] },
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...gather(users, m),
     ...gram('users', m),
@@ -116,7 +115,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     bytesRead: blockBytes(m, ratings),
     flops: 2 * ratings * f,
   });
-  const norm = (name: string, side: typeof users, rows: number): Stage => ({ name, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: side.ratings, factors: side.factors }, params: { rank: f } }] }, kernel: 'weighted-norm', tasks: tasks(rows, nz) });
+  const norm = (name: string, side: typeof users, rows: number): Stage => ({ name, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: side.ratings, factors: side.factors }, params: { rank: f, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] }, kernel: 'weighted-norm', tasks: tasks(rows, nz) });
   const measure = implicitPrefs ? implicitMeasure(params, items.whole, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz) : [
     errors(measureStages.train, 'ratings-by-user', nz),
     norm(measureStages.users, users, m),
@@ -144,7 +143,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     reasons: [
       ...rankingReasons(params, 'iteration'),
       `p = 1: Θ whole on ${q === 1 ? 'the device' : `each of ${q} devices`}, eq. 8 without the f² terms: A is solved in place`,
-      ...(params.biases ? [`biases: one more feature, which is 1 on the fixed side, so the same normal equations give factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
+      ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
       ...deviceReasons(device, f, tasks(m, nz)),
     ],
   };
@@ -166,7 +165,7 @@ function alsLoadStages(profile: RatingsProfile, place: Place): LoadStage[] {
 
 /** Rows of both sides and blocks of ratings in as many parts as there are devices. The cuts are even until the data are known. */
 function alsDataSets({ users: m, items: n, ratings: nz, testRatings }: RatingsProfile, params: AlsParams, compute: readonly DeviceInfo[]): DataSet[] {
-  const f = alsFeatures(params);
+  const f = params.rank;
   const q = compute.length;
   const parts = (rows: number, part: (rows: number, place: Place) => DataPart): DataPart[] => {
     const ranges = evenRanges(rows, q);
@@ -202,6 +201,15 @@ function deviceReasons({ ownMemory, wholePasses, strideStep }: DeviceInfo, f: nu
   ];
 }
 
+/** "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
+function regularizationText({ regParam, regExponent, regOffset, biases, biasDamping }: AlsParams): number | string {
+  const { users, items } = forSides(biasDamping);
+  const power = regExponent === 1 && regOffset === 0 ? '' : regExponent === 1 ? ' n' : ` n^${regExponent}`;
+  const damping = biases && users + items > 0 ? `; biases damped by ${users === items ? users : `${users} and ${items}`} ratings` : '';
+  if (power === '' && damping === '') return regParam;
+  return `${regParam}${power}${regOffset === 0 ? '' : ` + ${regOffset} σ`}${damping}`;
+}
+
 function describeProblem({ users, items, ratings, testRatings }: RatingsProfile, params: AlsParams): JsonObject {
   return {
     'users m': users,
@@ -209,7 +217,7 @@ function describeProblem({ users, items, ratings, testRatings }: RatingsProfile,
     'ratings Nz': ratings,
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
     'rank f': params.biases ? `${params.rank} and biases` : params.rank,
-    'λ': params.regParam,
+    'λ': params.implicitPrefs ? params.regParam : regularizationText(params),
     ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent } : {}),
     iterations: params.maxIter,
     seed: params.seed,

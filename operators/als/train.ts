@@ -2,6 +2,7 @@ import { DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
@@ -13,7 +14,8 @@ import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
-import { foldBiases, meanRating, weightedBiasNorm } from './biases.ts';
+import { forSides } from '../params/table.ts';
+import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
 import { implicitErrors } from './implicit/loss.ts';
 import { rowShifts } from './implicit/weights.ts';
@@ -32,6 +34,8 @@ export interface TrainAlsOptions {
   /** Devices of the plan that hold factors. */
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
+  /** The unit of the given ratings, default 1: see ratingUnit. λ is that of the ratings themselves, as the model and the errors are. */
+  readonly unit?: number;
   /** See LoopOptions. */
   readonly copySeconds?: number;
 }
@@ -41,12 +45,17 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
-  const mean = params.biases ? meanRating(data.byUser) : 0;
+  const level = meanRating(byUser);
+  const mean = params.biases ? level : 0;
+  const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(byUser, level);
   let bound = plan(devices);
-  const folded = ({ users, items }: AlsStart) => (params.biases ? foldBiases(users, items, mean, params.rank) : { userFactors: users.values, itemFactors: items.values });
+  const folded = (factors: AlsStart) => {
+    const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
+    return params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
+  };
   const metric = rankingMetricOf(params);
   const rank = metric === undefined || data.test === undefined ? undefined : validationMetric(metric, { users: data.users, items: data.items, test: data.test, train: byUser }, ctx);
   const { factors, ...result } = await runLoop<AlsStart>(
@@ -58,9 +67,9 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       copySeconds,
       measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean }, from?.factors);
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors);
         bound = made.plan;
-        return { ...alsTraining(data, params, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+        return { ...alsTraining(data, params, { offset, unit }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
       },
     },
     ctx,
@@ -68,9 +77,21 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
   return { ...result, ...folded(factors), plan: bound };
 }
 
+/** Factors and biases of training in a unit, in the ratings' own. */
+function inRatings({ values, bias }: TrainedSide, unit: number): TrainedSide {
+  if (unit === 1) return { values, bias };
+  const times = (numbers: Float32Array, factor: number) => {
+    const product = sharedArray(Float32Array, numbers.length);
+    numbers.forEach((value, at) => (product[at] = value * factor));
+    return product;
+  };
+  return { values: times(values, Math.sqrt(unit)), ...(bias && { bias: times(bias, unit) }) };
+}
+
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, { offset, unit }: { readonly offset: number; readonly unit: number }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
+  const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
     const names = sideNames(of, 1, biases);
@@ -93,9 +114,8 @@ function alsTraining(data: AlsData, params: AlsParams, name: string, slices: Rea
     },
     errors: (measured) => {
       if (params.implicitPrefs) return implicitErrors(measured, name, params);
-      // The feature that is 1 counts once for each rating.
-      const corrected = (norm: number, of: 'users' | 'items') => (biases ? norm - blocks[of].ratings + weightedBiasNorm(blocks[of], joinedParts(measured, `${name}/${of}-bias`)) : norm);
-      return trainingErrors(measured, ({ users, items }) => regParam * (corrected(users, 'users') + corrected(items, 'items')));
+      const ofBiases = (side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
+      return trainingErrors(measured, ({ users, items }) => (regParam / unit) * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'), unit);
     },
     diverged: (loss, first) => !Number.isFinite(loss) || loss > 10 * first,
     divergence: (number, loss, first) =>

@@ -101,10 +101,16 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }
 
-/** The parameters that differ from their defaults; those that other defaults depend on stay. */
+/** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  const defaults = defaultsOf(table);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => String(value) !== String(defaults[name as keyof P]))) as Partial<P>;
+  // Each beside the others: what it depends on is given too.
+  const isDefault = (name: string, value: unknown) => isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isDefault(name, value))) as Partial<P>;
+}
+
+/** True for the same value, and for the same two numbers. */
+function isSame(left: unknown, right: unknown): boolean {
+  return left === right || (Array.isArray(left) && Array.isArray(right) && left.length === right.length && left.every((value, i) => value === right[i]));
 }
 
 /** "auto, cholesky or cg" */

@@ -102,7 +102,7 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
     startLoss: continued || scale.alike ? 'measure' : scale.deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
-    errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),
+    errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name].weighted) + term(data.columns.name, norms[data.columns.name].weighted), scale.deviation),
     diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
     divergence: (epoch, loss, before) =>
       new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it; ${MOST_RESTARTS} runs at halved learning rates, the last of them ${rate.of(epoch)}, did not lower it`, {

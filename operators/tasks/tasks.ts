@@ -47,6 +47,19 @@ export type Numbered<Name extends string> = { readonly [name in `${Name}.${numbe
 /** The rows [from, to) of a block or of a matrix. */
 export type Rows = { readonly from: number; readonly to: number };
 
+/** What regularizes the rows of a side; n: a row's ratings. */
+export type RowRegularization = {
+  readonly lambda: number;
+  /** ν of λ n^ν; default 1. */
+  readonly exponent?: number;
+  /** o of λ n^ν + o, in the ratings' own unit; default 0. */
+  readonly offset?: number;
+  /** d of a bias's λ n + d, in ratings; default 0. */
+  readonly damping?: number;
+  /** λ of a bias, where it is another: λ of factors has the unit of the ratings, that of biases has none. */
+  readonly biasLambda?: number;
+};
+
 export type SolverChoice = {
   /** Rows with fewer ratings than this are solved by matrix-free CG, the others by Cholesky. 0: Cholesky always. */
   readonly cgBelow: number;
@@ -56,7 +69,6 @@ export type SolverChoice = {
 
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
 export type UpdateProblem = {
-  /** f, with biases one more. */
   readonly rank: number;
   readonly solver: 'cg' | 'cholesky';
   readonly cgSteps: number;
@@ -112,26 +124,26 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
 
   /**
    * One fused half-iteration over the rows [from, to) of a block: for each row u the normal equations
-   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + λ n_u I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II)
+   * A_u x_u = b_u, A_u = Σ θ_v θ_vᵀ + (λ n^ν + o) I, b_u = Σ r_uv θ_v   (cuMF, eq. 2; cuMF_ALS, section II; ν and o: Rendle et al.
+   * 2021, On the difficulty of evaluating baselines, and RowRegularization)
    * are formed and solved, and x_u is written to the output. Rows with n_u = 0 become zero.
    * Inputs: `block` rating-block, `fixed` factors (θ), `previous` factors (x of the last iteration: CG's warm start).
    * Output: `factors`. Values: `badRow` = first row of the range whose solution is not finite, or -1.
    *
-   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v: the last of the `rank` features of a fixed row is 1, so that the last number
-   * solved for a row is its bias. Further inputs `fixedBias` (γ) and `previousBias`, further output `bias` (layout bias, there
-   * already); rows are solved for r_uv - `mean` - γ_v, and the 1 is written to the row again.
+   * With biases, r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v, and β_u is solved with x_u: it minimizes what x_u minimizes, with (λ n + d) β_u².
+   * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v.
    *
    * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
    * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
    * A GPU does not have it.
    */
   update: {
-    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef; previousBias?: PartitionRef };
+    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
     outputs: { factors: PartitionRef; bias?: PartitionRef };
     params: SolverChoice &
+      RowRegularization &
       Rows & {
         readonly rank: number;
-        readonly lambda: number;
         readonly mean?: number;
         readonly nonnegative?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
@@ -155,7 +167,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
   /**
    * Errors over the ratings of the rows [from, to): Values: `squared` = Σ (r_uv - x_uᵀθ_v)², `absolute` = Σ |..|,
    * `count`, all summed in float64 in row order. Inputs: `block`, `rowFactors`, `columnFactors`; with biases `rowBias`,
-   * `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v) without the product of the two features that are 1.
+   * `columnBias` too, for r_uv - (`mean` + β_u + γ_v + x_uᵀθ_v).
    */
   'squared-error': {
     inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef; rowBias?: PartitionRef; columnBias?: PartitionRef };
@@ -164,8 +176,8 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
     values: { squared: number; absolute: number; count: number };
   };
 
-  /** Σ n_u ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. Values: `sum`. */
-  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number }; values: { sum: number } };
+  /** `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. */
+  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number }; values: { sum: number; plain: number } };
 
   /** x_uᵀθ_v for each pair. Inputs: `pairs`, `rowFactors`, `columnFactors`. Output: `predictions`. */
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
@@ -205,8 +217,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
   /**
    * Writes rows [from, to) as unit-norm Gaussian rows, drawn by a counter-based generator keyed by (seed, keyHashes[row]),
    * so that a row's start depends on its external id alone. Input: `keys` (layout key-hashes: `low`, `high` Uint32[rows]).
-   * Output: `factors`. `one`: the column after the rank, a feature of biases, becomes 1. `nonnegative`: the factors are the
-   * absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
+   * Output: `factors`. `nonnegative`: the factors are the absolute values. For SGD: `norm` instead of 1; `shift` is added to each factor; `first` is the column of the first factor
    * (default 0), and `oneAt` one before it that becomes 1.
    */
   initialize: {
@@ -215,7 +226,6 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
     params: Rows & {
       readonly rank: number;
       readonly seed: number;
-      readonly one?: boolean;
       readonly nonnegative?: boolean;
       readonly norm?: number;
       readonly shift?: number;
@@ -248,7 +258,7 @@ type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & 
 /** The use of every input and output of every kernel. */
 export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How } } = {
   upload: { data: 'read' },
-  update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', previousBias: 'read', factors: 'write', bias: 'write' },
+  update: { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', factors: 'write', bias: 'write' },
   'choose-update': {},
   'tune-update': { block: 'read' },
   'squared-error': { block: 'read', rowFactors: 'read', columnFactors: 'read', rowBias: 'read', columnBias: 'read' },

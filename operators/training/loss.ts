@@ -25,21 +25,27 @@ export interface TrainingErrors {
   readonly testMetrics?: Readonly<Record<string, number>>;
 }
 
-/** Σ n_u ‖x_u‖² and Σ n_v ‖θ_v‖² over the features as they are trained, in float64; 0 for a side that is not measured. */
-export interface WeightedNorms {
-  readonly users: number;
-  readonly items: number;
+/** Σ n^ν ‖x‖² and Σ ‖x‖² of a side over the features as they are trained, in float64. */
+export interface SideNorms {
+  readonly weighted: number;
+  readonly plain: number;
+}
+
+/** 0 for a side that is not measured. */
+export interface Norms {
+  readonly users: SideNorms;
+  readonly items: SideNorms;
 }
 
 /**
  * The errors that the tasks of the measuring stages found. `penalty`: the terms of J beside the errors. `deviation`: σ of the
  * ratings, where factors and ratings are on a scale of σ.
  */
-export function trainingErrors(measured: StepResults, penalty: (norms: WeightedNorms) => number, deviation = 1): TrainingErrors {
+export function trainingErrors(measured: StepResults, penalty: (norms: Norms) => number, deviation = 1): TrainingErrors {
   const train = errorSums(measured, measureStages.train);
   const test = errorSums(measured, measureStages.test);
   return {
-    loss: deviation ** 2 * (train.squared + penalty({ users: normOf(measured, measureStages.users), items: normOf(measured, measureStages.items) })),
+    loss: deviation ** 2 * (train.squared + penalty({ users: normsOf(measured, measureStages.users), items: normsOf(measured, measureStages.items) })),
     trainRmse: deviation * Math.sqrt(train.squared / train.count),
     ...(test.count === 0 ? {} : { testRmse: deviation * Math.sqrt(test.squared / test.count), testMae: (deviation * test.absolute) / test.count }),
   };
@@ -55,6 +61,7 @@ function errorSums(measured: StepResults, stage: string): ErrorSums {
   return sums;
 }
 
-function normOf(measured: StepResults, stage: string): number {
-  return valuesOfStage(measured, stage, 'weighted-norm').reduce((sum, values) => sum + values.sum, 0);
+function normsOf(measured: StepResults, stage: string): SideNorms {
+  const values = valuesOfStage(measured, stage, 'weighted-norm');
+  return { weighted: values.reduce((sum, { sum: part }) => sum + part, 0), plain: values.reduce((sum, { plain }) => sum + plain, 0) };
 }

@@ -42,16 +42,15 @@ function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
   return Array.from({ length: factors.rows }, (_, row) => all.slice(row * factors.stride, (row + 1) * factors.stride));
 }
 
-/** The worst violation of x >= 0, A x - b >= 0 and x (A x - b) = 0 among bounded features, of A x = b among free ones, over ‖b‖. */
-function violation({ matrix, bias }: NormalEquations, x: ArrayLike<number>, free = 0): number {
+/** The worst violation of x >= 0, A x - b >= 0 and x (A x - b) = 0, over ‖b‖. */
+function violation({ matrix, bias }: NormalEquations, x: ArrayLike<number>): number {
   const rank = bias.length;
   let worst = 0;
   for (let i = 0; i < rank; i++) {
     let gradient = -bias[i];
     for (let j = 0; j < rank; j++) gradient += matrix[i * rank + j] * x[j];
-    const bounded = i < rank - free;
-    if (bounded && x[i] < 0) return Infinity;
-    worst = Math.max(worst, bounded && x[i] === 0 ? -gradient : Math.abs(gradient));
+    if (x[i] < 0) return Infinity;
+    worst = Math.max(worst, x[i] === 0 ? -gradient : Math.abs(gradient));
   }
   return worst / (norm(bias) || 1);
 }
@@ -136,29 +135,6 @@ describe.each(builds)('non-negative update with %s', (build) => {
     update(memory.scope({ cgBelow: 0, cgSteps: 0, from: 0, to: 1, rank: 24, lambda: 0.1 }, { block }, { fixed: theta, previous: plain, factors: plain }));
     expect(Math.min(...memory.values(plain).subarray(0, 24))).toBeGreaterThan(0);
     expect(relativeDistance(memory.values(bounded), memory.values(plain))).toBeLessThan(1e-5);
-  });
-
-  it('leaves the last features free', () => {
-    const memory = new TestMemory(build, 12);
-    for (const [rank, free] of [[9, 1], [20, 1], [13, 3], [8, 8], [1, 1]] as const) {
-      const theta = fixedSide(memory, 200, rank, 'absolute');
-      const values = memory.values(theta);
-      for (let row = 0; row < theta.rows; row++) values.fill(1, row * theta.stride + rank - 1, row * theta.stride + rank);
-      const ratings = rowOf(ratingBlock([90], theta.rows, 3), 0);
-      const centred = { indices: ratings.indices, values: ratings.values.map((value) => value - 3) };
-      const problem = normalEquations(values, theta.stride, rank, centred, 0.05);
-      const { stride } = theta;
-      const [matrix, bias, x] = [memory.allocate(4 * stride ** 2), memory.allocate(4 * stride), memory.allocate(4 * stride)];
-      const work = memory.allocate(56 * stride + 8 * stride ** 2);
-      for (let i = 0; i < stride; i++) {
-        memory.floats(bias, stride)[i] = i < rank ? problem.bias[i] : 0;
-        // The kernel fills the lower triangle.
-        for (let j = 0; j < stride; j++) memory.floats(matrix, stride ** 2)[i * stride + j] = j < i ? Number.NaN : i < rank && j < rank ? problem.matrix[i * rank + j] : Number(i === j);
-      }
-      expect(memory.kernels.solveNonnegative(matrix, 4 * stride, rank, free, bias, x, x, work)).toBe(1);
-      expect(violation(problem, memory.floats(x, rank), free)).toBeLessThan(3e-6);
-      expect(relativeDistance(memory.floats(x, rank), solveNonnegative(problem, free)!)).toBeLessThan(1e-4);
-    }
   });
 
   it('gives the same bits for any cut of the rows into tasks', () => {
@@ -250,7 +226,7 @@ describe('the start of non-negative factors', () => {
     const keys: Partition = { layout: 'key-hashes', rows: 50, columns: { low: new Uint32Array(50).map((_, i) => i), high: new Uint32Array(50) } };
     const start = (nonnegative: boolean) => {
       const factors = memory.matrix(50, 9, 3);
-      initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, one: true, nonnegative }, { keys }, { factors }));
+      initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, nonnegative }, { keys }, { factors }));
       return memory.values(factors);
     };
     const [signed, bounded] = [start(false), start(true)];

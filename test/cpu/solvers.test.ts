@@ -32,7 +32,7 @@ describe.each(builds)('kernels with %s', (build) => {
     for (const count of [1, 2, 31, 32, 33, 70]) {
       const memory = new TestMemory(build);
       const { theta, stride, size, twin, indices, values, matrix, bias, gathered } = problem(memory, rank, count, 0.3);
-      memory.kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, gathered, 0);
+      memory.kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, 0, gathered, 0);
       memory.kernels.addDiagonal(matrix, size, rank, 0.3 * count);
       const formed = memory.floats(matrix, stride * stride);
       const upper: number[] = [];
@@ -52,10 +52,10 @@ describe.each(builds)('kernels with %s', (build) => {
     const memory = new TestMemory(build);
     const { theta, size, stride, indices, values, matrix, bias, gathered } = problem(memory, 20, 2100, 0);
     const { kernels } = memory;
-    kernels.addNormalEquations(theta.pointer, size, indices, values, 2100, matrix, bias, gathered, 0);
+    kernels.addNormalEquations(theta.pointer, size, indices, values, 2100, matrix, bias, 0, gathered, 0);
     const whole = memory.floats(matrix, stride * stride).slice();
-    kernels.addNormalEquations(theta.pointer, size, indices, values, 1024, matrix, bias, gathered, 0);
-    kernels.addNormalEquations(theta.pointer, size, indices + 4 * 1024, values + 4 * 1024, 1076, matrix, bias, gathered, 1);
+    kernels.addNormalEquations(theta.pointer, size, indices, values, 1024, matrix, bias, 0, gathered, 0);
+    kernels.addNormalEquations(theta.pointer, size, indices + 4 * 1024, values + 4 * 1024, 1076, matrix, bias, 0, gathered, 1);
     expect(memory.floats(matrix, stride * stride)).toEqual(whole);
   });
 
@@ -67,7 +67,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const solution = memory.floats(x, rank);
     const expected = solveCholesky(twin.matrix, twin.bias)!;
     const form = () => {
-      kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, gathered, 0);
+      kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, 0, gathered, 0);
       kernels.addDiagonal(matrix, size, rank, 0.05 * count);
     };
 
@@ -76,7 +76,7 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
 
-    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, x, matrix, gathered, work)).toBe(1);
+    expect(kernels.solveDual(theta.pointer, size, indices, values, count, 0.05 * count, 0, 0, x, matrix, gathered, work)).toBe(1);
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
 
@@ -89,7 +89,7 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     for (const kept of [8, 64]) {
       memory.floats(x, size / 4).fill(0).set(start);
-      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, x, steps, gathered, work);
+      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, gathered, work);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     }
   });
@@ -99,7 +99,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
     const zeros = memory.copyIn(new Float32Array(8));
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, x, 6, gathered, work);
+    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, gathered, work);
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 

@@ -27,9 +27,11 @@ describe.each(builds)('tasks with %s', (build) => {
       expect(got.count).toBe(twin.count);
       expect(Math.abs(got.squared - twin.squared)).toBeLessThanOrEqual(1e-6 * twin.squared);
       expect(Math.abs(got.absolute - twin.absolute)).toBeLessThanOrEqual(1e-6 * twin.absolute);
-      const sum = weightedNorm(scope).values!.sum as number;
-      const expected = weightedNormTwin(memory.values(rowFactors), stride, arrays.offsets, from, to);
-      expect(Math.abs(sum - expected)).toBeLessThanOrEqual(1e-12 * expected);
+      for (const exponent of [undefined, 0, 0.5]) {
+        const norms = weightedNorm(memory.scope({ from, to, rank, ...(exponent === undefined ? {} : { exponent }) }, { block }, { factors: rowFactors })).values!;
+        const expected = weightedNormTwin(memory.values(rowFactors), stride, arrays.offsets, from, to, exponent);
+        for (const name of ['sum', 'plain'] as const) expect(Math.abs(norms[name] - expected[name])).toBeLessThanOrEqual(1e-12 * expected[name]);
+      }
     }
   });
 

@@ -13,7 +13,7 @@ describe('conjugate gradients with one reduction a step', () => {
     for (let number = 0; number < 20_000; number++) {
       const draw = (at: number) => Math.fround(random.uniform(4 * number + at));
       const [a, b, ratings] = [Math.fround(50 * draw(0)), Math.fround(2 + 50 * draw(1)), 1 + Math.floor(200 * draw(2))];
-      const [x] = gradients({ a: Float32Array.of(a), b: Float32Array.of(b) }, Float32Array.of(draw(3) - 0.5), 6, 0.05, ratings, false);
+      const [x] = gradients({ a: Float32Array.of(a), b: Float32Array.of(b), s: new Float32Array(1), t: 0 }, Float32Array.of(draw(3) - 0.5), 6, { shift: 0.05 * ratings }, ratings, false);
       expect(x / (b / (a + 0.05 * ratings))).toBeCloseTo(1, 3);
     }
   });

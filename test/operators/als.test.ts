@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, DivergedError, type Model, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
 import { plain } from '../support/settings.ts';
 
@@ -136,6 +136,10 @@ describe('als', () => {
     const first = async (start: 'spark' | 'level', maxIter: number) => (await fit(rows, { rank: 6, maxIter, start })).training?.iterations.at(-1)?.trainRmse ?? NaN;
     expect(await first('level', 1)).toBeLessThan(0.65 * (await first('spark', 1)));
     expect(await first('level', 60)).toBeCloseTo(await first('spark', 60), 1);
+    // Biases have the level with either start.
+    const [spark, level] = await Promise.all((['spark', 'level'] as const).map(async (start) => (await fit(rows, { rank: 6, maxIter: 1, biases: true, start })).training?.iterations[0].trainRmse as number));
+    expect(level / spark).toBeGreaterThan(0.8);
+    expect(level / spark).toBeLessThan(1.25);
   });
 
   it('depends on the seed', async () => {
@@ -189,21 +193,47 @@ describe('als', () => {
     });
   });
 
-  it('names iteration, side and id when the equations are singular', async () => {
+  it('trains without λ where rows have fewer ratings than factors, as CG does', async () => {
     const rows = [
       { user: 11, item: 1, rating: 0 },
       { user: 11, item: 2, rating: 0 },
       { user: 12, item: 2, rating: 0 },
     ];
-    // Without λ no row with fewer ratings than factors has a single solution, and zero factors leave 0 x = 0.
-    const failure = await fit(rows, { rank: 8, regParam: 0, solver: 'cholesky' }).catch((error: unknown) => error);
-    expect(failure).toBeInstanceOf(DivergedError);
-    expect((failure as Error).message).toMatch(/^train: iteration 1, side (users|items): the normal equations of (user|item) \d+ \(\d ratings\) are singular or not finite\. Raise regParam/);
+    for (const rating of [0, 3, 1e6]) {
+      for (const biases of [false, true]) {
+        const model = await fit(rows.map((row, at) => ({ ...row, rating: rating * (1 + at) })), { rank: 8, regParam: 0, solver: 'cholesky', biases });
+        expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThanOrEqual(0.01 * rating);
+      }
+    }
   });
 
-  it('names the row when ratings are so large that float32 overflows', async () => {
-    const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * 1e37 }));
-    await expect(fit(rows, { rank: 4 })).rejects.toThrow(/iteration 1, side/);
+  it.each(['cholesky', 'cg'] as const)('trains ratings of any size to the same relative error with solver %s', async (solver) => {
+    for (const biases of [false, true]) {
+      const errors: number[] = [];
+      for (const scale of [1, 1e-30, 1e-6, 1e6, 1e37]) {
+        const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * scale }));
+        const model = await fit(rows, { rank: 4, biases, solver, regParam: 0.1 * scale, regOffset: 1 });
+        errors.push((model.training?.iterations.at(-1)?.trainRmse as number) / scale);
+        expect((await model.evaluate(dataset(rows))).rmse / scale).toBeCloseTo(errors.at(-1) as number, 4);
+      }
+      // λ of biases has no unit, so that the solutions differ a little.
+      for (const error of errors) expect(error / errors[0]).toBeCloseTo(1, biases ? 0 : 1);
+    }
+  });
+
+  it('trains play counts, equal ratings, negative ratings, and one user, item or rating', async () => {
+    const random = testRandom(8);
+    const counts = randomRatings(6, 40, 30, 500).map((row) => ({ ...row, rating: Math.ceil(Math.exp(12.7 * random() ** 3)) }));
+    const sets: readonly (readonly Triple[])[] = [counts, counts.map((row) => ({ ...row, rating: 4 })), counts.map((row) => ({ ...row, rating: -row.rating })), counts.filter(({ user }) => user === counts[0].user), counts.filter(({ item }) => item === counts[0].item), counts.slice(0, 1)];
+    for (const rows of sets) {
+      const squares = rows.reduce((sum, { rating }) => sum + rating ** 2, 0) / rows.length;
+      for (const solver of ['cholesky', 'cg'] as const) {
+        for (const more of [{}, { biases: true }, { start: 'level' }] satisfies AlsOptions[]) {
+          const model = await fit(rows, { rank: 20, solver, maxIter: 5, ...more });
+          expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.9 * Math.sqrt(squares));
+        }
+      }
+    }
   });
 
   it('stops soon after it is cancelled, and the session stays usable', async () => {

@@ -25,7 +25,7 @@ export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, sh
   const bias = vectorsOf(workspace, size);
   addGram(workspace, gram, size);
   addDiagonal(workspace, size, rank, shift);
-  if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, 0, bias, output, previous, gatheredOf(workspace, size));
+  if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
   if (method != CG) return solveCholesky(workspace, size, bias, output, bias + size) && allFinite(output, size);
   if (output != previous) copy(output, previous, size);
   solveFormed(workspace, size, bias, output, steps, bias + size);

@@ -3,13 +3,16 @@
  *
  *     x = (ΘᵀΘ + s I)⁻¹ Θᵀ r = Θᵀ (ΘΘᵀ + s I)⁻¹ r        Θ: n x f, s = λ n
  *
+ * A bias of weight ω = λ n + d is one more feature: β = κ Σ z and (ΘΘᵀ + κ 11ᵀ + s I) z = r with κ = s / ω, so that Θᵀ has one more
+ * row, of √κ.
+ *
  * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that ΘΘᵀ comes out of the same 4 x 8 register
  * blocks as the normal equations. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { solveCholesky } from './cholesky';
-import { addDiagonal, addTile } from '../normal-equations';
-import { clear } from '../vectors';
+import { addDiagonal, addTile, definiteShift } from '../normal-equations';
+import { clear, sumOf } from '../vectors';
 
 /** Θᵀ of `count` gathered rows: size / 4 rows of `width` bytes. */
 function gatherTransposed(theta: usize, size: usize, indices: usize, count: i32, target: usize, width: usize): void {
@@ -71,7 +74,8 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
 
 /**
  * Solves one row of 1 <= count <= size / 4 ratings. With width = 4 * count rounded up to 32:
- * `matrix`: width² / 4 bytes; `transposed`: width * size / 4 bytes; `work`: 3 * width bytes. False when not definite.
+ * `matrix`: width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes. False when not definite.
+ * `ratio`: κ, or 0 without a bias; `bias`: where β goes.
  */
 export function solveDual(
   theta: usize,
@@ -80,6 +84,8 @@ export function solveDual(
   values: usize,
   count: i32,
   shift: f32,
+  ratio: f32,
+  bias: usize,
   x: usize,
   matrix: usize,
   transposed: usize,
@@ -88,11 +94,20 @@ export function solveDual(
   const width = ((<usize>count << 2) + 31) & ~(<usize>31);
   const z = work + width;
   gatherTransposed(theta, size, indices, count, transposed, width);
-  addTile(transposed, width, <i32>(size >> 2), matrix, false);
-  addDiagonal(matrix, width, count, shift);
+  let features = <i32>(size >> 2);
+  if (ratio > 0) {
+    const row = transposed + <usize>features * width;
+    const root: f32 = sqrt<f32>(ratio);
+    clear(row, width);
+    for (let k = 0; k < count; k++) store<f32>(row + (<usize>k << 2), root);
+    features++;
+  }
+  addTile(transposed, width, features, matrix, false);
+  addDiagonal(matrix, width, count, definiteShift(matrix, width, count, shift));
   clear(work, width);
   memory.copy(work, values, (<usize>count) * WORD);
   const definite = solveCholesky(matrix, width, work, z, z + width);
   combineRows(theta, size, indices, z, count, x);
+  if (ratio > 0) store<f32>(bias, ratio * <f32>sumOf(z, count));
   return definite;
 }

@@ -1,10 +1,9 @@
 /**
  * The non-negative least squares problem of one row, given its normal equations (Spark ML's ALS with nonnegative = true):
  *
- *     min ½ xᵀA x - bᵀx   with x_i >= 0 for all but the last `free` features
+ *     min ½ xᵀA x - bᵀx   with x >= 0
  *
- * x is the minimum when, with g = A x - b, each bounded feature has either x_i > 0 and g_i = 0, or x_i = 0 and g_i >= 0, and
- * each free one g_i = 0. Features that may differ from zero form the passive set P, on which x solves A_PP x_P = b_P exactly
+ * x is the minimum when, with g = A x - b, each feature has either x_i > 0 and g_i = 0, or x_i = 0 and g_i >= 0. Features that may differ from zero form the passive set P, on which x solves A_PP x_P = b_P exactly
  * (passive-set.ts). What remains is to find P:
  *
  * 1. Block principal pivoting from P = {previous_i > 0}: every feature with the wrong sign changes sides at once, as long as
@@ -15,7 +14,7 @@
  *    objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems, 1974, chapter 23). It takes the
  *    place of Kim and Park's backup rule, which needs hundreds of steps there.
  *
- * The stopping rule is the same for all rows: no bounded feature of P below 0, and no g_i outside P below -1e-6 ‖b‖. A feature
+ * The stopping rule is the same for all rows: no feature of P below 0, and no g_i outside P below -1e-6 ‖b‖. A feature
  * that depends on others of P to within float32 is left at 0, with 1e-4 ‖b‖ as the limit of its g_i, which is A's rounding. A row
  * that does not meet the rule within 3 f + 20 steps of the second method has no solution, and becomes NaN.
  */
@@ -57,25 +56,23 @@ function isMisplaced(work: usize, size: usize, i: i32, least: f64): bool {
   return z != 0 ? !(z > 0) : !(load<f64>(gradientOf(work, size, i)) >= least);
 }
 
-/** True when the features that cannot change sides meet the rule: dependent ones, and the free ones. */
-function isSettled(size: usize, rank: i32, bound: i32, work: usize, least: f64): bool {
+/** True when the features that cannot change sides, the dependent ones, meet the rule. */
+function isSettled(size: usize, rank: i32, work: usize, least: f64): bool {
   for (let i = 0; i < rank; i++) {
-    const gradient = load<f64>(gradientOf(work, size, i));
-    if (i >= bound && !(abs<f64>(gradient) <= -least)) return false;
-    if (load<f64>(solutionOf(work, size, i)) == 0 && !(gradient >= least)) return false;
+    if (load<f64>(solutionOf(work, size, i)) == 0 && !(load<f64>(gradientOf(work, size, i)) >= least)) return false;
   }
   return true;
 }
 
 /** Step 1: true when z is the solution. */
-function pivotBlocks(matrix: usize, size: usize, rank: i32, bound: i32, bias: usize, work: usize, least: f64): bool {
+function pivotBlocks(matrix: usize, size: usize, rank: i32, bias: usize, work: usize, least: f64): bool {
   let fewest = rank + 1;
   let patience = PATIENCE;
   while (patience >= 0) {
     const count = solvePassive(matrix, size, rank, bias, work);
     findGradient(matrix, size, bias, count, work);
     let misplaced = 0;
-    for (let i = 0; i < bound; i++) misplaced += <i32>isMisplaced(work, size, i, least);
+    for (let i = 0; i < rank; i++) misplaced += <i32>isMisplaced(work, size, i, least);
     if (misplaced == 0) return true;
     if (misplaced < fewest) {
       fewest = misplaced;
@@ -83,7 +80,7 @@ function pivotBlocks(matrix: usize, size: usize, rank: i32, bound: i32, bias: us
     } else {
       patience--;
     }
-    for (let i = 0; i < bound; i++) {
+    for (let i = 0; i < rank; i++) {
       const state = stateOf(work, size, i);
       if (isMisplaced(work, size, i, least)) store<i32>(state, load<i32>(state) == PASSIVE ? ZERO : PASSIVE);
     }
@@ -91,10 +88,10 @@ function pivotBlocks(matrix: usize, size: usize, rank: i32, bound: i32, bias: us
   return false;
 }
 
-/** The bounded feature outside P whose growth lowers the objective fastest, or -1. */
-function steepest(size: usize, bound: i32, work: usize, least: f64): i32 {
+/** The feature outside P whose growth lowers the objective fastest, or -1. */
+function steepest(size: usize, rank: i32, work: usize, least: f64): i32 {
   let found = -1;
-  for (let i = 0; i < bound; i++) {
+  for (let i = 0; i < rank; i++) {
     const gradient = load<f64>(gradientOf(work, size, i));
     if (load<i32>(stateOf(work, size, i)) != ZERO || !(gradient < least)) continue;
     least = gradient;
@@ -104,10 +101,10 @@ function steepest(size: usize, bound: i32, work: usize, least: f64): i32 {
 }
 
 /** Moves x towards z until a feature reaches 0, and removes those at 0 from P. False when z itself is feasible. */
-function retreat(size: usize, rank: i32, bound: i32, work: usize): bool {
+function retreat(size: usize, rank: i32, work: usize): bool {
   let step: f64 = 1;
   let feasible = true;
-  for (let i = 0; i < bound; i++) {
+  for (let i = 0; i < rank; i++) {
     const z = load<f64>(solutionOf(work, size, i));
     if (!(z < 0)) continue;
     const x = load<f64>(pointOf(work, size, i));
@@ -119,7 +116,7 @@ function retreat(size: usize, rank: i32, bound: i32, work: usize): bool {
     const point = pointOf(work, size, i);
     const x = load<f64>(point);
     const z = load<f64>(solutionOf(work, size, i));
-    const stopped = i < bound && z < 0 && x / (x - z) <= step;
+    const stopped = z < 0 && x / (x - z) <= step;
     store<f64>(point, stopped ? 0 : x + step * (z - x));
     if (stopped) store<i32>(stateOf(work, size, i), ZERO);
   }
@@ -136,15 +133,15 @@ function advance(size: usize, rank: i32, work: usize): void {
 }
 
 /** Step 2: true when z is the solution. */
-function pivotSingly(matrix: usize, size: usize, rank: i32, bound: i32, bias: usize, work: usize, least: f64): bool {
-  for (let i = 0; i < bound; i++) store<i32>(stateOf(work, size, i), ZERO);
+function pivotSingly(matrix: usize, size: usize, rank: i32, bias: usize, work: usize, least: f64): bool {
+  for (let i = 0; i < rank; i++) store<i32>(stateOf(work, size, i), ZERO);
   let count = solvePassive(matrix, size, rank, bias, work);
   for (let left = 3 * rank + 20; left > 0; left--) {
     advance(size, rank, work);
     findGradient(matrix, size, bias, count, work);
     let entering = -1;
     for (;;) {
-      entering = steepest(size, bound, work, least);
+      entering = steepest(size, rank, work, least);
       if (entering < 0) break;
       store<i32>(stateOf(work, size, entering), PASSIVE);
       count = solvePassive(matrix, size, rank, bias, work);
@@ -156,7 +153,7 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bound: i32, bias: us
       memory.copy(solutionOf(work, size, 0), pointOf(work, size, 0), 2 * size);
       return true;
     }
-    while (retreat(size, rank, bound, work)) {
+    while (retreat(size, rank, work)) {
       count = solvePassive(matrix, size, rank, bias, work);
       left--;
     }
@@ -168,19 +165,18 @@ function pivotSingly(matrix: usize, size: usize, rank: i32, bound: i32, bias: us
  * Solves one row; A (upper triangle, λ n on the diagonal) gets its lower triangle. `x` may be `previous`.
  * work: 14 * size + size² / 2 bytes. False, and x = NaN, when there is no finite solution.
  */
-export function solveNonnegative(matrix: usize, size: usize, rank: i32, free: i32, bias: usize, x: usize, previous: usize, work: usize): bool {
-  const bound = rank - free;
+export function solveNonnegative(matrix: usize, size: usize, rank: i32, bias: usize, x: usize, previous: usize, work: usize): bool {
   const length = norm(bias, rank);
   const least = -TOLERANCE * length;
   completeSymmetric(matrix, size);
   for (let i = 0; i < rank; i++) {
-    const starts = i >= bound || load<f32>(previous + <usize>i * WORD) > 0;
+    const starts = load<f32>(previous + <usize>i * WORD) > 0;
     store<i32>(stateOf(work, size, i), starts ? PASSIVE : ZERO);
   }
   let solved = length < Infinity;
   if (solved) {
-    solved = pivotBlocks(matrix, size, rank, bound, bias, work, least) || pivotSingly(matrix, size, rank, bound, bias, work, least);
-    solved = solved && isSettled(size, rank, bound, work, -DEPENDENT_TOLERANCE * length);
+    solved = pivotBlocks(matrix, size, rank, bias, work, least) || pivotSingly(matrix, size, rank, bias, work, least);
+    solved = solved && isSettled(size, rank, work, -DEPENDENT_TOLERANCE * length);
   }
   memory.fill(x, 0, size);
   for (let i = 0; i < rank; i++) store<f32>(x + <usize>i * WORD, solved ? <f32>load<f64>(solutionOf(work, size, i)) : <f32>NaN);

@@ -107,6 +107,49 @@ export function addPanel(panel: usize, size: usize, factors: usize, y: usize): v
   }
 }
 
+/** The same, and sums += Σ_k θ_k. */
+function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
+  const factor0 = v128.load32_splat(factors);
+  const factor1 = v128.load32_splat(factors, 4);
+  const factor2 = v128.load32_splat(factors, 8);
+  const factor3 = v128.load32_splat(factors, 12);
+  const factor4 = v128.load32_splat(factors, 16);
+  const factor5 = v128.load32_splat(factors, 20);
+  const factor6 = v128.load32_splat(factors, 24);
+  const factor7 = v128.load32_splat(factors, 28);
+  const end = panel + (size << 3);
+  for (; panel < end; panel += PANEL_STEP) {
+    let row = v128.load(panel);
+    let first = multiplyAdd(row, factor0, v128.load(y));
+    let firstSum = f32x4.add(row, v128.load(sums));
+    row = v128.load(panel, 64);
+    let second = f32x4.mul(row, factor4);
+    let secondSum = row;
+    row = v128.load(panel, 16);
+    first = multiplyAdd(row, factor1, first);
+    firstSum = f32x4.add(firstSum, row);
+    row = v128.load(panel, 80);
+    second = multiplyAdd(row, factor5, second);
+    secondSum = f32x4.add(secondSum, row);
+    row = v128.load(panel, 32);
+    first = multiplyAdd(row, factor2, first);
+    firstSum = f32x4.add(firstSum, row);
+    row = v128.load(panel, 96);
+    second = multiplyAdd(row, factor6, second);
+    secondSum = f32x4.add(secondSum, row);
+    row = v128.load(panel, 48);
+    first = multiplyAdd(row, factor3, first);
+    firstSum = f32x4.add(firstSum, row);
+    row = v128.load(panel, 112);
+    second = multiplyAdd(row, factor7, second);
+    secondSum = f32x4.add(secondSum, row);
+    v128.store(y, f32x4.add(first, second));
+    v128.store(sums, f32x4.add(firstSum, secondSum));
+    y += VECTOR;
+    sums += VECTOR;
+  }
+}
+
 /** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
@@ -154,7 +197,7 @@ export function multiplyPanels(panels: usize, size: usize, count: i32, backward:
 /**
  * The same for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
  * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
- * get Σ r_uv θ_vᵀ p added. `factors`: 96 bytes.
+ * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
  * The next panel is requested before the sum over this one, which runs while its rows arrive.
  */
 export function gatherAndMultiply(
@@ -168,6 +211,7 @@ export function gatherAndMultiply(
   p: usize,
   y: usize,
   factors: usize,
+  sums: usize,
 ): void {
   let step = <isize>(size << 3);
   let panel = panels;
@@ -182,9 +226,11 @@ export function gatherAndMultiply(
     if (count <= 0) break;
     indices += 32;
     gatherPanel(theta, size, indices, min(count, PANEL), panel + step);
-    addPanel(panel, size, factors, y);
+    if (sums) addPanelAndSum(panel, size, factors, y, sums);
+    else addPanel(panel, size, factors, y);
     panel += step;
     if (!keep) step = -step;
   }
-  addPanel(panel, size, factors, y);
+  if (sums) addPanelAndSum(panel, size, factors, y, sums);
+  else addPanel(panel, size, factors, y);
 }

@@ -1,9 +1,8 @@
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { deviation, randomNumbers } from './numbers.ts';
-import { ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
-import { downloadOutputs, otherRowsKept, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
+import { partEquations, ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
+import { downloadOutputs, expectedSteps, otherRowsKept, regularizationFor, regularized, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
 
 /** Ratings of the longest row that kernels on tensor cores are checked with. */
 export const LONGEST = 10_000;
@@ -13,7 +12,7 @@ export interface RatedProblem extends RowData {
   readonly ratings: RatedRows;
   readonly biases: boolean;
   readonly lengths: readonly number[];
-  readonly lambda: number;
+  readonly regularization: RowRegularization;
 }
 
 /** The method by which rows are solved. */
@@ -26,7 +25,7 @@ export interface Expectation {
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
   const { rank, lengths, biases } = options;
-  return { ratings: ratedRows(options), biases, lengths, lambda: 0.05, ...rowData(lengths.length, rank, biases, randomNumbers(rank + 1)) };
+  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
 }
 
 /** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
@@ -48,14 +47,13 @@ export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Rea
   return error;
 }
 
-function rowError({ ratings, biases, lengths, lambda, previous, previousBias }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
-  const { rank, stride, theta, offsets } = ratings;
+function rowError({ ratings, biases, lengths, regularization, previous }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
+  const { rank, stride, offsets } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
-  const equations = normalEquations(theta, stride, rank, ratings.part(offsets[row], lengths[row]), Math.fround(lambda));
+  const equations = regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization);
   if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
-  if (biases) start[rank - 1] = previousBias[row];
-  return deviation(x, conjugateGradient(equations.matrix, equations.bias, start, steps));
+  return deviation(x, expectedSteps(equations, biases, start, steps));
 }
 
 /** Lengths around a bin and around the four bins of the ring; more rows than workgroups. */

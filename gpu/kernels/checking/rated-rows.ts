@@ -1,17 +1,19 @@
+import { biasedEquations } from '../../../cpu/reference/biased.ts';
 import { type NormalEquations, normalEquations, type RatedColumns } from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
-import { slotElements, TILE, tilesOf } from '../normal-equations/slots.ts';
+import { matrixElements, paddedRank, TILE } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
 
 /** A random fixed side, and random rows of ratings of given lengths. */
 export interface RatedRows {
   readonly rank: number;
+  readonly biases: boolean;
   readonly stride: number;
   readonly columns: number;
-  /** θ: columns x stride, padding 0; rounded to float16 if kernels gather that. With biases the last feature is 1. */
+  /** θ: columns x stride, padding 0; rounded to float16 if kernels gather that. */
   readonly theta: Float32Array;
   readonly mirror: Uint32Array;
   readonly offsets: Int32Array;
@@ -21,7 +23,9 @@ export interface RatedRows {
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
-  /** A row's ratings, or a part of them, less mean and biases. */
+  /** The ratings less mean and biases, with biases; as kernels behind subtract-bias read them. */
+  readonly centred: Float32Array;
+  /** A row's ratings, or a part of them, of those. */
   part(first: number, count: number): RatedColumns;
 }
 
@@ -39,7 +43,7 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   const round = precision === 'f16' ? roundToHalf : Math.fround;
   const theta = new Float32Array(columns * stride);
   for (let column = 0; column < columns; column++) {
-    for (let k = 0; k < rank; k++) theta[column * stride + k] = biases && k === rank - 1 ? 1 : round((2 * random() - 0.7) / Math.sqrt(rank));
+    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((2 * random() - 0.7) / Math.sqrt(rank));
   }
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
@@ -49,16 +53,16 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   const values = Float32Array.from({ length: Math.max(1, ratings) }, () => 1 + Math.floor(256 * random()) / 64);
   const fixedBias = Float32Array.from({ length: columns }, () => Math.floor(64 * random()) / 64 - 0.5);
   const mean = 3.125;
-  const part = (first: number, count: number) => ({
-    indices: indices.subarray(first, first + count),
-    values: Float64Array.from(values.subarray(first, first + count), (value, k) => (biases ? value - mean - fixedBias[indices[first + k]] : value)),
-  });
-  return { rank, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, part };
+  // No rating is just the mean and a bias: a row of one would have no solution to compare with.
+  if (biases) values.forEach((value, k) => (values[k] += value === mean + fixedBias[indices[k]] ? 1 / 64 : 0));
+  const centred = biases ? values.map((value, k) => value - mean - fixedBias[indices[k]]) : values;
+  const part = (first: number, count: number) => ({ indices: indices.subarray(first, first + count), values: centred.subarray(first, first + count) });
+  return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };
 }
 
 /** The buffers that kernels read, by the kernels' names for them. */
-export async function ratedBuffers(gpu: Gpu, { indices, values, mirror, theta, fixedBias }: RatedRows, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { indices, values, fixed: precision === 'f16' ? mirror : theta, fixed_bias: fixedBias });
+export async function ratedBuffers(gpu: Gpu, { indices, centred, mirror, theta }: RatedRows, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { indices, values: centred, fixed: precision === 'f16' ? mirror : theta });
 }
 
 /** A buffer for each content, by the same names. */
@@ -68,26 +72,40 @@ export async function uploadAll(gpu: Gpu, contents: Readonly<Record<string, Host
   return buffers;
 }
 
-/** The twin's equations of a part: A without λ, and b. */
+/** The twin's equations of a part: A without λ, and b; with biases the last feature is the row's bias. */
 export function partEquations(rows: RatedRows, first: number, count: number): NormalEquations {
-  return normalEquations(rows.theta, rows.stride, rows.rank, rows.part(first, count), 0);
+  const part = rows.part(first, count);
+  return rows.biases ? biasedEquations(rows.theta, rows.stride, rows.rank, part) : normalEquations(rows.theta, rows.stride, rows.rank, part, 0);
 }
 
 /** Puts normal equations into a slot (gpu/kernels/normal-equations/slots.ts). */
-export function writeSlot(slot: Float32Array, { matrix, bias }: NormalEquations): void {
-  eachSlotElement(bias.length, (at, i, j) => (slot[at] = matrix[i * bias.length + j]));
-  slot.set(bias, slotElements(bias.length) - tilesOf(bias.length) * TILE);
+export function writeSlot(slot: Float32Array, rank: number, { matrix, bias }: NormalEquations): void {
+  const features = bias.length;
+  eachSlotElement(rank, (at, i, j) => (slot[at] = matrix[i * features + j]));
+  const first = matrixElements(rank);
+  slot.set(bias.subarray(0, rank), first);
+  if (features === rank) return;
+  slot.set(matrix.subarray(rank * features, rank * features + rank), first + paddedRank(rank));
+  slot[first + 2 * paddedRank(rank)] = bias[rank];
 }
 
-/** The normal equations in a slot, from its lower tiles. */
-export function readSlot(slot: Float32Array, rank: number): NormalEquations {
-  const matrix = new Float64Array(rank * rank);
+/** The normal equations in a slot, from its lower tiles; with biases those of `count` ratings, which the slot does not tell. */
+export function readSlot(slot: Float32Array, rank: number, biases: boolean, count: number): NormalEquations {
+  const features = rank + (biases ? 1 : 0);
+  const matrix = new Float64Array(features * features);
   eachSlotElement(rank, (at, i, j) => {
-    matrix[i * rank + j] = slot[at];
-    if (Math.floor(i / TILE) !== Math.floor(j / TILE)) matrix[j * rank + i] = slot[at];
+    matrix[i * features + j] = slot[at];
+    if (Math.floor(i / TILE) !== Math.floor(j / TILE)) matrix[j * features + i] = slot[at];
   });
-  const first = slotElements(rank) - tilesOf(rank) * TILE;
-  return { matrix, bias: Float64Array.from(slot.subarray(first, first + rank)) };
+  const first = matrixElements(rank);
+  const bias = new Float64Array(features);
+  bias.set(slot.subarray(first, first + rank));
+  if (biases) {
+    for (let i = 0; i < rank; i++) matrix[i * features + rank] = matrix[rank * features + i] = slot[first + paddedRank(rank) + i];
+    bias[rank] = slot[first + 2 * paddedRank(rank)];
+    matrix[features * features - 1] = count;
+  }
+  return { matrix, bias };
 }
 
 /** Calls `visit` for every element of A in a slot, with its place there, its row and its column. */

@@ -1,5 +1,7 @@
-import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
+import { biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
+import { conjugateGradient, multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import { strideOf } from '../../device/resources.ts';
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -19,23 +21,21 @@ const OTHER_ROWS = 2;
 
 /** Starts and outputs of solved rows and of a few others. */
 export interface RowData {
-  /** A start for every row; with biases the bias's place holds 1. */
+  /** A start for every row. */
   readonly previous: Float32Array;
-  readonly previousBias: Float32Array;
   readonly factors: Float32Array;
   readonly half: Uint32Array;
   readonly bias: Float32Array;
 }
 
 /** Random starts for `solved` rows and the others, and outputs with stale numbers. */
-export function rowData(solved: number, rank: number, biases: boolean, random: () => number): RowData {
+export function rowData(solved: number, rank: number, random: () => number): RowData {
   const rows = solved + OTHER_ROWS;
   const stride = strideOf(rank);
   const previous = new Float32Array(rows * stride);
-  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * stride + k] = biases && k === rank - 1 ? 1 : random() - 0.5;
+  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) previous[row * stride + k] = random() - 0.5;
   return {
     previous,
-    previousBias: Float32Array.from({ length: rows }, () => random() - 0.5),
     factors: new Float32Array(rows * stride).fill(STALE),
     half: new Uint32Array(((rows + 1) * stride) / 2).fill(0x7bff7bff),
     bias: new Float32Array(rows).fill(STALE),
@@ -43,8 +43,8 @@ export function rowData(solved: number, rank: number, biases: boolean, random: (
 }
 
 /** The buffers of starts and outputs, by the kernels' names for them. */
-export function uploadRowData(gpu: Gpu, { previous, previousBias, ...outputs }: RowData): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { previous, previous_bias: previousBias, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
+export function uploadRowData(gpu: Gpu, { previous, ...outputs }: RowData): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { previous, factors: outputs.factors, half: outputs.half, bias: outputs.bias });
 }
 
 /** The outputs that kernels wrote. */
@@ -57,8 +57,9 @@ export async function downloadOutputs(gpu: Gpu, buffers: Readonly<Record<string,
 /** Rows to be solved, some of them in several slots, and their outputs. */
 export interface SolvedRows extends RowData {
   readonly rank: number;
+  readonly biases: boolean;
   readonly stride: number;
-  readonly lambda: number;
+  readonly regularization: RowRegularization;
   /** Entries: row, first slot, n, slots. */
   readonly work: Uint32Array;
   readonly count: number;
@@ -82,27 +83,45 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
       parts.push(partEquations(rated, from, to - from));
     }
   });
-  const elements = slotElements(rank);
+  const elements = slotElements(rank, biases);
   const slots = new Float32Array(elements * parts.length).fill(BEYOND);
-  parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), part));
-  return { rank, stride, lambda: 0.05, work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, biases, random) };
+  parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), rank, part));
+  return { rank, biases, stride, regularization: regularizationFor(biases), work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, random) };
 }
 
-/** A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. */
+/** Another regularization of rows with biases, so that all its parts are checked. */
+export function regularizationFor(biases: boolean): RowRegularization {
+  return biases ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
+}
+
+/** The equations of a row of n ratings with what regularizes it. */
+export function regularized(equations: NormalEquations, n: number, biases: boolean, { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization): NormalEquations {
+  const shift = Math.fround(lambda) * n ** exponent + offset;
+  return shifted(equations, shift, biases ? Math.fround(lambda) * n + damping : shift);
+}
+
+/** A with λ n, and b, from the float32 of a row's slots; `round` is applied to A / n first. With biases the last feature is the bias. */
 export function equationsOf(rows: SolvedRows, entry: number, round?: (value: number) => number): NormalEquations {
+  const { rank, biases } = rows;
   const [, first, ratings, cuts] = rows.work.subarray(4 * entry, 4 * entry + 4);
-  const elements = slotElements(rows.rank);
-  const matrix = new Float64Array(rows.rank ** 2);
-  const bias = new Float64Array(rows.rank);
+  const elements = slotElements(rank, biases);
+  const features = rank + (biases ? 1 : 0);
+  const matrix = new Float64Array(features ** 2);
+  const bias = new Float64Array(features);
   for (let slot = first; slot < first + cuts; slot++) {
-    const part = readSlot(rows.slots.subarray(slot * elements, (slot + 1) * elements), rows.rank);
+    const part = readSlot(rows.slots.subarray(slot * elements, (slot + 1) * elements), rank, biases, ratings / cuts);
     part.matrix.forEach((value, i) => (matrix[i] += value));
     part.bias.forEach((value, i) => (bias[i] += value));
   }
   const n = Math.max(1, ratings);
-  if (round) for (let i = 0; i < matrix.length; i++) matrix[i] = round(matrix[i] / n) * n;
-  for (let i = 0; i < rows.rank; i++) matrix[i * rows.rank + i] += Math.fround(rows.lambda) * n;
-  return { matrix, bias };
+  const ofFactors = (at: number) => at % features < rank && Math.floor(at / features) < rank;
+  if (round) for (let at = 0; at < matrix.length; at++) if (ofFactors(at)) matrix[at] = round(matrix[at] / n) * n;
+  return regularized({ matrix, bias }, n, biases, rows.regularization);
+}
+
+/** A row's solution by as many steps of CG in float64. */
+export function expectedSteps(equations: NormalEquations, biases: boolean, start: Float64Array, steps: number): Float64Array {
+  return biases ? biasedGradients(equations, start, steps) : conjugateGradient(equations.matrix, equations.bias, start, steps);
 }
 
 /** ‖A x - b‖ / ‖b‖ */
@@ -113,15 +132,15 @@ export function relativeResidual({ matrix, bias }: NormalEquations, x: Float64Ar
 
 export interface SolvedRow {
   readonly x: Float64Array;
-  /** Infinity when padding, the 1 of biases or the mirror's rounding is wrong, else 0. */
+  /** Infinity when padding or the mirror's rounding is wrong, else 0. */
   readonly wrong: number;
 }
 
-/** A row of the outputs, with the bias back in its place. */
+/** A row of the outputs, with biases its bias behind it. */
 export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number, outputs: { readonly factors: Float32Array; readonly half?: Uint32Array; readonly bias?: Float32Array }): SolvedRow {
   const { rank, stride } = rows;
   const found = outputs.factors.subarray(row * stride, (row + 1) * stride);
-  const x = Float64Array.from(found.subarray(0, rank));
+  const x = Float64Array.from([...found.subarray(0, rank), ...(outputs.bias ? [outputs.bias[row]] : [])]);
   let wrong = found.subarray(rank).every((value) => value === 0) ? 0 : Infinity;
   if (outputs.half) {
     const { half } = outputs;
@@ -129,10 +148,6 @@ export function solvedRow(rows: Pick<SolvedRows, 'rank' | 'stride'>, row: number
       const bits = (half[(row * stride + k) >> 1] >>> (16 * (k & 1))) & 0xffff;
       if (!isHalfOf(bits, found[k])) wrong = Infinity;
     }
-  }
-  if (outputs.bias) {
-    if (x[rank - 1] !== 1) wrong = Infinity;
-    x[rank - 1] = outputs.bias[row];
   }
   return { x, wrong };
 }

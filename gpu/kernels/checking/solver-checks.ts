@@ -1,12 +1,13 @@
 /** Runs of solvers on rows whose normal equations lie in slots. */
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { ROUNDING } from '../solve/solve-cholesky.ts';
+import { regularizationValues } from '../regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { roundToHalf } from './float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
 import { deviation } from './numbers.ts';
 import { uploadAll } from './rated-rows.ts';
-import { downloadOutputs, equationsOf, otherRowsKept, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows, uploadRowData } from './solved-rows.ts';
+import { downloadOutputs, equationsOf, expectedSteps, otherRowsKept, rowsToSolve, solvedRow, type SolvedRow, type SolvedRows, uploadRowData } from './solved-rows.ts';
 
 /** Ratings of the rows that are solved. */
 export function rowLengths(rank: number): number[] {
@@ -25,17 +26,15 @@ export async function checkSteps<Params extends StepParams>(gpu: Gpu, kernel: Ke
     if (wrong !== 0) return wrong;
     if (ratings === 0) return Math.hypot(...x);
     const start = Float64Array.from(rows.previous.subarray(row * rows.stride, row * rows.stride + rank));
-    if (biases) start[rank - 1] = rows.previousBias[row];
-    const { matrix, bias } = equationsOf(rows, entry, halfA ? roundToHalf : undefined);
-    return deviation(x, conjugateGradient(matrix, bias, start, steps));
+    return deviation(x, expectedSteps(equationsOf(rows, entry, halfA ? roundToHalf : undefined), biases, start, steps));
   });
   return { error: Math.max(...errors), limit: halfA ? CG_HALF_LIMIT : biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }
 
-/** Checks that an infinite element of A is reported; it lies in the first row, which has the highest number. */
-export async function checkNotFinite<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params) {
+/** Checks that an infinite element of A is reported, by its place in the slot; it lies in the first row, which has the highest number. */
+export async function checkNotFinite<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, at = 5) {
   const rows = rowsToSolve(20, false, [40, 7, 50]);
-  rows.slots[5] = Infinity;
+  rows.slots[at] = Infinity;
   const { status } = await runSolver(gpu, kernel, params, rows, rows.count);
   return { error: status === 2 ? 0 : Infinity, limit: 0 };
 }
@@ -49,10 +48,10 @@ export async function solveRows<Params extends KernelParams>(gpu: Gpu, kernel: K
 
 /** The outputs of one dispatch, and the row that it reports as bad. */
 export async function runSolver<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: SolvedRows, workgroups: number) {
-  const { count, lambda } = rows;
+  const { count, regularization } = rows;
   const buffers = { ...(await uploadAll(gpu, { work: rows.work, slots: rows.slots, status: new Uint32Array([NO_ROW]) })), ...(await uploadRowData(gpu, rows)) };
   const compiled = await gpu.compile(kernel, params);
-  const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, lambda }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
+  const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, { count, ...regularizationValues(regularization), rounding: ROUNDING }, workgroups).submit({ read: { buffer: buffers.status, bytes: 4 } });
   const outputs = await downloadOutputs(gpu, buffers, rows);
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return { status: new Uint32Array(bytes)[0], ...outputs };

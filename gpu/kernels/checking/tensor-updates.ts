@@ -1,6 +1,7 @@
 /** Runs of the kernels that solve rows on tensor cores. */
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { regularizationValues } from '../regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import type { KernelCheck } from './check.ts';
 import { halfBits } from './float16.ts';
@@ -21,14 +22,14 @@ export async function updateError<Params extends KernelParams>(gpu: Gpu, kernel:
 }
 
 async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, problem: RatedProblem, scale: number) {
-  const { ratings, lengths, lambda } = problem;
+  const { ratings, lengths, regularization } = problem;
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
   const { entries, count } = work.list;
   const buffers = await problemBuffers(gpu, problem, 'f16');
   buffers.work = await gpu.bufferOf(entries, 'work');
   buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
-  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, lambda, mean: ratings.mean };
+  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, uniforms, 3).submit({ read: { buffer: buffers.status, bytes: 4 } });
   return { status: new Uint32Array(bytes)[0], buffers };

@@ -11,6 +11,6 @@ export const addGramKernel: KernelDescriptor<AddGramParams> = {
   bindings: [...reads('work', 'gram', 'shifts'), ...writes('slots')],
   uniforms: [{ name: 'count', type: 'u32' }],
   needs: () => [],
-  values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank) / 4 }),
+  values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };

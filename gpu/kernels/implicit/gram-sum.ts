@@ -19,6 +19,6 @@ export const gramSumKernel: KernelDescriptor<GramSumParams> = {
     { name: 'weight', type: 'f32' },
   ],
   needs: () => [],
-  values: ({ rank }) => ({ THREADS, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank) }),
+  values: ({ rank }) => ({ THREADS, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank, false) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };

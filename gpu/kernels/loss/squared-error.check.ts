@@ -4,7 +4,7 @@ import { squaredError } from '../../tasks/squared-error.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { PRODUCT_LIMIT } from '../checking/limits.ts';
 import { relative, worse } from '../checking/numbers.ts';
-import { type HostMatrix, randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
+import { randomBlock, randomMatrix, runHandler } from '../checking/task-scope.ts';
 
 /** Row lengths: rows without ratings at both ends and in between, rows shorter than a team's four, and one that many workgroups share. */
 export const LENGTHS = [0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0];
@@ -19,16 +19,14 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
     name: 'squared-error',
     variant: `rank ${rank}${biased ? ', biases' : ''}`,
     run: async (gpu) => {
-      const features = biased ? rank + 1 : rank;
       const block = randomBlock(LENGTHS, COLUMNS, rank);
-      const [rowFactors, columnFactors] = [randomMatrix(LENGTHS.length, features, 1), randomMatrix(COLUMNS, features, 2)];
+      const [rowFactors, columnFactors] = [randomMatrix(LENGTHS.length, rank, 1), randomMatrix(COLUMNS, rank, 2)];
       const random = new CounterRandom(3);
       const [rowBias, columnBias] = [LENGTHS.length, COLUMNS].map((count, side) => Float32Array.from({ length: count }, (_, k) => random.uniform(side * COLUMNS + k) - 0.5));
       const mean = 2.75;
-      if (biased) for (const matrix of [rowFactors, columnFactors]) setLast(matrix);
       let error = 0;
       for (const [from, to] of RANGES) {
-        const params = { from, to, rank: features, ...(biased ? { mean } : {}) };
+        const params = { from, to, rank, ...(biased ? { mean } : {}) };
         const { values } = await runHandler(gpu, squaredError, params, {
           matrices: { rowFactors, columnFactors },
           blocks: { block },
@@ -42,7 +40,7 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
           for (let row = from; row < to; row++) {
             for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
               const column = block.indices[k];
-              const product = predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride) - 1;
+              const product = predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride);
               const e = block.values[k] - (mean + rowBias[row] + columnBias[column] + product);
               sums.squared += e * e;
               sums.absolute += Math.abs(e);
@@ -55,11 +53,6 @@ function squaredErrorCheck(rank: number, biased: boolean): KernelCheck {
       return { error, limit: PRODUCT_LIMIT };
     },
   };
-}
-
-/** Sets the last feature, whose product the biases replace, to 1. */
-function setLast({ rows, columns, stride, values }: HostMatrix): void {
-  for (let row = 0; row < rows; row++) values[row * stride + columns - 1] = 1;
 }
 
 export const squaredErrorChecks: readonly KernelCheck[] = CHECKED_RANKS.flatMap((rank) => [false, true].map((biased) => squaredErrorCheck(rank, biased)));

@@ -7,7 +7,7 @@ struct Params {
   to_row: u32,
   first: u32,
   last: u32,
-  // `first` rounded down to a multiple of 4, and with biases mean - 1, since the product of their features is 1.
+  // `first` rounded down to a multiple of 4, and with biases the mean.
   origin: u32,
   base: f32,
 }

@@ -18,8 +18,11 @@ function weightedNormCheck(rank: number): KernelCheck {
       const factors = randomMatrix(lengths.length, rank, 4);
       let error = 0;
       for (const [from, to] of [[0, 300], [0, 1], [5, 5], [63, 129], [299, 300]]) {
-        const { values } = await runHandler(gpu, weightedNorm, { from, to, rank }, { matrices: { factors }, blocks: { block } });
-        error = worse(error, relative(values?.sum as number, weightedNormTwin(factors.values, factors.stride, block.offsets, from, to)));
+        for (const exponent of [1, 0.5]) {
+          const { values } = await runHandler(gpu, weightedNorm, { from, to, rank, exponent }, { matrices: { factors }, blocks: { block } });
+          const twin = weightedNormTwin(factors.values, factors.stride, block.offsets, from, to, exponent);
+          for (const name of ['sum', 'plain'] as const) error = worse(error, relative(values?.[name] as number, twin[name]));
+        }
       }
       return { error, limit: PRODUCT_LIMIT };
     },

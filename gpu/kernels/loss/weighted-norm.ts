@@ -5,7 +5,7 @@ const THREADS = 128;
 /** Rows that one workgroup sums. */
 export const NORM_ROWS = 64;
 
-/** Σ n_u ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, one float32 sum for each NORM_ROWS rows. */
+/** Σ n_u^ν ‖x_u‖² and Σ ‖x_u‖² over rows [from_row, to_row) of a matrix whose rows have `stride` elements, a pair of float32 sums for each NORM_ROWS rows. */
 export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
   name: 'weighted-norm',
   bindings: [...reads('offsets', 'factors'), ...writes('sums')],
@@ -13,8 +13,9 @@ export const weightedNormKernel: KernelDescriptor<Record<string, never>> = {
     { name: 'from_row', type: 'u32' },
     { name: 'to_row', type: 'u32' },
     { name: 'stride', type: 'u32' },
+    { name: 'exponent', type: 'f32' },
   ],
   needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
-  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
 };

@@ -1,17 +1,18 @@
-// Sums n_u |x_u|^2 over rows, one partial sum for each workgroup; the host adds them up in double precision. The threads
+// Sums n_u^exponent |x_u|^2 and |x_u|^2 over rows, one pair of partial sums for each workgroup; the host adds them up in double precision. The threads
 // walk along the ROWS rows of a workgroup side by side, four elements each.
 struct Params {
   from_row: u32,
   to_row: u32,
   stride: u32,
+  exponent: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> offsets: array<i32>;
 @group(0) @binding(2) var<storage, read> factors: array<vec4f>;
-@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(3) var<storage, read_write> sums: array<vec2f>;
 
-var<workgroup> partial: array<f32, THREADS>;
+var<workgroup> partial: array<vec2f, THREADS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
@@ -22,11 +23,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   let quads = params.stride / 4;
   let end = min(ROWS, params.to_row - first) * quads;
-  var sum = 0.0;
+  var sum = vec2f();
   for (var at = thread; at < end; at += THREADS) {
     let row = first + at / quads;
     let x = factors[first * quads + at];
-    sum = fma(f32(offsets[row + 1] - offsets[row]), dot(x, x), sum);
+    let count = f32(offsets[row + 1] - offsets[row]);
+    var weight = count;
+    if (params.exponent != 1.0) {
+      weight = select(0.0, exp2(params.exponent * log2(max(count, 1.0))), count > 0.0);
+    }
+    sum = fma(vec2f(weight, 1.0), vec2f(dot(x, x)), sum);
   }
   partial[thread] = sum;
   for (var half = THREADS / 2; half > 0; half /= 2) {

@@ -33,7 +33,7 @@ export function accumulateValues({ rank, bin, biases, implicit = false }: Tensor
     PADDED: paddedRank(rank),
     TILES: plan.tiles,
     LOWER_TILES: (plan.tiles * (plan.tiles + 1)) / 2,
-    SLOT_VECTORS: slotElements(rank) / 4,
+    SLOT_VECTORS: slotElements(rank, biases) / 4,
     THREADS: threads,
     SUBGROUPS: plan.subgroups,
     BIN: bin,
@@ -71,12 +71,11 @@ export function accumulateBytes(params: TensorParams): number {
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
     { name: 'scale', type: 'f32' },
-    { name: 'mean', type: 'f32' },
     { name: 'unscale', type: 'f32' },
     { name: 'alpha', type: 'f32' },
     { name: 'base', type: 'f32' },

@@ -9,7 +9,6 @@ struct Params {
   count: u32,
   zero_row: u32,
   scale: f32,
-  mean: f32,
   unscale: f32,
   alpha: f32,
   base: f32,
@@ -20,8 +19,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> slots: array<vec4<f32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
 
@@ -46,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, GRAM: false, tile_count: TILES %}
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
@@ -63,6 +61,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   }
 {%- endfor %}
+{%- if BIASES and RATING_ROW %}
+  let t_subgroup = subgroupAdd(t_part);
+  if ((thread & 31u) == 0u) { ring[subgroup].x = bitcast<u32>(t_subgroup); }
+{%- endif %}
   storageBarrier();
   workgroupBarrier();
   // b: the row of the ratings, four numbers a thread.
@@ -76,7 +78,29 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 32u + thread % 4u] = vec4f();
 {%- endunless %}
     slots[slot + LOWER_TILES * 64u + thread] = b;
+{%- if BIASES %}
+    // s: the row of the ones behind them.
+    var s = bitcast<vec4f>(staged[(thread / 4u) * 80u + (RATING_LINE + 1u) * 5u + thread % 4u]);
+{%- unless RATING_ROW %}
+    if (thread == TILES * 4u - 2u) {
+      // The products of ratings and ones are t.
+      slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(s.x * params.unscale, 0.0, 0.0, 0.0);
+      s = vec4f();
+    }
+    slots[slot + (LOWER_TILES - TILES + thread / 4u) * 64u + 36u + thread % 4u] = vec4f();
+{%- endunless %}
+    slots[slot + LOWER_TILES * 64u + TILES * 4u + thread] = s;
+{%- endif %}
   }
+{%- if BIASES and RATING_ROW %}
+  if (thread == 0u) {
+    var t = 0.0;
+    for (var other = 0u; other < SUBGROUPS; other++) {
+      t += bitcast<f32>(ring[other].x);
+    }
+    slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(t * params.unscale, 0.0, 0.0, 0.0);
+  }
+{%- endif %}
 {%- unless RATING_ROW %}
   if (thread < 16u) {
     slots[slot + (LOWER_TILES - 1u) * 64u + thread * 4u + 2u] = vec4f();

@@ -5,7 +5,7 @@ import { deviation } from '../checking/numbers.ts';
 import { eachSlotElement, partEquations, ratedBuffers, type RatedRows, ratedRows, readSlot, uploadAll } from '../checking/rated-rows.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import { chooseNormalEquations, normalEquationsKernel, type NormalEquationsParams, normalEquationsWorkgroups } from './normal-equations.ts';
-import { paddedRank, slotElements } from './slots.ts';
+import { matrixElements, paddedRank, slotElements } from './slots.ts';
 
 /** Limit over the largest element of A and of b: the rounding of some thousand sums. */
 const LIMIT = 1e-5;
@@ -53,9 +53,9 @@ async function check(gpu: Gpu, params: NormalEquationsParams, longest: number): 
   // The longest row in three parts, one of them a whole number of bins.
   const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
   const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, { precision, uniforms: {}, workgroups: normalEquationsWorkgroups(params, parts.count) });
-  const elements = slotElements(rank);
+  const elements = slotElements(rank, biases);
   let error = slotsError(rows, parts, slots);
-  for (let slot = 0; slot < parts.count; slot++) error = Math.max(error, padding(slots.subarray(slot * elements, (slot + 1) * elements), rank));
+  for (let slot = 0; slot < parts.count; slot++) error = Math.max(error, padding(slots.subarray(slot * elements, (slot + 1) * elements), rank, biases));
   return { error, limit: LIMIT };
 }
 
@@ -72,19 +72,19 @@ export function partsOf({ offsets }: RatedRows, size: number): Parts {
 
 export interface SumOptions {
   readonly precision: 'f32' | 'f16';
-  /** Uniforms besides count and mean. */
+  /** Uniforms besides count. */
   readonly uniforms: Readonly<Record<string, number>>;
   readonly workgroups: number;
 }
 
 /** The slots that a kernel writes for parts; they hold other numbers before. */
 export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups }: SumOptions): Promise<Float32Array> {
-  const content = new Float32Array(slotElements(rows.rank) * count).fill(7e7);
+  const content = new Float32Array(slotElements(rows.rank, rows.biases) * count).fill(7e7);
   const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, slots: content })) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
     .pass(`check ${kernel.name}`)
-    .dispatch(compiled, buffers, { ...uniforms, count, mean: rows.mean, alpha: 0, base: 0 }, workgroups)
+    .dispatch(compiled, buffers, { ...uniforms, count, alpha: 0, base: 0 }, workgroups)
     .submit({ read: { buffer: buffers.slots, bytes: content.byteLength } });
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return new Float32Array(bytes);
@@ -92,21 +92,23 @@ export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel:
 
 /** The largest error of A or b of a part. */
 export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Float32Array): number {
-  const elements = slotElements(rows.rank);
+  const elements = slotElements(rows.rank, rows.biases);
   let error = 0;
   for (let i = 0; i < count; i++) {
     const [, first, ratings, slot] = entries.subarray(4 * i, 4 * i + 4);
     const expected = partEquations(rows, first, ratings);
-    const found = readSlot(slots.subarray(slot * elements, (slot + 1) * elements), rows.rank);
+    const found = readSlot(slots.subarray(slot * elements, (slot + 1) * elements), rows.rank, rows.biases, ratings);
     error = Math.max(error, deviation(found.matrix, expected.matrix), deviation(found.bias, expected.bias));
   }
   return error;
 }
 
 /** The largest element of a slot that belongs to no feature. */
-function padding(slot: Float32Array, rank: number): number {
+function padding(slot: Float32Array, rank: number, biases: boolean): number {
   const rest = Float32Array.from(slot);
   eachSlotElement(rank, (at) => (rest[at] = 0));
-  rest.fill(0, slotElements(rank) - paddedRank(rank), slotElements(rank) - paddedRank(rank) + rank);
+  const vectors = biases ? [0, 1] : [0];
+  for (const vector of vectors) rest.fill(0, matrixElements(rank) + vector * paddedRank(rank), matrixElements(rank) + vector * paddedRank(rank) + rank);
+  if (biases) rest[matrixElements(rank) + 2 * paddedRank(rank)] = 0;
   return rest.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
 }

@@ -1,5 +1,5 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
-import { paddedRank, slotElements } from './slots.ts';
+import { matrixElements, paddedRank, slotElements } from './slots.ts';
 
 /** One way of computing the normal equations; variants differ in speed and in the precision of θ. */
 export type NormalEquationsParams = {
@@ -22,7 +22,7 @@ export type NormalEquationsParams = {
   readonly accumulate: 'registers' | 'memory';
   /** `full` computes both triangles, to measure the gain by leaving one out. It needs registers. */
   readonly triangle: 'lower' | 'full';
-  /** μ and the fixed side's biases are subtracted from the ratings. */
+  /** s and t are summed too. */
   readonly biases: boolean;
   /** Sums Σ w θθᵀ and Σ t θ of implicit data in place of them: see operators/tasks/implicit-tasks.ts. */
   readonly implicit?: boolean;
@@ -61,20 +61,19 @@ export function chooseNormalEquations(
 /**
  * A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) of parts of rows, into slots (slots.ts). `work` lists parts
  * (gpu/update/work.ts): row, first rating, ratings, slot. `fixed` is θ with a stride of whole tiles, float32 or float16 by
- * `precision`. With biases the ratings are r_uv - mean - fixed_bias[v]; else any buffer serves as `fixed_bias`.
+ * `precision`. With biases s and t come with them, and the ratings have μ and the fixed side's biases taken off (subtract-bias).
  */
 export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
   name: 'normal-equations',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
-    { name: 'mean', type: 'f32' },
     { name: 'alpha', type: 'f32' },
     { name: 'base', type: 'f32' },
   ],
   needs: () => [],
   values(params) {
-    const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle } = params;
+    const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle, biases } = params;
     if (accumulate === 'memory' && triangle === 'full') throw new Error('kernel normal-equations: a slot has no room for the upper triangle; accumulate in registers');
     const stride = paddedRank(rank);
     const { side, blocks, groups } = sides(params);
@@ -90,7 +89,8 @@ export const normalEquationsKernel: KernelDescriptor<NormalEquationsParams> = {
       THREADS: lanes * rows,
       STRIDE: stride,
       QUADS: stride / 4,
-      SLOT_QUADS: slotElements(rank) / 4,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
       SIDE: side,
       BLOCKS: blocks,
       GROUPS: groups,

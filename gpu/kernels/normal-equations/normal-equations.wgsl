@@ -5,7 +5,6 @@
 // has more blocks than LANES, GROUPS workgroups share a part (section 3.2.2), and the first of them also sums b.
 struct Params {
   count: u32,
-  mean: f32,
   alpha: f32,
   base: f32,
 }
@@ -15,8 +14,7 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<{{ loaded }}>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
+@group(0) @binding(5) var<storage, read_write> slots: array<vec4f>;
 
 {% if vectorized %}
 var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;
@@ -93,8 +91,14 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 {% endif %}
 {% endfor %}
+{% if biases %}
+  var total = 0.0;
+{% endif %}
 {% for part in bias_parts %}
   var bias_{{ part }} = vec4f();
+{% if biases %}
+  var ones_{{ part }} = vec4f();
+{% endif %}
 {% endfor %}
 
   for (var k = lane; k < min(BIN, part.z); k += LANES) {
@@ -128,11 +132,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% else %}
     if (group == 0) {
       for (var k = lane; k < count; k += LANES) {
-        var rating = values[part.y + done + k];
-{% if biases %}
-        rating -= params.mean + fixed_bias[columns[base + k]];
-{% endif %}
-        ratings[base + k] = rating;
+        ratings[base + k] = values[part.y + done + k];
       }
     }
 {% endif %}
@@ -165,9 +165,19 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       if (quad_{{ part }} < QUADS) {
         for (var k = 0u; k < count; k++) {
           bias_{{ part }} = fma(vec4f(ratings[base + k]), staged_quad(base + k, quad_{{ part }}), bias_{{ part }});
+{% if biases %}
+          ones_{{ part }} += staged_quad(base + k, quad_{{ part }});
+{% endif %}
         }
       }
 {% endfor %}
+{% if biases %}
+      if (lane == 0) {
+        for (var k = 0u; k < count; k++) {
+          total += ratings[base + k];
+        }
+      }
+{% endif %}
     }
   }
 
@@ -193,8 +203,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% for part in bias_parts %}
     let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
     if (quad_{{ part }} < QUADS) {
-      slots[part.w * SLOT_QUADS + SLOT_QUADS - QUADS + quad_{{ part }}] = bias_{{ part }};
+      slots[part.w * SLOT_QUADS + BIAS_START + quad_{{ part }}] = bias_{{ part }};
+{% if biases %}
+      slots[part.w * SLOT_QUADS + BIAS_START + QUADS + quad_{{ part }}] = ones_{{ part }};
+{% endif %}
     }
 {% endfor %}
+{% if biases %}
+    if (lane == 0) {
+      slots[part.w * SLOT_QUADS + BIAS_START + 2 * QUADS] = vec4f(total, 0.0, 0.0, 0.0);
+    }
+{% endif %}
   }
 }

@@ -1,6 +1,6 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
-third. While a bin is multiplied, the next one's rows of theta are loaded into next_*.
+third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
@@ -22,6 +22,9 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
     }
     var bin = 0u;
+{%- if BIASES %}
+    var t_part = 0.0;
+{%- endif %}
     for (var at = first; at < end; at += BIN) {
       if (chunk < CHUNKS) {
 {%- for pass in passes %}
@@ -34,7 +37,13 @@ third. While a bin is multiplied, the next one's rows of theta are loaded into n
 {%- endfor %}
       }
 {%- if RATING_ROW %}
-      if (thread < BIN) { staged[thread * STRIDE + CHUNKS] = vec4<u32>(ring[(bin & 3u) * BIN + thread].y{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u); }
+      if (thread < BIN) {
+        let rated = ring[(bin & 3u) * BIN + thread].y;
+        staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
+{%- if BIASES %}
+        t_part += unpack2x16float(rated).x;
+{%- endif %}
+      }
 {%- endif %}
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
       if (at + BIN < end) {

@@ -4,22 +4,19 @@ var<workgroup> staged: array<vec4<u32>, STAGED>;
 // A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
-// Column and scaled float16 rating number `at`, or the row of zeros behind the end.
+// Column and scaled float16 rating number `at`, with biases a 1 beside it, so that the same products sum the rows of theta; or the row of zeros behind the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
     let column = indices[at];
-    var value = values[at];
-{%- if BIASES %}
-    value -= params.mean + fixed_bias[column];
-{%- endif %}
+    let value = values[at];
 {%- if IMPLICIT %}
     // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
     let root = f32(f16(sqrt(params.alpha * abs(value))));
     let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
     result = vec2<u32>(column, pack2x16float(vec2f(target_ * params.scale, root)));
 {%- else %}
-    result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, 0.0)));
+    result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, {% if BIASES %}1.0{% else %}0.0{% endif %})));
 {%- endif %}
   }
   return result;

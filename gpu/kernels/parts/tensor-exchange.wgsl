@@ -1,4 +1,4 @@
-{%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b. {%- endcomment %}
+{%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b, with biases s and t_part. {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}
     workgroupBarrier();
@@ -14,10 +14,18 @@
 {%- for line in phase.rows %}
 {%- if line.row == tile_count %}
     b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + own_line / 4u][own_line & 3u]);
+{%- if BIASES %}
+    s = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 5u + own_line / 4u][own_line & 3u]);
+{%- endif %}
 {%- else %}
 {%- assign last = tile_count | minus: 1 %}
 {%- if line.row == last and RATING_ROW == false %}
     b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 40u + own_line / 4u][own_line & 3u]);
+{%- if BIASES %}
+    s = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 45u + own_line / 4u][own_line & 3u]);
+    // The products of ratings and ones are t.
+    t_part = select(0.0, s, thread == PADDED - 8u);
+{%- endif %}
 {%- endif %}
     if (tile_row == {{ line.row }}u) {
       let origin = {{ line.place }}u * 80u + quad_row * 20u + quad_lane;

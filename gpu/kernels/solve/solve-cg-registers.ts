@@ -1,5 +1,6 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts';
+import { regularizationUniforms } from '../regularization.ts';
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
 import { RESIDUAL_TOLERANCE } from './solve-cg.ts';
 
@@ -28,10 +29,10 @@ export function registerSolverBytes(rank: number): number {
 /** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 128. */
 export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
   name: 'solve-cg-registers',
-  bindings: [...reads('work', 'slots', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work', 'slots', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
-    { name: 'lambda', type: 'f32' },
+    ...regularizationUniforms,
   ],
   needs: () => ['subgroups'],
   values: (params) => {
@@ -42,7 +43,7 @@ export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
       PADDED: paddedRank(rank),
       TILES: tilesOf(rank),
       LOWER_TILES: (tilesOf(rank) * (tilesOf(rank) + 1)) / 2,
-      SLOT_VECTORS: slotElements(rank) / 4,
+      SLOT_VECTORS: slotElements(rank, biases) / 4,
       THREADS: subgroups * 32,
       SUBGROUPS: subgroups,
       BIASES: biases,

@@ -6,22 +6,25 @@ enable subgroups;
 struct Params {
   count: u32,
   lambda: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> slots: array<vec4f>;
 @group(0) @binding(3) var<storage, read> previous: array<f32>;
-@group(0) @binding(4) var<storage, read> previous_bias: array<f32>;
-@group(0) @binding(5) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(6) var<storage, read_write> half: array<u32>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(4) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(5) var<storage, read_write> half: array<u32>;
+@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
-{% render 'parts/row-start', BIASES: BIASES %}
+{% render 'parts/row-shift', BIASES: BIASES %}
 
 // Four columns of A from all slots of the row, added up in their order.
 fn added(slot: u32, slot_count: u32, at: u32) -> vec4f {
@@ -43,15 +46,26 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let quad_lane = thread & 3u;
   let tile_row = min(thread / 16u, TILES - 1u);
   let is_feature = thread < RANK;
-  let shift = params.lambda{% unless HALF_A %} * f32(row.z){% endunless %};
   let inverse = 1.0 / max(f32(row.z), 1.0);
-  var x = start_of(row.x, thread);
+  let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
+  var x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
   var b = 0.0;
   if (thread < PADDED && row.w > 0u) {
     b = added(row.y, row.w, LOWER_TILES * 64u + thread / 4u)[thread & 3u];
   }
 {%- if HALF_A %}
   b *= inverse;
+{%- endif %}
+{%- if BIASES %}
+  let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+  var s = 0.0;
+  var t_part = 0.0;
+  if (is_feature && row.w > 0u) {
+    s = added(row.y, row.w, LOWER_TILES * 64u + TILES * 4u + thread / 4u)[thread & 3u]{% if HALF_A %} * inverse{% endif %};
+  }
+  if (thread == 0u && row.w > 0u) {
+    t_part = added(row.y, row.w, LOWER_TILES * 64u + TILES * 8u).x{% if HALF_A %} * inverse{% endif %};
+  }
 {%- endif %}
 {%- for m in tile_numbers %}
 {%- for q in (0..3) %}
@@ -80,15 +94,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = 0.0;
     x = 0.0;
   }
-  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
-  var stored = select(0.0, x, row.z > 0u && is_feature);
+  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}
+  let stored = select(0.0, x, row.z > 0u && is_feature);
   if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);
   }
 {%- if BIASES %}
-  if (thread == RANK - 1u) {
-    bias[row.x] = stored;
-    stored = 1.0;
+  if (thread == 0u) {
+    bias[row.x] = select(0.0, beta_row, row.z > 0u);
   }
 {%- endif %}
   if (thread < PADDED) {

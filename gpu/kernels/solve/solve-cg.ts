@@ -1,6 +1,6 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
-import { paddedRank, slotElements } from '../normal-equations/slots.ts';
-import { biasPlace } from './solve-cholesky.ts';
+import { matrixElements, paddedRank, slotElements } from '../normal-equations/slots.ts';
+import { regularizationUniforms } from '../regularization.ts';
 
 export type SolveCgParams = {
   readonly rank: number;
@@ -8,7 +8,7 @@ export type SolveCgParams = {
   readonly steps: number;
   /** `f16`: A / n_u is rounded to float16 (cuMF_ALS, Solution 4); λ and all vectors are float32. */
   readonly a: 'f32' | 'f16';
-  /** The last feature is the row's bias. */
+  /** The row's bias is solved as well. */
   readonly biases: boolean;
   /** The float16 mirror of the factors is written too. */
   readonly half: boolean;
@@ -39,19 +39,18 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 /**
  * x of (A + λ n_u I) x = b by `steps` steps of conjugate gradients from `previous` (cuMF_ALS, Algorithm 1), which ends early
  * as cpu/reference/conjugate-gradient.ts does. A stays in registers up to 128 features, beyond it is read from its first slot. Lists,
- * slots, outputs and `status` are those of solve-cholesky. With biases a row starts from `previous_bias` in the place of its 1;
- * else any buffer serves as `previous_bias` and `bias`.
+ * slots, outputs and `status` are those of solve-cholesky. Without biases any buffer serves as `bias`.
  */
 export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
   name: 'solve-cg',
-  bindings: [...reads('work'), ...writes('slots'), ...reads('previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work'), ...writes('slots'), ...reads('previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
-    { name: 'lambda', type: 'f32' },
+    ...regularizationUniforms,
   ],
   needs: () => [],
   values(params) {
-    const { rank, steps } = params;
+    const { rank, steps, biases } = params;
     const { stride, registers, segments, lanes, rows } = shape(params);
     return {
       ...params,
@@ -59,14 +58,14 @@ export const solveCgKernel: KernelDescriptor<SolveCgParams> = {
       STEPS: steps,
       STRIDE: stride,
       QUADS: stride / 4,
-      SLOT_QUADS: slotElements(rank) / 4,
-      TILE_ROWS: (slotElements(rank) - stride) / 16,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
+      TILE_ROWS: matrixElements(rank) / 16,
       LANES: lanes,
       ROWS: rows,
       THREADS: lanes * rows,
       PRODUCTS: segments * stride,
       SEGMENT_QUADS: stride / 4 / segments,
-      ...biasPlace(rank),
       tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
       keep: registers ? 'registers' : 'memory',
       quads: registers ? range(stride / 4 / segments) : [],

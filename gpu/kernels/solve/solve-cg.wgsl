@@ -6,24 +6,28 @@
 struct Params {
   count: u32,
   lambda: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> work: array<vec4u>;
 @group(0) @binding(2) var<storage, read_write> slots: array<vec4u>;
 @group(0) @binding(3) var<storage, read> previous: array<vec4f>;
-@group(0) @binding(4) var<storage, read> previous_bias: array<f32>;
-@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> half: array<vec2u>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: atomic<u32>;
+@group(0) @binding(4) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(5) var<storage, read_write> half: array<vec2u>;
+@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
 
 var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> products: array<f32, ROWS * PRODUCTS>;
 var<workgroup> shares: array<vec2f, ROWS * QUADS>;
 
 {% render 'parts/finite' %}
-{% render 'parts/write-row', biases: biases, half: half %}
+{% render 'parts/write-row', half: half %}
+{% render 'parts/row-shift', BIASES: biases %}
 
 // Four elements, summed over the slots in their order.
 fn summed(at: u32, slot_count: u32) -> vec4f {
@@ -94,11 +98,10 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {% if a == 'f16' %}
   // All sums are divided by n: those of long rows would leave the range of float16.
   let scale = 1.0 / ratings;
-  let shift = params.lambda;
 {% else %}
   let scale = 1.0;
-  let shift = params.lambda * ratings;
 {% endif %}
+  let shift = shift_of(entry.z) * scale;
   let owns = lane < QUADS;
   let cell = batch * QUADS + lane;
 
@@ -117,13 +120,19 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var b = vec4f();
   if (owns && entry.z > 0) {
     x = previous[entry.x * QUADS + lane];
-{% if biases %}
-    if (lane == BIAS_QUAD) {
-      x[BIAS_COMPONENT] = previous_bias[entry.x];
-    }
-{% endif %}
-    b = select(vec4f(), summed(base + SLOT_QUADS - QUADS + lane, entry.w) * scale, is_feature(lane));
+    b = select(vec4f(), summed(base + BIAS_START + lane, entry.w) * scale, is_feature(lane));
   }
+{% if biases %}
+  // The row's bias is eliminated: A - s s^T / weight, b - s t / weight.
+  let weight = weight_of(entry.z) * scale;
+  var s = vec4f();
+  var t = 0.0;
+  if (owns && entry.z > 0) {
+    s = select(vec4f(), summed(base + BIAS_START + QUADS + lane, entry.w) * scale, is_feature(lane));
+    t = summed(base + BIAS_START + 2 * QUADS, entry.w).x * scale;
+    b -= s * (t / weight);
+  }
+{% endif %}
 {% if keep == 'memory' %}
 {% if a == 'f16' %}
   // A row without ratings has no slot of its own.
@@ -140,7 +149,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 {% else %}
   if (entry.w > 1) {
-    for (var at = lane; at < SLOT_QUADS - QUADS; at += LANES) {
+    for (var at = lane; at < BIAS_START; at += LANES) {
       slots[base + at] = bitcast<vec4u>(summed(base + at, entry.w));
     }
   }
@@ -159,7 +168,17 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     if (owns) {
       direction[cell] = p;
     }
+{% if biases %}
+    // All threads have read the last sums.
     workgroupBarrier();
+    if (owns) {
+      shares[cell] = vec2f(dot(s, p), 0.0);
+    }
+{% endif %}
+    workgroupBarrier();
+{% if biases %}
+    let along = total(batch).x / weight;
+{% endif %}
 {% if keep == 'registers' %}
     var product = 0.0;
 {% for quad in quads %}
@@ -193,6 +212,9 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       q += vec4f(products[at + {{ segment }} * STRIDE], products[at + {{ segment }} * STRIDE + 1], products[at + {{ segment }} * STRIDE + 2], products[at + {{ segment }} * STRIDE + 3]);
 {% endfor %}
       q = select(vec4f(), fma(vec4f(shift), p, q), is_feature(lane));
+{% if biases %}
+      q -= s * along;
+{% endif %}
       shares[cell] = vec2f(dot(p, q), 0.0);
     }
     workgroupBarrier();
@@ -224,6 +246,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
   }
 
+{% if biases %}
+  workgroupBarrier();
+  if (owns) {
+    shares[cell] = vec2f(dot(s, x), 0.0);
+  }
+  workgroupBarrier();
+  if (exists && lane == 0) {
+    bias[entry.x] = select(0.0, (t - total(batch).x) / weight, entry.z > 0);
+  }
+{% endif %}
   if (owns && exists) {
     bad = !write_quad(entry.x, lane, x) || bad;
     if (bad) {

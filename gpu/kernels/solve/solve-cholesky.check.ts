@@ -2,7 +2,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck, variantOf } from '../checking/check.ts';
 import { RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { equationsOf, relativeResidual, rowsToSolve } from '../checking/solved-rows.ts';
-import { rowLengths, runSolver, solveRows } from '../checking/solver-checks.ts';
+import { checkNotFinite, rowLengths, solveRows } from '../checking/solver-checks.ts';
 import { solveCholeskyKernel, type SolveCholeskyParams } from './solve-cholesky.ts';
 
 const places = ['workgroup', 'global'] as const;
@@ -14,10 +14,11 @@ const exact: readonly SolveCholeskyParams[] = [
   { rank: 512, where: 'global', biases: true, half: false },
 ];
 
-/** Checks of exact solutions by their residual, in workgroup memory and in place, and of the report of a singular A. */
+/** Checks of exact solutions by their residual, in workgroup memory and in place, of a singular A, and of the report of one that is not finite. */
 export const solveCholeskyChecks: readonly KernelCheck[] = [
   ...exact.map((params) => ({ name: solveCholeskyKernel.name, variant: variantOf(params), admitted: (gpu: Gpu) => gpu.admits(solveCholeskyKernel, params), run: (gpu: Gpu) => checkExact(gpu, params) })),
   { name: solveCholeskyKernel.name, variant: 'a singular A', run: checkSingular },
+  { name: solveCholeskyKernel.name, variant: 'an A that is not finite', run: (gpu) => checkNotFinite(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, 0) },
 ];
 
 async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
@@ -30,9 +31,10 @@ async function checkExact(gpu: Gpu, params: SolveCholeskyParams) {
   return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }
 
-/** Checks the report of a singular A, which rows of one rating have when λ = 0. The lowest such row is row 1, since row numbers descend. */
+/** Checks that a singular A, which rows of one rating have when λ = 0, is solved to within its rounding. */
 async function checkSingular(gpu: Gpu) {
-  const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), lambda: 0 };
-  const { status } = await runSolver(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, rows, rows.count);
-  return { error: status === 1 ? 0 : Infinity, limit: 0 };
+  const rows = { ...rowsToSolve(20, false, [40, 1, 50, 1, 0]), regularization: { lambda: 0 } };
+  const solved = await solveRows(gpu, solveCholeskyKernel, { rank: 20, where: 'workgroup', biases: false, half: false }, rows, rows.count);
+  const errors = solved.map(({ x, wrong }, entry) => (wrong !== 0 ? wrong : relativeResidual(equationsOf(rows, entry), x)));
+  return { error: Math.max(...errors), limit: RESIDUAL_LIMIT };
 }

@@ -6,6 +6,12 @@
 struct Params {
   count: u32,
   lambda: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
+  // Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+  rounding: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,8 +25,14 @@ struct Params {
 // Two buffers in turn for a column of a diagonal tile, so that one barrier a column suffices.
 var<workgroup> column: array<f32, 32>;
 var<workgroup> solution: array<vec4f, QUADS>;
+// The bits of A's largest element, which order as the numbers do.
+var<workgroup> largest: atomic<u32>;
+{% if biases %}
+// s, and t behind it.
+var<workgroup> ones: array<vec4f, QUADS + 1>;
+{% endif %}
 {% if where == 'workgroup' %}
-var<workgroup> matrix: array<vec4f, SLOT_QUADS>;
+var<workgroup> matrix: array<vec4f, BIAS_START + QUADS>;
 
 fn read_quad(base: u32, at: u32) -> vec4f {
   return matrix[at];
@@ -51,7 +63,8 @@ fn shuffled(row: u32, quad: u32) -> u32 {
 
 {% render 'parts/triangle' %}
 {% render 'parts/finite' %}
-{% render 'parts/write-row', biases: biases, half: half %}
+{% render 'parts/write-row', half: half %}
+{% render 'parts/row-shift', BIASES: biases %}
 
 fn tile_start(down: u32, across: u32) -> u32 {
   return (down * (down + 1) / 2 + across) * 64;
@@ -76,13 +89,37 @@ fn is_feature(at: u32) -> vec4<bool> {
   return select(select(of_matrix, of_bias, at >= BIAS_START), vec4<bool>(true), at < LAST_TILES);
 }
 
+{% if biases %}
+fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
+  var sum = slots[base + at];
+  for (var slot = 1u; slot < slot_count; slot++) {
+    sum += slots[base + slot * SLOT_QUADS + at];
+  }
+  return sum;
+}
+
+// What the elimination of the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
+fn of_bias(at: u32, scale: f32) -> vec4f {
+  if (at >= BIAS_START) {
+    return ones[at - BIAS_START] * (ones[QUADS].x * scale);
+  }
+  let tile = triangle_place(at / 64);
+  let within = at % 64;
+  let row = 16 * tile.x + within / 4;
+  return ones[4 * tile.y + within % 4] * (ones[row / 4][row % 4] * scale);
+}
+{% endif %}
+
 // Sums the slots in their order. Only rows beyond the rank are cleared: columns there are right of the diagonal, where no thread reads.
-fn gather(base: u32, slot_count: u32, thread: u32) {
-  for (var at = thread; at < SLOT_QUADS; at += THREADS) {
+fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
+  for (var at = thread; at < BIAS_START + QUADS; at += THREADS) {
     var sum = slots[base + at];
     for (var slot = 1u; slot < slot_count; slot++) {
       sum += slots[base + slot * SLOT_QUADS + at];
     }
+{% if biases %}
+    sum -= of_bias(at, scale);
+{% endif %}
     sum = select(vec4f(), sum, is_feature(at));
     let within = at % 64;
     let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
@@ -103,15 +140,42 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     for (var quad = thread; quad < QUADS; quad += THREADS) {
       _ = write_quad(row, quad, vec4f());
     }
+{% if biases %}
+    if (thread == 0) {
+      bias[row] = 0.0;
+    }
+{% endif %}
     return;
   }
   let base = entry.y * SLOT_QUADS;
-  gather(base, entry.w, thread);
+{% if biases %}
+  for (var quad = thread; quad <= QUADS; quad += THREADS) {
+    let sum = summed(base, entry.w, BIAS_START + QUADS + quad);
+    ones[quad] = select(vec4f(), sum, is_feature(BIAS_START + quad) | vec4<bool>(quad == QUADS));
+  }
+  workgroupBarrier();
+  let weight = weight_of(entry.z);
+  gather(base, entry.w, 1.0 / weight, thread);
+{% else %}
+  gather(base, entry.w, 0.0, thread);
+{% endif %}
   {{ barrier }}();
+  for (var i = thread; i < RANK; i += THREADS) {
+    var element = read_quad(base, row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4))[i % 4];
+{% if biases %}
+    element += ones[i / 4][i % 4] * ones[i / 4][i % 4] / weight;
+{% endif %}
+    atomicMax(&largest, bitcast<u32>(max(element, 0.0)));
+  }
+  workgroupBarrier();
+  let greatest = bitcast<f32>(atomicLoad(&largest));
+  let rounding = params.rounding * sqrt(f32(RANK)) * greatest;
+  let asked = shift_of(entry.z);
+  let shift = select(max(asked, rounding), 1.0, asked == 0.0 && greatest == 0.0);
   for (var i = thread; i < STRIDE; i += THREADS) {
     let at = row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4);
     var quad = read_quad(base, at);
-    quad[i % 4] = select(1.0, quad[i % 4] + params.lambda * f32(entry.z), i < RANK);
+    quad[i % 4] = select(1.0, quad[i % 4] + shift, i < RANK);
     keep_quad(base, at, quad);
   }
   {{ barrier }}();
@@ -243,6 +307,15 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   }
 
   workgroupBarrier();
+{% if biases %}
+  if (thread == 0) {
+    var along = 0.0;
+    for (var quad = 0u; quad < QUADS; quad++) {
+      along += dot(ones[quad], solution[quad]);
+    }
+    bias[row] = (ones[QUADS].x - along) / weight;
+  }
+{% endif %}
   for (var quad = thread; quad < QUADS; quad += THREADS) {
     bad = !write_quad(row, quad, solution[quad]) || bad;
   }

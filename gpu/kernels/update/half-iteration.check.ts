@@ -7,9 +7,10 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
+import { uploadAll } from '../checking/rated-rows.ts';
 import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
 
-/** The problem that is solved; with biases the last feature is the bias. */
+/** The problem that is solved. */
 export interface HalfIterationShape {
   readonly rank: number;
   readonly solver: 'cg' | 'cholesky';
@@ -24,9 +25,8 @@ const REGION_BYTES = 40_000;
 
 const shapes: readonly HalfIterationShape[] = [
   ...[10, 64, 100, 200].flatMap((rank) => (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, biases: false }))),
-  { rank: 33, solver: 'cg', biases: true },
-  { rank: 101, solver: 'cg', biases: true },
-  { rank: 65, solver: 'cholesky', biases: true },
+  ...[33, 64, 100, 128].map((rank) => ({ rank, solver: 'cg' as const, biases: true })),
+  { rank: 64, solver: 'cholesky', biases: true },
 ];
 
 /** Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting changes. */
@@ -50,18 +50,18 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: H
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
   const half = variant.precision === 'f16';
   const problem = ratedProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
-  const buffers = await problemBuffers(gpu, problem, 'f32');
+  const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values, fixed_bias: problem.ratings.fixedBias })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;
-  const settings = { variant, from: 0, to: rows, rank, lambda: problem.lambda, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), scale: half ? 0.5 : 1 };
+  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), scale: half ? 0.5 : 1 };
   const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
   const inputs = {
     block,
     fixed: matrix(buffers.fixed, problem.ratings.columns, half ? mirror : undefined),
     previous: matrix(buffers.previous, rows),
     factors: matrix(buffers.factors, rows, half ? buffers.half : undefined),
-    ...(biases ? { fixedBias: buffers.fixed_bias, previousBias: buffers.previous_bias, bias: buffers.bias } : {}),
+    ...(biases ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
   };
   const { badRow } = await updateRows(gpu, inputs, settings);
   const exactTo = variant.short;
@@ -78,7 +78,7 @@ function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean):
   return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
 }
 
-async function blockOf(gpu: Gpu, { ratings, lengths }: RatedProblem, { indices, values }: Readonly<Record<string, GPUBuffer>>): Promise<DeviceBlock> {
+async function blockOf(gpu: Gpu, { ratings, lengths }: RatedProblem, { indices, raw: values }: Readonly<Record<string, GPUBuffer>>): Promise<DeviceBlock> {
   const { offsets } = ratings;
   return { rows: lengths.length, ratings: offsets[lengths.length], offsets, columns: ratings.indices, rowPointers: await gpu.bufferOf(offsets, 'offsets'), indices, values, prepared: new Map() };
 }

@@ -1,14 +1,12 @@
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { EntryList } from '../../update/work.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../checking/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT, NO_ROW } from '../checking/limits.ts';
 import { deviation, randomNumbers } from '../checking/numbers.ts';
-import { ratedBuffers, ratedRows, uploadAll } from '../checking/rated-rows.ts';
+import { partEquations, ratedBuffers, ratedRows, uploadAll } from '../checking/rated-rows.ts';
+import { expectedSteps, regularizationFor, regularized } from '../checking/solved-rows.ts';
+import { regularizationValues } from '../regularization.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel, type UpdateMatrixFreeParams, updateMatrixFreeWorkgroups } from './update-matrix-free.ts';
-
-const LAMBDA = 0.05;
 
 function choose(rank: number, precision: 'f32' | 'f16', biases: boolean, changes: Partial<UpdateMatrixFreeParams> = {}): UpdateMatrixFreeParams {
   return { ...chooseUpdateMatrixFree(rank, precision, 6, biases), ...changes };
@@ -33,25 +31,25 @@ export const updateMatrixFreeChecks: readonly KernelCheck[] = cases.map((params)
 async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error: number; limit: number }> {
   const { rank, precision, steps, longest, biases } = params;
   const lengths = [longest, longest - 1, Math.min(longest, 2), 1, 0, 1].map((length) => Math.max(0, length));
+  const regularization = regularizationFor(biases);
   const rows = ratedRows({ rank, biases, precision, lengths });
   const { stride } = rows;
   const random = randomNumbers(rank);
   const start = new Float32Array(lengths.length * stride);
-  const startBias = Float32Array.from(lengths, () => random() - 0.5);
   const list = new EntryList();
   lengths.forEach((length, row) => {
-    for (let k = 0; k < rank; k++) start[row * stride + k] = biases && k === rank - 1 ? 1 : random() - 0.5;
+    for (let k = 0; k < rank; k++) start[row * stride + k] = random() - 0.5;
     list.add(row, rows.offsets[row], length, 0);
   });
   const { entries, count } = list.list;
-  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: startBias, status: new Uint32Array([NO_ROW]) })) };
+  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, factors: start, bias: new Float32Array(lengths.length).fill(1e9), status: new Uint32Array([NO_ROW]) })) };
   const compiled = await gpu.compile(updateMatrixFreeKernel, params);
   const { bytes } = await gpu
     .pass('check update-matrix-free')
-    .dispatch(compiled, buffers, { count, lambda: LAMBDA, mean: rows.mean }, updateMatrixFreeWorkgroups(params, count))
+    .dispatch(compiled, buffers, { count, ...regularizationValues(regularization) }, updateMatrixFreeWorkgroups(params, count))
     .submit({ read: { buffer: buffers.status, bytes: 4 } });
   const factors = new Float32Array(start.length);
-  const bias = new Float32Array(startBias.length);
+  const bias = new Float32Array(lengths.length);
   await gpu.download(buffers.factors, factors);
   await gpu.download(buffers.bias, bias);
   for (const buffer of Object.values(buffers)) buffer.destroy();
@@ -59,17 +57,12 @@ async function check(gpu: Gpu, params: UpdateMatrixFreeParams): Promise<{ error:
   for (let row = 0; row < lengths.length; row++) {
     const found = Float64Array.from(factors.subarray(row * stride, (row + 1) * stride));
     const from = Float64Array.from(start.subarray(row * stride, row * stride + rank));
-    if (biases) {
-      if (found[rank - 1] !== 1) error = Infinity;
-      found[rank - 1] = bias[row];
-      from[rank - 1] = startBias[row];
-    }
-    const { matrix, bias: right } = normalEquations(rows.theta, stride, rank, rows.part(rows.offsets[row], lengths[row]), Math.fround(LAMBDA));
-    const expected = lengths[row] === 0 ? new Float64Array(rank) : conjugateGradient(matrix, right, from, steps);
+    const equations = regularized(partEquations(rows, rows.offsets[row], lengths[row]), lengths[row], biases, regularization);
+    const expected = lengths[row] === 0 ? new Float64Array(rank + 1) : expectedSteps(equations, biases, from, steps);
     // The padding must be 0.
     const padded = new Float64Array(stride);
-    padded.set(expected);
-    error = Math.max(error, deviation(found, padded));
+    padded.set(expected.subarray(0, rank));
+    error = Math.max(error, deviation([...found, ...(biases ? [bias[row]] : [])], [...padded, ...(biases ? [expected[rank]] : [])]));
   }
   return { error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }

@@ -1,7 +1,7 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
+import { regularizationUniforms } from '../regularization.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
-import { biasPlace } from '../solve/solve-cholesky.ts';
 
 export type UpdateMatrixFreeParams = {
   readonly rank: number;
@@ -15,7 +15,7 @@ export type UpdateMatrixFreeParams = {
   readonly lanes: number;
   /** Rows that share a workgroup (clMF, section 3.2.1: thread batching). */
   readonly rows: number;
-  /** The last feature is the row's bias, and μ and the fixed side's biases are subtracted from the ratings. */
+  /** The row's bias is solved as well. */
   readonly biases: boolean;
 };
 
@@ -50,19 +50,18 @@ export function chooseUpdateMatrixFree(
 
 /**
  * x of rows of at most `longest` ratings by `steps` steps of conjugate gradients without A (cuMF_ALS, Algorithm 1; ends early as
- * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed`, ratings and `fixed_bias` are those
+ * cpu/reference/conjugate-gradient.ts does). `work` lists row, first rating, ratings, 0. `fixed` and ratings are those
  * of normal-equations, `status` and what is written those of solve-cholesky.
  *
- * Eight storage buffers leave no room for the start and for a float16 mirror: `factors`, and with biases `bias`, first hold the start
- * of every row (copies of the last version), and to-half makes the mirror afterwards.
+ * Eight storage buffers leave no room for the start and for a float16 mirror: `factors` first hold the start
+ * of every row (a copy of the last version), and to-half makes the mirror afterwards.
  */
 export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = {
   name: 'update-matrix-free',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'bias', 'status')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
-    { name: 'lambda', type: 'f32' },
-    { name: 'mean', type: 'f32' },
+    ...regularizationUniforms,
   ],
   needs: () => [],
   values(params) {
@@ -78,7 +77,6 @@ export const updateMatrixFreeKernel: KernelDescriptor<UpdateMatrixFreeParams> = 
       SHARES: Math.min(lanes, quads),
       ROWS: rows,
       THREADS: lanes * rows,
-      ...biasPlace(rank),
       tolerances: { bias: BIAS_TOLERANCE, residual: RESIDUAL_TOLERANCE },
       quad_type: precision === 'f16' ? 'vec2u' : 'vec4f',
       // Groups of four features that a thread keeps.

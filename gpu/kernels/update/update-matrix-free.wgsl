@@ -7,7 +7,10 @@
 struct Params {
   count: u32,
   lambda: f32,
-  mean: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -15,10 +18,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<{{ quad_type }}>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: atomic<u32>;
+@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
 
 var<workgroup> staged: array<{{ quad_type }}, ROWS * LONGEST * PITCH>;
 var<workgroup> ratings: array<f32, ROWS * LONGEST>;
@@ -28,7 +30,8 @@ var<workgroup> direction: array<vec4f, ROWS * QUADS>;
 var<workgroup> shares: array<vec2f, ROWS * LANES>;
 
 {% render 'parts/finite' %}
-{% render 'parts/write-row', biases: biases, half: false %}
+{% render 'parts/write-row', half: false %}
+{% render 'parts/row-shift', BIASES: biases %}
 
 fn features(content: {{ quad_type }}) -> vec4f {
 {% if precision == 'f16' %}
@@ -61,16 +64,12 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   let row = entry.x;
   let count = min(entry.z, LONGEST);
   let base = batch * LONGEST;
-  let shift = params.lambda * f32(count);
+  let shift = shift_of(count);
 
   for (var k = lane; k < count; k += LANES) {
     let column = indices[entry.y + k];
-    var rating = values[entry.y + k];
-{% if biases %}
-    rating -= params.mean + fixed_bias[column];
-{% endif %}
     columns[base + k] = column;
-    ratings[base + k] = rating;
+    ratings[base + k] = values[entry.y + k];
   }
 {% for part in owned %}
   let quad_{{ part }} = lane + {{ part }} * LANES;
@@ -78,13 +77,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var x_{{ part }} = vec4f();
   if (owns_{{ part }} && count > 0) {
     x_{{ part }} = factors[row * QUADS + quad_{{ part }}];
-{% if biases %}
-    if (quad_{{ part }} == BIAS_QUAD) {
-      x_{{ part }}[BIAS_COMPONENT] = bias[row];
-    }
-{% endif %}
   }
   var b_{{ part }} = vec4f();
+{% if biases %}
+  var s_{{ part }} = vec4f();
+{% endif %}
   var r_{{ part }} = vec4f();
   var p_{{ part }} = x_{{ part }};
 {% endfor %}
@@ -95,6 +92,11 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     staged[(base + k) * PITCH + quad] = fixed[columns[base + k] * QUADS + quad];
   }
 
+{% if biases %}
+  // The row's bias is eliminated: A - s s^T / weight, b - s t / weight; theta_v^T p less its part of s^T p / weight gives the products with the first.
+  let weight = weight_of(count);
+  var t = 0.0;
+{% endif %}
   var rho = 0.0;
   var enough = 0.0;
   var done = false;
@@ -115,6 +117,13 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       products[base + k] = sum.x + sum.y + (sum.z + sum.w);
     }
     workgroupBarrier();
+{% if biases %}
+    var along = 0.0;
+    for (var k = 0u; k < count; k++) {
+      along += products[base + k];
+    }
+    along /= weight;
+{% endif %}
     var share = 0.0;
 {% for part in owned %}
     var q_{{ part }} = vec4f();
@@ -124,8 +133,21 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
         q_{{ part }} = fma(vec4f(products[base + k]), theta, q_{{ part }});
         if (step == 0) {
           b_{{ part }} = fma(vec4f(ratings[base + k]), theta, b_{{ part }});
+{% if biases %}
+          s_{{ part }} += theta;
+{% endif %}
         }
       }
+{% if biases %}
+      if (step == 0) {
+        t = 0.0;
+        for (var k = 0u; k < count; k++) {
+          t += ratings[base + k];
+        }
+        b_{{ part }} -= s_{{ part }} * (t / weight);
+      }
+      q_{{ part }} -= s_{{ part }} * along;
+{% endif %}
       q_{{ part }} = fma(vec4f(shift), p_{{ part }}, q_{{ part }});
       share += dot(p_{{ part }}, q_{{ part }});
     }
@@ -165,6 +187,18 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     done = done || norms.x <= enough;
   }
 
+{% if biases %}
+  var along_x = 0.0;
+{% for part in owned %}
+  along_x += dot(s_{{ part }}, x_{{ part }});
+{% endfor %}
+  workgroupBarrier();
+  shares[thread] = vec2f(along_x, 0.0);
+  workgroupBarrier();
+  if (exists && lane == 0) {
+    bias[row] = select(0.0, (t - total(batch).x) / weight, count > 0);
+  }
+{% endif %}
   if (exists) {
 {% for part in owned %}
     if (owns_{{ part }}) {

@@ -1,4 +1,5 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
+import { regularizationUniforms } from '../regularization.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
 
 export type UpdateShortParams = {
@@ -13,29 +14,25 @@ const CHUNKS_A_ROUND = 4;
 
 /**
  * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
- * requested. λ > 0. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ * requested. The shift is above 0, and with biases that of a bias is no small part of n. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
-    { name: 'lambda', type: 'f32' },
-    { name: 'mean', type: 'f32' },
+    ...regularizationUniforms,
   ],
   needs: () => ['f16', 'subgroups', 'tensor'],
   values: ({ rank, longest, biases }) => {
     const chunks = paddedRank(rank) / 8;
     const tiles = longest / 16;
-    const biasAt = (rank - 1) % 8;
     return {
-      RANK: rank,
       CHUNKS: chunks,
       LONGEST: longest,
       ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
       BIASES: biases,
-      bias_part: `${biasAt < 4 ? 'low' : 'high'}.${'xyzw'[biasAt % 4]}`,
       own_rows: range(Math.ceil(longest / 32)),
       passes: range((longest * CHUNKS_A_ROUND) / 32),
       tiles: range(tiles),

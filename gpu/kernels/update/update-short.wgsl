@@ -11,7 +11,10 @@ struct Params {
   count: u32,
   zero_row: u32,
   lambda: f32,
-  mean: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,28 +22,24 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(7) var<storage, read_write> half: array<vec4<u32>>;
-@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> half: array<vec4<u32>>;
+@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(8) var<storage, read_write> status: array<atomic<u32>>;
 
 // Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
 var<workgroup> columns: array<u32, LONGEST>;
 
 {% render 'parts/finite' %}
+{% render 'parts/row-shift', BIASES: BIASES %}
 
 fn rating(at: u32, end: u32) -> vec2<u32> {
   if (at >= end) {
     return vec2<u32>(params.zero_row, 0u);
   }
   let column = indices[at];
-{%- if BIASES %}
-  return vec2<u32>(column, bitcast<u32>(values[at] - params.mean - fixed_bias[column]));
-{%- else %}
   return vec2<u32>(column, bitcast<u32>(values[at]));
-{%- endif %}
 }
 
 fn gathered(at: u32, chunk: u32) -> vec4<u32> {
@@ -72,7 +71,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
-    let shift = params.lambda * f32(row.z);
+    let shift = shift_of(row.z);
+{%- if BIASES %}
+    let ratio = shift / own_shift_of(row.z);
+{%- endif %}
 {%- for i in own_rows %}
     columns[lane + {{ i }}u * 32u] = ahead_{{ i }}.x;
     let r_{{ i }} = bitcast<f32>(ahead_{{ i }}.y);
@@ -145,9 +147,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
     var left = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %});
     let enough = left * 1e-11;
+{%- if BIASES %}
+    // A bias is one more feature, whose column is sqrt(ratio) in every rating: ratio is added to each element of Theta Theta^T.
+    var sum_p = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }}{% endfor %});
+{%- for i in own_rows %}
+    let ratio_{{ i }} = select(0.0, ratio, lane + {{ i }}u * 32u < row.z);
+{%- endfor %}
+{%- endif %}
     for (var step = 0u; step < 2u * LONGEST && left > enough && left > 1e-35; step++) {
 {%- for i in own_rows %}
-      var a_{{ i }} = vec4f(shift * p_{{ i }}, 0.0, 0.0, 0.0);
+      var a_{{ i }} = vec4f(shift * p_{{ i }}, {% if BIASES %}ratio_{{ i }} * sum_p{% else %}0.0{% endif %}, 0.0, 0.0);
 {%- endfor %}
 {%- for part in parts %}
       {% if part > 0 %}if (row.z > {{ part }}u * 16u) {% endif %}{
@@ -173,13 +182,28 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       y_{{ i }} = fma(alpha, p_{{ i }}, y_{{ i }});
       e_{{ i }} = fma(-alpha, ap_{{ i }}, e_{{ i }});
 {%- endfor %}
+{%- if BIASES %}
+      let both = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}vec2f(e_{{ i }} * e_{{ i }}, e_{{ i }}){% endfor %});
+      let now = both.x;
+      let beta = now / left;
+      sum_p = fma(beta, sum_p, both.y);
+{%- else %}
       let now = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}e_{{ i }} * e_{{ i }}{% endfor %});
       let beta = now / left;
+{%- endif %}
       left = now;
 {%- for i in own_rows %}
       p_{{ i }} = fma(beta, p_{{ i }}, e_{{ i }});
 {%- endfor %}
     }
+
+{%- if BIASES %}
+
+    let sum_y = subgroupAdd({% for i in own_rows %}{% unless forloop.first %} + {% endunless %}y_{{ i }}{% endfor %});
+    if (lane == 0u) {
+      bias[row.x] = select(0.0, ratio * sum_y, row.z > 0u);
+    }
+{%- endif %}
 
     // x = Theta^T y: eight features a lane, even rows in the lower half of the subgroup, odd ones in the upper.
 {%- for part in chunk_groups %}
@@ -209,12 +233,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
         if (!is_finite(total)) {
           atomicMin(&status[0], row.x);
         }
-{%- if BIASES %}
-        if (chunk == (RANK - 1u) / 8u) {
-          bias[row.x] = {{ bias_part }};
-          {{ bias_part }} = 1.0;
-        }
-{%- endif %}
         factors[row.x * CHUNKS * 2u + chunk * 2u] = low;
         factors[row.x * CHUNKS * 2u + chunk * 2u + 1u] = high;
         half[row.x * CHUNKS + chunk] = vec4<u32>(pack2x16float(low.xy), pack2x16float(low.zw), pack2x16float(high.xy), pack2x16float(high.zw));

@@ -1,6 +1,7 @@
 import { type KernelDescriptor, reads, writes } from '../kernel.ts';
 import { accumulateBytes, accumulateValues, tensorNeeds, type TensorParams } from '../normal-equations/normal-equations-tensor.ts';
 import { subgroupsFor } from '../normal-equations/tensor-plan.ts';
+import { regularizationUniforms } from '../regularization.ts';
 import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
 
 export type UpdateTensorParams = TensorParams & {
@@ -15,14 +16,13 @@ export type UpdateTensorParams = TensorParams & {
  */
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
   name: 'update-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous', 'previous_bias'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
     { name: 'scale', type: 'f32' },
     { name: 'unscale', type: 'f32' },
-    { name: 'lambda', type: 'f32' },
-    { name: 'mean', type: 'f32' },
+    ...regularizationUniforms,
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),

@@ -13,7 +13,10 @@ struct Params {
   scale: f32,
   unscale: f32,
   lambda: f32,
-  mean: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -21,19 +24,17 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
-@group(0) @binding(6) var<storage, read> previous: array<f32>;
-@group(0) @binding(7) var<storage, read> previous_bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(9) var<storage, read_write> half: array<f16>;
-@group(0) @binding(10) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read> previous: array<f32>;
+@group(0) @binding(6) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(7) var<storage, read_write> half: array<f16>;
+@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
-{% render 'parts/row-start', BIASES: BIASES %}
+{% render 'parts/row-shift', BIASES: BIASES %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -62,28 +63,38 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
-  var next_x = start_of(row.x, thread);
+  var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
   workgroupBarrier();
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
     let first = row.y;
     let end = row.y + row.z;
-    let shift = params.lambda{% unless HALF_A %} * f32(row.z){% endunless %};
     let inverse = 1.0 / max(f32(row.z), 1.0);
+    let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
+{%- if BIASES %}
+    let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+    var s = 0.0;
+{%- endif %}
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, GRAM: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW %}
+    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES %}
     b = b * params.unscale{% if HALF_A %} * inverse{% endif %};
+{%- if BIASES %}
+    t_part = t_part * params.unscale{% if HALF_A %} * inverse{% endif %};
+{%- if HALF_A %}
+    s = s * inverse;
+{%- endif %}
+{%- endif %}
     // The next row's ratings and start.
-    next_x = start_of(following.x, thread);
+    next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
     if (thread < BIN) {
@@ -94,6 +105,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if (!is_feature) {
       b = 0.0;
       x = 0.0;
+{%- if BIASES %}
+      s = 0.0;
+{%- endif %}
     }
 {%- capture between %}
     if (thread < BIN) {
@@ -101,21 +115,19 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[BIN + thread] = ahead_1;
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {
         atomicMin(&status[0], row.x);
       }
-      var stored = solved;
+      factors[row.x * PADDED + thread] = solved;
+      half[row.x * PADDED + thread] = f16(solved);
 {%- if BIASES %}
-      if (thread == RANK - 1u) {
-        bias[row.x] = solved;
-        stored = 1.0;
+      if (thread == 0u) {
+        bias[row.x] = select(0.0, beta_row, row.z > 0u);
       }
 {%- endif %}
-      factors[row.x * PADDED + thread] = stored;
-      half[row.x * PADDED + thread] = f16(stored);
     }
     row = following;
     workgroupBarrier();

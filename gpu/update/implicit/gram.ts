@@ -21,10 +21,9 @@ export async function addGramMatrix(gpu: Gpu, pass: Pass, { rows, values }: Devi
   const { work, indices, count } = await partsOf(gpu, rows);
   const params = chooseNormalEquations(rank, 'f32', false, { threads: gpu.info.limits.workgroupThreads, bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
   const [parts, sum] = await Promise.all([gpu.compile(normalEquationsKernel, params), gpu.compile(gramSumKernel, { rank })]);
-  const slots = await gpu.scratch('slots', count * slotElements(rank) * 4);
-  const nothing = await gpu.scratch('nothing', 16);
+  const slots = await gpu.scratch('slots', count * slotElements(rank, false) * 4);
   // The sums of ratings, whose column any numbers fill, are not used.
-  pass.dispatch(parts, { work, indices, values, fixed: values, fixed_bias: nothing, slots }, { count, mean: 0, alpha: 0, base: 0 }, normalEquationsWorkgroups(params, count));
+  pass.dispatch(parts, { work, indices, values, fixed: values, slots }, { count, alpha: 0, base: 0 }, normalEquationsWorkgroups(params, count));
   pass.dispatch(sum, { slots, gram }, { slot_count: count, weight }, gramSumWorkgroups({ rank }));
 }
 

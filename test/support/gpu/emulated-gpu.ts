@@ -6,7 +6,7 @@ import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
-import { TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
+import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
 
 interface HostBuffer {
   readonly bytes: ArrayBuffer;
@@ -53,40 +53,45 @@ interface Equations {
   /** A: rank x rank. */
   readonly a: Float32Array;
   readonly b: Float32Array;
+  /** Of the row's bias: Σ θ and Σ r. */
+  readonly s: Float32Array;
+  readonly t: number;
 }
 
 const emulations: Readonly<Record<string, Emulation>> = {
   'normal-equations-tensor': ({ rank, biases }, buffers, uniforms) => {
     const slots = new Float32Array(buffers.slots.bytes);
     for (const [, first, ratings, slot] of entries(buffers, uniforms)) {
-      const { a, b } = sums(rank, biases, buffers, uniforms, first, ratings);
-      writeSlot(slots, slot, rank, a, b);
+      writeSlot(slots, slot, rank, biases, sums(rank, buffers, uniforms, first, ratings));
     }
   },
   'update-tensor': (params, buffers, uniforms) => {
-    const { rank, biases, steps, halfA } = params as Params & { readonly steps: number; readonly halfA: boolean };
+    const { rank, steps, halfA } = params as Params & { readonly steps: number; readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
-      const equations = sums(rank, biases, buffers, uniforms, first, ratings);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank) : gradients(equations, startOf(params, buffers, row), steps, uniforms.lambda, ratings, halfA), true);
+      const equations = sums(rank, buffers, uniforms, first, ratings);
+      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
     }
   },
   'solve-cg-registers': (params, buffers, uniforms) => {
     const { rank, steps, halfA, half } = params as Params & { readonly steps: number; readonly halfA: boolean; readonly half: boolean };
     const slots = new Float32Array(buffers.slots.bytes);
     for (const [row, first, ratings, count] of entries(buffers, uniforms)) {
-      const equations = { a: new Float32Array(rank * rank), b: new Float32Array(rank) };
-      for (let slot = first; slot < first + count; slot++) addSlot(equations, slots, slot, rank);
-      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank) : gradients(equations, startOf(params, buffers, row), steps, uniforms.lambda, ratings, halfA), half);
+      let equations: Equations = { a: new Float32Array(rank * rank), b: new Float32Array(rank), s: new Float32Array(rank), t: 0 };
+      for (let slot = first; slot < first + count; slot++) equations = withSlot(equations, slots, slot, rank, params.biases);
+      writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), half);
     }
   },
   'update-short': (params, buffers, uniforms) => {
-    const { rank, biases } = params;
+    const { rank } = params;
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
-      const { theta, r } = gathered(rank, biases, buffers, { ...uniforms, scale: 1 }, first, ratings, fround);
+      const { theta, r } = gathered(rank, buffers, { ...uniforms, scale: 1 }, first, ratings, fround);
+      const { shift, ownShift } = shiftsOf(params, uniforms, ratings);
+      const ratio = ownShift === undefined ? 0 : fround(shift / ownShift);
       const k = new Float32Array(ratings * ratings);
       for (let i = 0; i < ratings; i++) for (let j = 0; j < ratings; j++) k[i * ratings + j] = dot(theta[i], theta[j]);
-      const y = dualSolution(k, r, uniforms.lambda * ratings);
-      writeRow(params, buffers, row, Float32Array.from({ length: rank }, (_, f) => theta.reduce((sum, row, i) => fround(sum + fround(y[i] * row[f])), 0)), true);
+      const y = dualSolution(k.map((value) => value + ratio), r, shift);
+      const bias = ratio * y.reduce((sum, value) => sum + value, 0);
+      writeRow(params, buffers, row, Float32Array.from({ length: rank + 1 }, (_, f) => (f === rank ? bias : theta.reduce((sum, row, i) => fround(sum + fround(y[i] * row[f])), 0))), true);
     }
   },
 };
@@ -96,25 +101,32 @@ function* entries({ work }: Buffers, { count }: Uniforms) {
   for (let i = 0; i < count; i++) yield list.subarray(4 * i, 4 * i + 4);
 }
 
+/** What regularizes a row, as parts/row-shift.wgsl has it. */
+function shiftsOf({ biases }: Params, { lambda, exponent, offset, damping }: Uniforms, ratings: number): Shifts {
+  const shift = fround(fround(lambda) * ratings ** exponent + offset);
+  return biases ? { shift, ownShift: fround(fround(lambda) * ratings + damping) } : { shift };
+}
+
 /** Rows of θ and ratings of a part, as the kernel stages them. */
-function gathered(rank: number, biases: boolean, buffers: Buffers, { mean, scale }: Uniforms, first: number, count: number, round: (value: number) => number) {
+function gathered(rank: number, buffers: Buffers, { scale }: Uniforms, first: number, count: number, round: (value: number) => number) {
   const halves = new Uint16Array(buffers.fixed.bytes);
-  const [indices, values, bias] = [new Uint32Array(buffers.indices.bytes), new Float32Array(buffers.values.bytes), new Float32Array(buffers.fixed_bias.bytes)];
+  const [indices, values] = [new Uint32Array(buffers.indices.bytes), new Float32Array(buffers.values.bytes)];
   const stride = tilesOf(rank) * TILE;
   const theta: Float32Array[] = [];
   const r = new Float32Array(count);
   for (let k = 0; k < count; k++) {
     const column = indices[first + k];
     theta.push(Float32Array.from({ length: rank }, (_, f) => halfValue(halves[column * stride + f])));
-    r[k] = round(fround(fround(values[first + k] - (biases ? fround(mean + bias[column]) : 0)) * scale));
+    r[k] = round(fround(values[first + k] * scale));
   }
   return { theta, r };
 }
 
-/** A and b: products of sixteen ratings at a time, added to a truncated float32. */
-function sums(rank: number, biases: boolean, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
-  const { theta, r } = gathered(rank, biases, buffers, uniforms, first, count, roundToHalf);
-  const [a, b] = [new Float32Array(rank * rank), new Float32Array(rank)];
+/** A, b, s and t: products of sixteen ratings at a time, added to a truncated float32. */
+function sums(rank: number, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
+  const { theta, r } = gathered(rank, buffers, uniforms, first, count, roundToHalf);
+  const [a, b, s] = [new Float32Array(rank * rank), new Float32Array(rank), new Float32Array(rank)];
+  let t = 0;
   for (let from = 0; from < count; from += 16) {
     const to = Math.min(from + 16, count);
     for (let i = 0; i < rank; i++) {
@@ -126,9 +138,11 @@ function sums(rank: number, biases: boolean, buffers: Buffers, uniforms: Uniform
       let product = b[i];
       for (let k = from; k < to; k++) product += theta[k][i] * r[k];
       b[i] = cutOff(product);
+      for (let k = from; k < to; k++) s[i] += theta[k][i];
     }
+    for (let k = from; k < to; k++) t = fround(t + r[k]);
   }
-  return { a, b: b.map((value) => value * uniforms.unscale) };
+  return { a, b: b.map((value) => value * uniforms.unscale), s, t: fround(t * uniforms.unscale) };
 }
 
 /** The value rounded to float32 towards zero. */
@@ -140,22 +154,37 @@ function cutOff(value: number): number {
   return new Float32Array(bits.buffer)[0];
 }
 
-/** The computation of gpu/kernels/parts/register-cg.wgsl. */
-export function gradients({ a, b: given }: Equations, start: Float32Array, steps: number, lambda: number, ratings: number, halfA: boolean): Float32Array {
-  const rank = given.length;
-  const inverse = fround(1 / ratings);
+/** On the diagonal of A, and with biases on that of the row's bias. */
+interface Shifts {
+  readonly shift: number;
+  readonly ownShift?: number;
+}
+
+/** The computation of gpu/kernels/parts/register-cg.wgsl: x, and the bias behind it. */
+export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean): Float32Array {
+  const rank = givenB.length;
+  const inverse = halfA ? fround(1 / ratings) : 1;
   const matrix = halfA ? a.map((value) => roundToHalf(fround(value * inverse))) : a;
-  const b = halfA ? given.map((value) => value * inverse) : given;
-  const shift = halfA ? fround(lambda) : fround(fround(lambda) * ratings);
+  const shift = fround(shifts.shift * inverse);
+  const biases = shifts.ownShift !== undefined;
+  const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
+  const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
+  const t = biases ? fround(givenT * inverse) : 0;
   const times = (p: Float32Array) => p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
   const x = Float32Array.from(start);
   const first = times(x);
+  let sx = dot(s, x);
+  const fromBias = fround((sx - t) / weight);
   const r = b.map((value, i) => value - first[i]);
+  let sr = fround(fround(dot(s, s) * fromBias) + dot(s, r));
+  r.forEach((_, i) => (r[i] = s[i] * fromBias + r[i]));
+  let sp = sr;
   const p = Float32Array.from(r);
   let enough = 0;
   for (let step = 0; step < steps; step++) {
-    const ap = times(p);
-    const [rr, pap, apap] = [dot(r, r), dot(p, ap), dot(ap, ap)];
+    const along = fround(sp / weight);
+    const ap = times(p).map((value, i) => value - s[i] * along);
+    const [rr, pap, apap, sap] = [dot(r, r), dot(p, ap), dot(ap, ap), dot(s, ap)];
     if (step === 0) enough = Math.max(fround(rr * RESIDUAL_TOLERANCE), 1e-30);
     const alpha = rr > enough && pap > 0 ? fround(rr / pap) : 0;
     x.forEach((_, i) => (x[i] = alpha * p[i] + x[i]));
@@ -163,8 +192,11 @@ export function gradients({ a, b: given }: Equations, start: Float32Array, steps
     const left = Math.max(fround(fround(fround(alpha * alpha) * apap) - rr), 0);
     const beta = rr > enough ? fround(left / rr) : 0;
     p.forEach((_, i) => (p[i] = beta * p[i] + r[i]));
+    sx = fround(alpha * sp + sx);
+    sr = fround(-alpha * sap + sr);
+    sp = fround(beta * sp + sr);
   }
-  return x;
+  return Float32Array.from([...x, (t - sx) / weight]);
 }
 
 /** The loop of gpu/kernels/update/update-short.wgsl. */
@@ -194,47 +226,44 @@ function dot(left: Float32Array, right: Float32Array): number {
   return sum;
 }
 
-function startOf({ rank, biases }: Params, buffers: Buffers, row: number): Float32Array {
+function startOf({ rank }: Params, buffers: Buffers, row: number): Float32Array {
   const stride = tilesOf(rank) * TILE;
-  const start = new Float32Array(buffers.previous.bytes).slice(row * stride, row * stride + rank);
-  if (biases) start[rank - 1] = new Float32Array(buffers.previous_bias.bytes)[row];
-  return start;
+  return new Float32Array(buffers.previous.bytes).slice(row * stride, row * stride + rank);
 }
 
+/** `x`: a row's factors and its bias. */
 function writeRow({ rank, biases }: Params, buffers: Buffers, row: number, x: Float32Array, half: boolean): void {
   const stride = tilesOf(rank) * TILE;
   const status = new Uint32Array(buffers.status.bytes);
-  if (!x.every((value) => Number.isFinite(value))) status[0] = Math.min(status[0], row);
   const stored = new Float32Array(stride);
-  stored.set(x);
-  if (biases) {
-    new Float32Array(buffers.bias.bytes)[row] = x[rank - 1];
-    stored[rank - 1] = 1;
-  }
+  stored.set(x.subarray(0, rank));
+  if (!stored.every((value) => Number.isFinite(value))) status[0] = Math.min(status[0], row);
+  if (biases) new Float32Array(buffers.bias.bytes)[row] = x[rank];
   new Float32Array(buffers.factors.bytes).set(stored, row * stride);
   if (half) new Uint16Array(buffers.half.bytes).set(Uint16Array.from(stored, halfBits), row * stride);
 }
 
 /** Writes a slot, with some number beyond the rank, as tensor cores do. */
-function writeSlot(slots: Float32Array, slot: number, rank: number, a: Float32Array, b: Float32Array): void {
-  const { elements } = slotShape(rank);
-  slots.fill(77, slot * elements, (slot + 1) * elements);
-  eachElement(rank, (at, i, j) => (slots[slot * elements + at] = a[i * rank + j]));
-  slots.set(b, (slot + 1) * elements - tilesOf(rank) * TILE);
+function writeSlot(slots: Float32Array, slot: number, rank: number, biases: boolean, { a, b, s, t }: Equations): void {
+  const elements = slotElements(rank, biases);
+  const first = slot * elements;
+  slots.fill(77, first, first + elements);
+  eachElement(rank, (at, i, j) => (slots[first + at] = a[i * rank + j]));
+  slots.set(b, first + matrixElements(rank));
+  if (!biases) return;
+  slots.set(s, first + matrixElements(rank) + paddedRank(rank));
+  slots[first + matrixElements(rank) + 2 * paddedRank(rank)] = t;
 }
 
-function addSlot({ a, b }: Equations, slots: Float32Array, slot: number, rank: number): void {
-  const { elements } = slotShape(rank);
+function withSlot({ a, b, s, t }: Equations, slots: Float32Array, slot: number, rank: number, biases: boolean): Equations {
+  const first = slot * slotElements(rank, biases);
   eachElement(rank, (at, i, j) => {
-    a[i * rank + j] += slots[slot * elements + at];
+    a[i * rank + j] += slots[first + at];
     if (i >> 4 !== j >> 4) a[j * rank + i] = a[i * rank + j];
   });
-  for (let i = 0; i < rank; i++) b[i] += slots[(slot + 1) * elements - tilesOf(rank) * TILE + i];
-}
-
-function slotShape(rank: number) {
-  const tiles = tilesOf(rank);
-  return { elements: ((tiles * (tiles + 1)) / 2) * TILE * TILE + tiles * TILE };
+  for (let i = 0; i < rank; i++) b[i] += slots[first + matrixElements(rank) + i];
+  if (biases) for (let i = 0; i < rank; i++) s[i] += slots[first + matrixElements(rank) + paddedRank(rank) + i];
+  return { a, b, s, t: biases ? fround(t + slots[first + matrixElements(rank) + 2 * paddedRank(rank)]) : 0 };
 }
 
 function eachElement(rank: number, visit: (at: number, i: number, j: number) => void): void {

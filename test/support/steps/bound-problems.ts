@@ -37,7 +37,7 @@ export function boundAls({ rows, columns, test, devices }: ProblemShape, given: 
   const data = alsProblem(rows, columns, test ? rows : undefined);
   const ratings = data.byUser.ratings;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) });
-  const made = bindAls(plan, data, { biases: params.biases, mean: 0 });
+  const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
   return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
 }
 

@@ -6,7 +6,7 @@ import type { Task } from '../../../engine/task.ts';
 export function valuesOf({ kernel, params }: Task): JsonObject {
   if (kernel === 'update') return { badRow: -1 };
   if (kernel === 'squared-error') return { squared: 1e-3, absolute: 1e-3, count: Number(params.to) - Number(params.from) };
-  return kernel === 'weighted-norm' ? { sum: 1e-3 } : {};
+  return kernel === 'weighted-norm' ? { sum: 1e-3, plain: 1e-3 } : {};
 }
 
 /** Partitions that a task gives to the host, of the right shape. */

@@ -1,0 +1,27 @@
+import { sharedArray } from '../../engine/partition.ts';
+import type { RatingBlock } from '../ratings/rating-block.ts';
+import { meanRating, ratingDeviation } from './biases.ts';
+
+/** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
+const USUAL = 64;
+
+/**
+ * The unit in which ratings are trained, a power of four near their size (their deviation with biases, else their root mean square), so
+ * that factors and sums stay within float32 and float16 for ratings of any size. 1 for usual ratings. Training in the unit u with λ / u
+ * gives factors over √u and biases over u; both are powers of two, so nothing is rounded.
+ */
+export function ratingUnit(block: RatingBlock, biases: boolean): number {
+  const mean = meanRating(block);
+  const deviation = ratingDeviation(block, mean);
+  const size = biases ? deviation : Math.hypot(mean, deviation);
+  if (!(size > 0) || (size <= USUAL && size >= 1 / USUAL)) return 1;
+  return 4 ** Math.round(Math.log2(size) / 2);
+}
+
+/** A block with its ratings in a unit; its other columns are shared with the block. */
+export function inUnit(block: RatingBlock, unit: number): RatingBlock {
+  if (unit === 1) return block;
+  const values = sharedArray(Float32Array, block.values.length);
+  for (let k = 0; k < values.length; k++) values[k] = block.values[k] / unit;
+  return { ...block, ref: { ...block.ref, name: `${block.ref.name}/unit` }, values };
+}
