@@ -48,6 +48,12 @@ export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams):
   return { users: { offset, damping: users }, items: { offset, damping: items } };
 }
 
+/** True where something is taken from a side beside λ. */
+export function shrinks(params: SgdParams, side: 'users' | 'items'): boolean {
+  const { offset, damping } = shrinkOf(params)[side];
+  return offset > 0 || damping > 0;
+}
+
 /** The parameters with defaults filled in; throws UsageError naming parameter and value. */
 export function checkSgdParams(given: Partial<SgdParams>, others?: readonly string[]): SgdParams {
   const params = checkParams(sgdTable, given, others);

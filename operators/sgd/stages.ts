@@ -9,7 +9,7 @@ import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
 import { biasColumns } from './factors.ts';
-import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
+import { lambdasOf, type SgdParams, shrinkOf, shrinks } from './params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
@@ -55,9 +55,8 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
     reasons: reasons.epoch,
   };
   const round = roundStages(profile, params, schedule, { compute, host }, epoch);
-  const lambdas = lambdasOf(params);
   const sides = schedule.rows === 'users' ? ({ row: 'users', column: 'items' } as const) : ({ row: 'items', column: 'users' } as const);
-  const measure = parted ? blockErrors(schedule, profile, features, places, params.seed, sides, lambdas) : wholeErrors(profile, features, places, device.wholePasses, sides, lambdas);
+  const measure = parted ? blockErrors(schedule, profile, features, places, sides, params) : wholeErrors(profile, features, places, device.wholePasses, sides, params);
   const end: Stage[] = [{ name: 'fetch-factors', at: places, work: { kind: 'exchange', how: 'move', data: ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])], to: 'host' } }];
   return { start, round, measure, end };
 }
@@ -132,33 +131,40 @@ function shrinkTasks(params: SgdParams, rows: SgdSchedule['rows']): { readonly s
 }
 
 type Sides = { readonly row: 'users' | 'items'; readonly column: 'users' | 'items' };
-type Lambdas = { readonly users: number; readonly items: number };
 
-function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, lambdas: Lambdas): Stage[] {
+function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, params: SgdParams): Stage[] {
   const rows = Math.max(profile.users, profile.items);
   const tasks = (count: number) => (whole ? 1 : taskCount(count));
   const errors = (name: string, block: string, count: number): Stage => ({ name, at, work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank } }] }, kernel: 'squared-error', tasks: tasks(count), bytesRead: blockBytes(rows, count), flops: 2 * count * rank });
-  const norm = (side: 'users' | 'items', block: string, factors: string): Stage[] => (lambdas[side] === 0 ? [] : [{ name: measureStages[side], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }]);
+  const norm = (side: 'row' | 'column', block: string, factors: string): Stage[] => normsOf(params, side, sides).map((of) => ({ name: measureStages[sides[side]], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank, ...of } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }));
   return [
     errors(measureStages.train, 'ratings', ratings),
-    ...norm(sides.row, 'ratings', 'rows'),
-    ...norm(sides.column, 'column-counts', 'columns'),
+    ...norm('row', 'ratings', 'rows'),
+    ...norm('column', 'column-counts', 'columns'),
     ...(testRatings === undefined ? [] : [errors(measureStages.test, 'tests', testRatings)]),
   ];
 }
 
+/** Parameters of the task that measures a side's part of the penalty; none where it has none. */
+function normsOf(params: SgdParams, side: 'row' | 'column', sides: Sides): JsonObject[] {
+  if (!shrinks(params, sides[side])) return lambdasOf(params)[sides[side]] === 0 ? [] : [{}];
+  const { offset, damping } = shrinkOf(params)[sides[side]];
+  if (!params.biases) return [{ plainWeights: [offset, offset, offset] }];
+  return [{ plainWeights: biasColumns(side === 'row').own === 0 ? [damping, 0, offset] : [0, damping, offset] }];
+}
+
 /** A sweep over the blocks in which any device may read any segment. The first that reads a segment measures its norm too. */
-function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], seed: number, sides: Sides, lambdas: Lambdas): Stage[] {
+function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], sides: Sides, params: SgdParams): Stage[] {
   const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
     name,
     at,
-    work: { kind: 'blocks', order: 'rotated', seed, grid: { rows, columns, of }, tasks: [{ kernel: 'squared-error', uses: { block: of, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }, ...more] },
+    work: { kind: 'blocks', order: 'rotated', seed: params.seed, grid: { rows, columns, of }, tasks: [{ kernel: 'squared-error', uses: { block: of, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }, ...more] },
     kernel: 'squared-error',
     tasks: rows * columns,
     partitions: { p: columns, q: rows },
     flops: 2 * count * rank,
   });
-  const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => (lambdas[sides[side]] === 0 ? [] : [{ ...to, stage: measureStages[sides[side]], once: side }]);
+  const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => normsOf(params, side, sides).map((of) => ({ ...to, params: { ...to.params, ...of }, stage: measureStages[sides[side]], once: side }));
   return [
     sweep(measureStages.train, 'blocks', ratings, [
       ...norm('row', { kernel: 'weighted-norm', uses: { block: 'row-counts', factors: 'rows' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }),
