@@ -212,8 +212,10 @@ export interface Kernels extends SearchKernels {
   ): void;
   /** Orders the lists, best first. */
   finishTopN(rows: number, n: number, scores: number, items: number): void;
-  /** Writes a row, or zeros for address 0, to place `at` of the panels of countColumns: 4 * rank bytes a row, rows rounded up to 4. */
-  packRow(row: number, rank: number, rowPanels: number, at: number): void;
+  /** Writes a row, or zeros for address 0, to place `at` of the panels of countColumns, 4 * rank bytes a row, and its norm; rows rounded up to 4. */
+  packRow(row: number, rank: number, rowPanels: number, norms: number, at: number): void;
+  /** The longest of each eight columns, times `room`. bounds: Float32[columns / 8]. */
+  boundColumns(columnFactors: number, size: number, rank: number, columns: number, room: number, bounds: number): void;
   /** Scores of `count` > 0 columns by their numbers. scores: room for a multiple of 8; work: 32 * rank bytes. */
   scoreListed(row: number, rank: number, columnFactors: number, size: number, columns: number, count: number, work: number, scores: number): void;
   /** Begin, enter and finish a row's list of n columns, see cpu/assembly/rank-listed.ts. */
@@ -229,6 +231,8 @@ export interface Kernels extends SearchKernels {
     rank: number,
     first: number,
     columns: number,
+    norms: number,
+    bounds: number,
     lows: number,
     starts: number,
     ends: number,

@@ -131,9 +131,15 @@ export class JsonCursor {
   #word(): void {
     const bytes = this.#bytes;
     let p = this.start;
+    this.kind = BARE;
+    // Most values are whole numbers without a sign.
+    if (bytes[p] > ZERO && bytes[p] <= ZERO + 9) while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
+    if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) {
+      this.#p = this.end = p;
+      return;
+    }
     while (p < this.#to && bytes[p] > 0x20 && bytes[p] !== COMMA && bytes[p] !== CLOSE) p++;
     this.#p = this.end = p;
-    this.kind = BARE;
     if (isNumber(bytes, this.start, p)) return;
     const word = String.fromCharCode(...bytes.subarray(this.start, Math.min(p, this.start + 10)));
     if (word === 'null') this.end = this.start;
@@ -148,24 +154,24 @@ export class JsonCursor {
 
 /** True for a number in JSON's grammar. */
 function isNumber(bytes: Uint8Array, start: number, end: number): boolean {
-  let p = bytes[start] === MINUS ? start + 1 : start;
-  const digits = () => {
-    const from = p;
-    while (p < end && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
-    return p > from;
-  };
-  const first = bytes[p];
-  const from = p;
-  if (!digits() || (first === ZERO && p - from > 1)) return false;
-  if (p === end) return true;
-  if (bytes[p] === DOT) {
-    p++;
-    if (!digits()) return false;
+  const first = bytes[start] === MINUS ? start + 1 : start;
+  let p = digitsEnd(bytes, first, end);
+  if (p === first || (bytes[first] === ZERO && p - first > 1)) return false;
+  if (p < end && bytes[p] === DOT) {
+    const from = p + 1;
+    p = digitsEnd(bytes, from, end);
+    if (p === from) return false;
   }
   if (p < end && (bytes[p] | 0x20) === 0x65) {
-    p++;
-    if (bytes[p] === MINUS || bytes[p] === PLUS) p++;
-    if (!digits()) return false;
+    const from = bytes[p + 1] === MINUS || bytes[p + 1] === PLUS ? p + 2 : p + 1;
+    p = digitsEnd(bytes, from, end);
+    if (p === from) return false;
   }
   return p === end;
+}
+
+function digitsEnd(bytes: Uint8Array, from: number, end: number): number {
+  let p = from;
+  while (p < end && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
+  return p;
 }

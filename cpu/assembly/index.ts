@@ -14,7 +14,7 @@ export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from
 export { weighRatings } from './implicit/weights';
 export { predictPairs } from './predict';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
+export { packRow, boundColumns, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { packRow, scoreListed, beginList, enterListed, finishList, countColumns, discountListed, shortenLists } from './rank-listed';
 export { stepRatings, stepRows } from './sgd';
 export { adaptRatings, adaptRows } from './sgd-adaptive';

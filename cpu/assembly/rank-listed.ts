@@ -18,10 +18,33 @@ import { packColumns, scoreBlock } from './top-n';
 
 const COLUMNS: i32 = 8;
 
-/** Writes a row to place `at` of the panels of four; address 0: zeros. */
-export function packRow(row: usize, rank: i32, rowPanels: usize, at: i32): void {
+/** Writes a row to place `at` of the panels of four, and its norm to that place of `norms`; address 0: zeros. */
+export function packRow(row: usize, rank: i32, rowPanels: usize, norms: usize, at: i32): void {
   const target = rowPanels + (<usize>(at & ~3) * <usize>rank + <usize>(at & 3)) * 4;
-  for (let k: usize = 0; k < <usize>rank; k++) store<f32>(target + (k << 4), row ? load<f32>(row + (k << 2)) : 0);
+  let squares: f64 = 0;
+  for (let k: usize = 0; k < <usize>rank; k++) {
+    const value: f32 = row ? load<f32>(row + (k << 2)) : 0;
+    store<f32>(target + (k << 4), value);
+    squares += <f64>value * <f64>value;
+  }
+  store<f32>(norms + (<usize>at << 2), <f32>sqrt(squares));
+}
+
+/** The longest of each eight columns, times `room`. */
+export function boundColumns(columnFactors: usize, size: usize, rank: i32, columns: i32, room: f64, bounds: usize): void {
+  for (let first = 0; first < columns; first += COLUMNS) {
+    let most: f64 = 0;
+    for (let column = first; column < min(first + COLUMNS, columns); column++) {
+      let squares: f64 = 0;
+      for (let k: usize = 0; k < <usize>rank; k++) {
+        const value = <f64>load<f32>(columnFactors + <usize>column * size + (k << 2));
+        squares += value * value;
+      }
+      // A column that is not finite bounds nothing.
+      if (!(squares <= most)) most = squares;
+    }
+    store<f32>(bounds + (<usize>(first >> 3) << 2), <f32>(sqrt(most) * room));
+  }
 }
 
 /** Scores of one row and `count` columns by their numbers; `scores` has room for a multiple of eight. work: 32 * rank bytes. */
@@ -77,7 +100,8 @@ function below(score: f32): f32 {
 
 /**
  * Counts the columns first .. first + columns - 1 (`first` a multiple of 8), whose factors start at `columnFactors`, for all rows.
- * lows: Float32[rows rounded up to 4], the lowest of a row's `scores`, Infinity for missing rows. work: 32 * rank + 128 bytes.
+ * lows: Float32[rows rounded up to 4], the lowest of a row's `scores`, Infinity for missing rows. bounds: see boundColumns, of these
+ * columns; since xᵀθ <= ‖x‖ ‖θ‖, eight columns whose bound is below the lowest score of four rows are not formed. work: 32 * rank + 128 bytes.
  */
 export function countColumns(
   rowPanels: usize,
@@ -87,6 +111,8 @@ export function countColumns(
   rank: i32,
   first: u32,
   columns: i32,
+  norms: usize,
+  bounds: usize,
   lows: usize,
   starts: usize,
   ends: usize,
@@ -100,7 +126,11 @@ export function countColumns(
   for (let column = 0; column < columns; column += COLUMNS) {
     const count = min(columns - column, COLUMNS);
     packColumns(columnFactors + <usize>column * size, size, rank, count, work);
+    const bound = v128.load32_splat(bounds + (<usize>(column >> 3) << 2));
     for (let row = 0; row < rows; row += 4) {
+      const at = <usize>row << 2;
+      // No comparison holds for a bound that is not a number.
+      if (i32x4.all_true(f32x4.lt(f32x4.mul(v128.load(norms + at), bound), v128.load(lows + at)))) continue;
       if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, lows + (<usize>row << 2), block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const own = block + (<usize>(r - row) << 5);

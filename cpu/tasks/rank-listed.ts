@@ -5,6 +5,8 @@ import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
 const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
 const TILE_COLUMNS = 256;
+/** Room of a bound for the rounding of a float32 product of 512 terms. */
+const ROUNDING = 1 + 1e-4;
 /** Rows are packed again when fewer than this part of them have columns left to count for. */
 const REPACKED = 0.8;
 /** Columns that are scored one by one in a call. */
@@ -79,6 +81,8 @@ class Ranking {
       starts: take(4 * GROUP_ROWS),
       ends: take(4 * GROUP_ROWS),
       lows: take(4 * GROUP_ROWS),
+      norms: take(4 * GROUP_ROWS),
+      bounds: take(TILE_COLUMNS / 2),
       newColumns: take(4 * CHUNK),
       newScores: take(4 * CHUNK + 32),
       work: take(32 * rank + 128),
@@ -108,7 +112,7 @@ class Ranking {
   /** Counts all columns before the listed ones. Rows without a column whose count matters are left out of the tiles that follow. */
   countAll(): void {
     const { kernels, params: { rank, depth = 2 ** 31 - 1 } } = this.#scope;
-    const { scores, befores, listed, counts, starts, ends, lows, rowPanels, work } = this.#at;
+    const { scores, befores, listed, counts, starts, ends, lows, norms, bounds, rowPanels, work } = this.#at;
     const { pointer, rows, stride } = this.#columns;
     let packed = this.#pack(this.#entries);
     for (let first = 0; first < rows && !this.#scope.cancelled(); first += TILE_COLUMNS) {
@@ -119,8 +123,9 @@ class Ranking {
         kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
       }
       const columns = Math.min(TILE_COLUMNS, rows - first);
+      kernels.boundColumns(pointer + 4 * stride * first, 4 * stride, rank, columns, ROUNDING, bounds);
       kernels.countColumns(
-        rowPanels, packed.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, lows, starts, ends, scores, befores, listed, counts, work,
+        rowPanels, packed.length, pointer + 4 * stride * first, 4 * stride, rank, first, columns, norms, bounds, lows, starts, ends, scores, befores, listed, counts, work,
       );
     }
   }
@@ -133,9 +138,9 @@ class Ranking {
     const kept = entries.flatMap((_, e) => (ends[e] > starts[e] ? [e] : []));
     left.forEach(({ row }, e) => {
       [starts[e], ends[e]] = [starts[kept[e]], ends[kept[e]]];
-      kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, e);
+      kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, this.#at.norms, e);
     });
-    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(0, rank, this.#at.rowPanels, e);
+    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(0, rank, this.#at.rowPanels, this.#at.norms, e);
     lows.fill(Infinity, left.length);
     return left;
   }

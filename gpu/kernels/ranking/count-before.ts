@@ -6,6 +6,9 @@ const COLUMNS = 64;
 /** Listed columns of a workgroup's rows that are counted in its memory. */
 const COUNTS = 1792;
 
+/** Tiles between two looks at the counts. */
+const REFRESH = 4;
+
 /** Rows of one workgroup. */
 export const COUNT_BEFORE_ROWS = THREADS;
 
@@ -20,8 +23,9 @@ export const countBeforeKernel: KernelDescriptor<Record<never, never>> = {
     { name: 'quads', type: 'u32' },
     { name: 'slabs', type: 'u32' },
     { name: 'first', type: 'u32' },
+    { name: 'depth', type: 'i32' },
   ],
   needs: () => [],
-  values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS }),
-  workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS }),
+  values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
+  workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
 };

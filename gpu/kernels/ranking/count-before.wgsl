@@ -2,7 +2,8 @@
 // number. A workgroup has ROWS rows that list columns and goes through all columns, COLUMNS at a time: eight features of both go
 // through workgroup memory, and each thread forms 8 x 8 scores in registers. Scores that are above the lowest listed one of their
 // row are compared with each. The listed columns of a workgroup's rows lie one behind the other; the first COUNTS of them are
-// counted in workgroup memory, the others in `counts`.
+// counted in workgroup memory, the others in `counts`. Counts go on from those that are there, as i32. A listed column that has
+// `depth` columns before it no longer counts; a workgroup ends when all its columns have.
 struct Params {
   // Place in `rows` of the first row, and the number of rows behind it.
   from_row: u32,
@@ -13,6 +14,7 @@ struct Params {
   slabs: u32,
   // The entry of `listed` that belongs to place 0 of thresholds and counts.
   first: u32,
+  depth: i32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -29,12 +31,14 @@ const LOWEST = -3.40282346638528859812e38f;
 // Eight features of rows and columns: [feature / 4][row].
 var<workgroup> row_tile: array<vec4f, 2 * ROWS>;
 var<workgroup> column_tile: array<vec4f, 2 * COLUMNS>;
-// The lowest threshold of each row.
+// The lowest threshold of each row among the columns that still count.
 var<workgroup> lows: array<f32, ROWS>;
 // Places of each row's listed columns.
 var<workgroup> starts: array<u32, ROWS>;
 var<workgroup> ends: array<u32, ROWS>;
 var<workgroup> own_counts: array<atomic<u32>, COUNTS>;
+// The last tile that may still change a count, from 1.
+var<workgroup> reach: atomic<u32>;
 
 fn bits(above: vec4<bool>) -> vec4u {
   return select(vec4u(), vec4u(1), above);
@@ -53,23 +57,43 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let last_place = u32(offsets[rows[params.from_row + min(first_row + ROWS, params.rows) - 1] + 1]) - params.first;
   let start = u32(offsets[own_row]) - params.first;
   let end = u32(offsets[own_row + 1]) - params.first;
-  var low = -LOWEST;
-  if (has_row) {
-    for (var place = start; place < end; place++) {
-      low = min(low, thresholds[place].y);
-    }
-  }
-  lows[thread] = low;
   starts[thread] = start;
   ends[thread] = end;
   for (var k = thread; k < COUNTS; k += THREADS) {
-    atomicStore(&own_counts[k], 0u);
+    if (k < last_place - first_place) {
+      atomicStore(&own_counts[k], atomicLoad(&counts[first_place + k]));
+    }
+  }
+  if (thread == 0) {
+    atomicStore(&reach, 0u);
   }
 
   let lane_row = thread / 8;
   let lane_column = thread % 8;
   let tiles = (params.columns + COLUMNS - 1) / COLUMNS;
   for (var tile = 0u; tile < tiles; tile++) {
+    if (tile % REFRESH == 0) {
+      workgroupBarrier();
+      var low = -LOWEST;
+      for (var place = start; has_row && place < end; place++) {
+        var count = 0u;
+        if (place - first_place < COUNTS) {
+          count = atomicLoad(&own_counts[place - first_place]);
+        } else {
+          count = atomicLoad(&counts[place]);
+        }
+        if (i32(count) < params.depth) {
+          low = min(low, thresholds[place].y);
+        }
+      }
+      lows[thread] = low;
+      if (low < -LOWEST) {
+        atomicMax(&reach, tile + REFRESH);
+      }
+      if (workgroupUniformLoad(&reach) <= tile) {
+        break;
+      }
+    }
     let first_column = tile * COLUMNS;
     let row_at = own_row * params.quads;
     let column_at = min(first_column + thread % COLUMNS, params.columns - 1) * params.quads + thread / COLUMNS;
@@ -139,6 +163,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       let row = lane_row + 16 * i;
       for (var place = starts[row]; place < ends[row]; place++) {
         let threshold = thresholds[place];
+        if (threshold.y < lows[row]) {
+          continue;
+        }
         let column = listed[params.first + place];
         var four: vec4u;
         if (column - first_column < COLUMNS) {

@@ -14,22 +14,24 @@ interface RankingCase {
   readonly share: number;
   readonly excluding: boolean;
   readonly from?: number;
+  /** See `rank-listed` of KernelTasks. */
+  readonly depth?: number;
 }
 
-export function rankingCheck({ variant, rowFactors, columnFactors, share, excluding, from = 0 }: RankingCase): KernelCheck {
+export function rankingCheck({ variant, rowFactors, columnFactors, share, excluding, from = 0, depth = Infinity }: RankingCase): KernelCheck {
   return {
     name: 'count-before',
     variant,
     run: async (gpu) => {
       const [listed, exclude] = listedAndExcluded(rowFactors.rows, columnFactors.rows, share);
-      const { partitions } = await runHandler(gpu, rankListed, { from, to: rowFactors.rows, rank: rowFactors.columns }, { matrices: { rowFactors, columnFactors }, blocks: excluding ? { listed, exclude } : { listed } });
+      const { partitions } = await runHandler(gpu, rankListed, { from, to: rowFactors.rows, rank: rowFactors.columns, ...(depth === Infinity ? {} : { depth }) }, { matrices: { rowFactors, columnFactors }, blocks: excluding ? { listed, exclude } : { listed } });
       const places = partitions!.places.columns.values as Uint32Array;
       let wrong = places.length === listed.indices.length - listed.offsets[from] ? 0 : Infinity;
       for (let row = from; row < rowFactors.rows; row++) {
         const scores = Float64Array.from({ length: columnFactors.rows }, (_, column) => predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride));
         const left = excluding ? exclude.indices.subarray(exclude.offsets[row], exclude.offsets[row + 1]) : [];
         const expected = twin(scores, listed.indices.subarray(listed.offsets[row], listed.offsets[row + 1]), new Set(left));
-        expected.forEach((place, k) => (wrong += places[listed.offsets[row] - listed.offsets[from] + k] === place ? 0 : 1));
+        expected.forEach((place, k) => (wrong += Math.min(depth, places[listed.offsets[row] - listed.offsets[from] + k]) === Math.min(depth, place) ? 0 : 1));
       }
       return { error: wrong, limit: 0 };
     },
@@ -58,6 +60,8 @@ const cases: readonly RankingCase[] = [
   ...CHECKED_RANKS.map((rank) => ({ variant: `rank ${rank}`, rowFactors: wholeMatrix(20, rank, 1), columnFactors: wholeMatrix(150, rank, 2), share: 0.1, excluding: true })),
   { variant: 'several groups of rows', rowFactors: wholeMatrix(400, 4, 3), columnFactors: wholeMatrix(200, 4, 4), share: 0.05, excluding: true },
   { variant: 'more listed columns than a group counts itself', rowFactors: wholeMatrix(130, 4, 3), columnFactors: wholeMatrix(200, 4, 4), share: 0.4, excluding: true },
+  { variant: 'no more places than 5', rowFactors: wholeMatrix(300, 4, 3), columnFactors: wholeMatrix(700, 4, 4), share: 0.02, excluding: true, depth: 5 },
+  { variant: 'no more places than 3 of more listed columns than a group counts itself', rowFactors: wholeMatrix(130, 4, 3), columnFactors: wholeMatrix(700, 4, 4), share: 0.1, excluding: true, depth: 3 },
   { variant: 'without exclusions, some rows', rowFactors: wholeMatrix(40, 4, 5), columnFactors: wholeMatrix(64, 4, 6), share: 0.3, excluding: false, from: 7 },
   { variant: 'one column', rowFactors: wholeMatrix(5, 4, 5), columnFactors: wholeMatrix(1, 4, 6), share: 1, excluding: false },
   { variant: 'nothing listed', rowFactors: wholeMatrix(5, 4, 5), columnFactors: wholeMatrix(65, 4, 6), share: 0, excluding: true },

@@ -13,7 +13,7 @@ import type { FactorModel } from '../../serving/factor-model.ts';
 import { bootstrapIntervals, type Interval } from './bootstrap.ts';
 import { type ItemFacts, itemFacts, orderOf, placesByOrder } from './item-order.ts';
 import { coverage, type ListCounts, listCounts, listCountsByOrder, novelty } from './list-counts.ts';
-import { rankPositives } from './rank-positives.ts';
+import { PositiveRanks } from './rank-positives.ts';
 import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
 import { depthOf, measuresOf, type NamedMeasure, type RankingMetric } from './ranking-metrics.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
@@ -92,44 +92,48 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   }
 
   async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
-    const { metrics, ks, coldPairs: policy, seed, resamples } = this.#settings;
+    const { metrics, ks, seed, resamples, baselines } = this.#settings;
     const model = this.#model;
-    const cold = new ColdPairs(model);
-    const test = new TestPairs(this.#settings.minRating);
-    const { indexed, coldPairs } = await collectKnownPairs(test.relevant(input), model.users, model.items, ctx, cold.see);
-    if (test.pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
-    const excluded = await this.#settings.exclude?.(ctx);
-    const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
-    if (leaked > 0) ctx.events({ type: 'warning', text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked` });
+    const { positives, missing, excluded, counts } = await this.#read(input, ctx);
     const seen = excluded?.block;
+    const items = keyCount(model.items);
     const measures = measuresOf(metrics, ks);
-    const ranked = { positives, items: keyCount(model.items), excluded: seen && distinctItems(seen), ...(policy === 'miss' ? { missing: { positives: cold.ofUsers, users: cold.userCount } } : {}) };
-    const facts = excluded && itemFacts(excluded.block, ranked.items, excluded.hasRatings);
     const lists = metrics.some((metric) => metric === 'coverage' || metric === 'novelty');
-    const places = measures.length > 0 ? await rankPositives(model, positives, seen, ctx, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
+    const facts = excluded && itemFacts(excluded.block, items, excluded.hasRatings);
+    const ranked = { positives, items, excluded: seen && distinctItems(seen), missing };
+    const places = measures.length > 0 ? await new PositiveRanks(positives, seen, ctx).places(model, depthOf(metrics, ks)) : new Uint32Array(positives.ratings);
     const own = userValues({ ...ranked, places }, measures);
     const ofLists = lists ? this.#listMetrics(await listCounts(model, positives, seen, ks, ctx), facts, positives.rows) : {};
     const intervals = resamples === 0 || own.users === 0 ? [] : bootstrapIntervals(own.values, measures.length, own.means, { resamples, seed, confidence: 0.95 });
-    const baseline = (scores: ArrayLike<number>): MetricValues => {
+    const baseline = async (scores: ArrayLike<number>): Promise<MetricValues> => {
       const order = orderOf(scores);
-      const { means } = userValues({ ...ranked, places: placesByOrder(order, positives, seen, ctx.signal) }, measures);
+      const { means } = userValues({ ...ranked, places: await placesByOrder(order, positives, seen, ctx.signal) }, measures);
       return { ...named(measures, means), ...(lists ? this.#listMetrics(listCountsByOrder(order, positives, seen, ks), facts, positives.rows) : {}) };
     };
-    const wanted = this.#settings.baselines ? facts : undefined;
+    const wanted = baselines ? facts : undefined;
     return {
       metrics: { ...named(measures, own.means), ...ofLists },
       intervals: Object.fromEntries(intervals.map((interval, i) => [measures[i].name, interval])),
-      baselines: { ...(wanted && { popularity: baseline(wanted.counts) }), ...(wanted?.means && { itemMean: baseline(wanted.means) }) },
+      baselines: { ...(wanted && { popularity: await baseline(wanted.counts) }), ...(wanted?.means && { itemMean: await baseline(wanted.means) }) },
       users: own.users,
-      coldUsers: cold.userCount,
-      pairs: test.pairs,
-      coldPairs,
-      leakedPairs: leaked,
-      repeatedPairs: repeated,
-      irrelevantPairs: test.irrelevant,
-      unknownExcluded: excluded?.unknown ?? 0,
+      ...counts,
     };
+  }
+
+  /** The positives, the excluded pairs, and what was left out. */
+  async #read(input: BatchStream, ctx: ExecutionContext) {
+    const { minRating, coldPairs: policy, exclude } = this.#settings;
+    const { users, items } = this.#model;
+    const [cold, test] = [new ColdPairs(this.#model), new TestPairs(minRating)];
+    const { indexed, coldPairs } = await collectKnownPairs(test.relevant(input), users, items, ctx, cold.see);
+    if (test.pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
+    const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
+    const excluded = await exclude?.(ctx);
+    const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
+    if (leaked > 0) ctx.events({ type: 'warning', text: `${formatCount(leaked)} test pairs are among the excluded ones too: test data has leaked into training. They are not ranked` });
+    const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
+    const counts = { coldUsers: cold.userCount, pairs: test.pairs, coldPairs, leakedPairs: leaked, repeatedPairs: repeated, irrelevantPairs: test.irrelevant, unknownExcluded: excluded?.unknown ?? 0 };
+    return { positives, missing, excluded, counts };
   }
 
   /** Novelty needs the counts of excluded pairs. */

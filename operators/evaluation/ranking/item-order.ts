@@ -1,6 +1,9 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 
+/** Users between two looks at what else waits in this thread. */
+const USERS_AT_ONCE = 4096;
+
 /** Pseudo-counts that pull an item's mean to the mean of all ratings. */
 const DAMPING = 25;
 
@@ -37,7 +40,7 @@ export function orderOf(scores: ArrayLike<number>): Uint32Array {
  * The places of the positives where every user gets the same ranking, without the user's excluded items: as rankPositives gives them for a
  * model. An item's place is its place in `order` less the excluded items before it.
  */
-export function placesByOrder(order: Uint32Array, positives: RatingBlock, exclude: RatingBlock | undefined, signal: AbortSignal): Uint32Array {
+export async function placesByOrder(order: Uint32Array, positives: RatingBlock, exclude: RatingBlock | undefined, signal: AbortSignal): Promise<Uint32Array> {
   const placeOf = new Uint32Array(order.length);
   order.forEach((item, place) => (placeOf[item] = place));
   const places = Uint32Array.from(positives.indices, (item) => placeOf[item]);
@@ -46,7 +49,7 @@ export function placesByOrder(order: Uint32Array, positives: RatingBlock, exclud
   let before = new Uint32Array(17);
   for (let user = 0; user < positives.rows; user++) {
     const [start, end] = [positives.offsets[user], positives.offsets[user + 1]];
-    if (user % 4096 === 0) throwIfAborted(signal, 'evaluate');
+    if (user % USERS_AT_ONCE === 0) await turn(signal);
     if (start === end) continue;
     const own = end - start;
     if (own > sorted.length) [sorted, before] = [new Uint32Array(2 * own), new Uint32Array(2 * own + 1)];
@@ -62,6 +65,12 @@ export function placesByOrder(order: Uint32Array, positives: RatingBlock, exclud
     for (let k = start; k < end; k++) places[k] -= before[lowerBound(list, places[k])];
   }
   return places;
+}
+
+/** Lets timers and messages of this thread have their turn, a cancel among them. */
+async function turn(signal: AbortSignal): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  throwIfAborted(signal, 'evaluate');
 }
 
 /** The number of entries of an ascending list that are below a value. */

@@ -9,7 +9,7 @@ import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
-import { type FactorModel, placeFactors } from '../../serving/factor-model.ts';
+import { type FactorModel, type PlacedFactors, placeFactors } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'rank-listed';
@@ -25,24 +25,66 @@ interface Range {
 }
 
 /**
- * The place of each positive in its user's ranking of all items that are not excluded: the number of items with a higher x_uᵀθ_v, or
- * an equal one and a lower id, from 0. In the order of the block's entries: Uint32[positives.ratings]. Needs no memory of m x n.
- * In place of a place from `depth` on (default: none) any number of at least `depth`.
- * `positives` and `exclude` are blocks over the users and items of the model; no pair is in both.
+ * Places of a test set's positives in the rankings of models, one after the other. The blocks stay on the device for as long as the
+ * holdings of `ctx` are open, so that the next model costs no more than its factors. `positives` and `exclude` are blocks over the users
+ * and items of the models; no pair is in both.
  */
-export async function rankPositives(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, ctx: ExecutionContext, depth?: number): Promise<Uint32Array> {
-  const places = new Uint32Array(positives.ratings);
-  const { info } = computeDevice(ctx.executor);
-  const phase = startPhase(ctx.events, 'rank', 'users', positives.rows);
-  await Holdings.within(ctx, async (held) => {
-    const rank = await ranker(model, positives, exclude, depth, info, held);
-    for await (const { range, values } of mapOrdered(ranges(positives, usersPerTask(info)), info.inOrder ? 3 : 2 * info.parallelism, rank)) {
-      places.set(values, positives.offsets[range.from]);
-      phase.progress(range.to);
+export class PositiveRanks {
+  readonly #positives: RatingBlock;
+  readonly #exclude: RatingBlock | undefined;
+  readonly #ctx: ExecutionContext;
+  readonly #name = dataSetName('ranked');
+  /** Ranges whose blocks are on the device. */
+  readonly #placed = new Set<number>();
+
+  constructor(positives: RatingBlock, exclude: RatingBlock | undefined, ctx: ExecutionContext) {
+    this.#positives = positives;
+    this.#exclude = exclude;
+    this.#ctx = ctx;
+  }
+
+  /**
+   * The place of each positive in its user's ranking of all items that are not excluded: the number of items with a higher x_uᵀθ_v, or
+   * an equal one and a lower id, from 0. In the order of the block's entries: Uint32[positives.ratings]. In place of one from `depth` on
+   * (default: none) any number of at least `depth`. Needs no memory of m x n.
+   */
+  async places(model: FactorModel, depth?: number): Promise<Uint32Array> {
+    const { ratings, offsets, rows } = this.#positives;
+    const places = new Uint32Array(ratings);
+    const { info } = computeDevice(this.#ctx.executor);
+    const phase = startPhase(this.#ctx.events, 'rank', 'users', rows);
+    await Holdings.within(this.#ctx, async (held) => {
+      const factors = await placeFactors(model, info.place, held, info.ownMemory ? ['items'] : ['users', 'items']);
+      const rank = (range: Range) => this.#rank(range, model, factors, depth, info);
+      for await (const { range, values } of mapOrdered(ranges(this.#positives, usersPerTask(info)), info.inOrder ? 3 : 2 * info.parallelism, rank)) {
+        places.set(values, offsets[range.from]);
+        phase.progress(range.to);
+      }
+    });
+    phase.end(rows);
+    return places;
+  }
+
+  /** The task for a range of users. A device with memory of its own is given each range's users and pairs when it is their turn; threads of the host are given all at once. */
+  async #rank(range: Range, { rank, userFactors }: FactorModel, factors: PlacedFactors, depth: number | undefined, { place, ownMemory }: DeviceInfo) {
+    const { from, to } = range;
+    const [first, last] = ownMemory ? [from, to] : [0, this.#positives.rows];
+    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: part === 'listed' || part === 'exclude' ? first : from, version: 0 });
+    const blocks = { listed: this.#positives, ...(this.#exclude ? { exclude: this.#exclude } : {}) };
+    if (!this.#placed.has(first)) {
+      this.#placed.add(first);
+      await giveTo(this.#ctx, place, Object.entries(blocks).map(([part, block]) => [ref(part), withoutValues(ownMemory ? rowsOfBlock(block, first, last, ref(part)) : block)]));
     }
-  });
-  phase.end(positives.rows);
-  return places;
+    const [places, users] = [ref('places'), ref('users')];
+    const given: Given[] = ownMemory ? [[users, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
+    const inputs = { rowFactors: ownMemory ? users : factors.users, columnFactors: factors.items, listed: ref('listed'), ...(this.#exclude ? { exclude: ref('exclude') } : {}) };
+    const task: TaskOf<'rank-listed'> = { kernel: 'rank-listed', inputs, outputs: { places }, params: { from: from - first, to: to - first, rank, ...(depth === undefined ? {} : { depth }) } };
+    const steps = new StepList(contracts);
+    steps.handOut(STAGE, places, place, steps.task(STAGE, place, task));
+    steps.free(STAGE, place, ownMemory ? [places, users] : [places]);
+    const [{ columns }] = (await runSteps(steps.steps, this.#ctx, { given })).handed;
+    return { range, values: columns.values as Uint32Array };
+  }
 }
 
 /** Ranges of users, without those that have no positive. */
@@ -51,35 +93,6 @@ async function* ranges({ rows, offsets }: RatingBlock, step: number): AsyncGener
     const to = Math.min(rows, from + step);
     if (offsets[to] > offsets[from]) yield { from, to };
   }
-}
-
-/** The task for a range of users. A device with memory of its own is given each range's users and pairs when it is their turn; threads of the host are given all at once. */
-async function ranker(model: FactorModel, positives: RatingBlock, exclude: RatingBlock | undefined, depth: number | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
-  const { rank, userFactors } = model;
-  const name = dataSetName('ranking');
-  const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
-  const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
-  const pairs = { listed: positives, ...(exclude ? { exclude } : {}) };
-  if (!ownMemory) await giveTo(ctx, place, Object.entries(pairs).map(([part, block]) => [ref(part), withoutValues(block)]));
-  return async (range: Range) => {
-    const { from, to } = range;
-    const partition = ownMemory ? from : 0;
-    const output = ref('places', from);
-    const given: Given[] = [];
-    const own = ref('users', from);
-    if (ownMemory) {
-      given.push([own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]);
-      for (const [part, block] of Object.entries(pairs)) given.push([ref(part, partition), withoutValues(rowsOfBlock(block, from, to, ref(part, partition))), place]);
-    }
-    const rows = ownMemory ? { from: 0, to: to - from } : { from, to };
-    const inputs = { rowFactors: ownMemory ? own : users, columnFactors: items, listed: ref('listed', partition), ...(exclude ? { exclude: ref('exclude', partition) } : {}) };
-    const task: TaskOf<'rank-listed'> = { kernel: 'rank-listed', inputs, outputs: { places: output }, params: { ...rows, rank, ...(depth === undefined ? {} : { depth }) } };
-    const steps = new StepList(contracts);
-    steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
-    steps.free(STAGE, place, [output, ...given.map(([one]) => one)]);
-    const [partitionOfPlaces] = (await runSteps(steps.steps, ctx, { given })).handed;
-    return { range, values: partitionOfPlaces.columns.values as Uint32Array };
-  };
 }
 
 /** A block whose values are not read. */

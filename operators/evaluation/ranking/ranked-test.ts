@@ -59,7 +59,7 @@ export interface Ranked {
   /** Items of each user that are not ranked. */
   readonly excluded: Uint32Array | undefined;
   /** Positives of each user that no place belongs to, and users whose measures are all 0. */
-  readonly missing?: { readonly positives: Int32Array; readonly users: number };
+  readonly missing?: { readonly positives: Int32Array; readonly users: number } | undefined;
 }
 
 export function userValues({ positives, places, items, excluded, missing }: Ranked, measures: readonly NamedMeasure[]): UserValues {
@@ -68,12 +68,38 @@ export function userValues({ positives, places, items, excluded, missing }: Rank
   for (let user = 0; user < rows; user++) if (offsets[user + 1] > offsets[user] || (missing?.positives[user] ?? 0) > 0) users++;
   const values = new Float64Array(users * measures.length);
   const means = new Float64Array(measures.length);
+  const one = new OneUser();
   let at = 0;
   for (let user = 0; user < rows; user++) {
     const lost = missing?.positives[user] ?? 0;
     if (offsets[user + 1] === offsets[user] && lost === 0) continue;
-    const one: UserRanking = { places: places.slice(offsets[user], offsets[user + 1]).sort(), missing: lost, candidates: items - (excluded?.[user] ?? 0) };
+    one.set(places, offsets[user], offsets[user + 1], lost, items - (excluded?.[user] ?? 0));
     for (let m = 0; m < measures.length; m++) means[m] += values[at++] = measures[m].of(one);
   }
   return { values, means: means.map((sum) => sum / users), users };
+}
+
+/** The ranking of one user after the other, in the same memory. */
+class OneUser implements UserRanking {
+  places = new Uint32Array(64);
+  ranked = 0;
+  missing = 0;
+  candidates = 0;
+
+  /** Takes the places [from, to), in any order. */
+  set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
+    [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
+    if (this.ranked > this.places.length) this.places = new Uint32Array(2 * this.ranked);
+    if (this.ranked > 32) {
+      this.places.set(places.subarray(from, to));
+      this.places.subarray(0, this.ranked).sort();
+      return;
+    }
+    for (let k = 0; k < this.ranked; k++) {
+      const place = places[from + k];
+      let at = k;
+      for (; at > 0 && this.places[at - 1] > place; at--) this.places[at] = this.places[at - 1];
+      this.places[at] = place;
+    }
+  }
 }

@@ -26,8 +26,9 @@ export const rankingMetricNames = [...metricsOfUser, ...metricsOfLists] as const
 export type RankingMetric = (typeof rankingMetricNames)[number];
 
 export interface UserRanking {
-  /** Places of the ranked positives, ascending. */
+  /** Places of the `ranked` positives, ascending; what lies behind them means nothing. */
   readonly places: ArrayLike<number>;
+  readonly ranked: number;
   /** Positives that are not ranked, since the model does not know their items. */
   readonly missing: number;
   /** Items that are ranked. */
@@ -65,37 +66,37 @@ const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Mea
     for (let i = 0; i < k; i++) ideals[i + 1] = ideals[i] + discounts[i];
     return (user) => {
       let gain = 0;
-      for (let j = 0; j < user.places.length && user.places[j] < k; j++) gain += discounts[user.places[j]];
+      for (let j = 0; j < user.ranked && user.places[j] < k; j++) gain += discounts[user.places[j]];
       return gain / ideals[Math.min(k, positivesOf(user))];
     };
   },
   map: (k) => (user) => {
     let sum = 0;
-    for (let j = 0; j < user.places.length && user.places[j] < k; j++) sum += (j + 1) / (user.places[j] + 1);
+    for (let j = 0; j < user.ranked && user.places[j] < k; j++) sum += (j + 1) / (user.places[j] + 1);
     return sum / Math.min(k, positivesOf(user));
   },
   'hit-rate': (k) => (user) => (hits(user, k) > 0 ? 1 : 0),
 };
 
-const reciprocalRank: Measure = ({ places }) => (places.length > 0 ? 1 / (places[0] + 1) : 0);
+const reciprocalRank: Measure = ({ places, ranked }) => (ranked > 0 ? 1 / (places[0] + 1) : 0);
 
 /** A user without any other item has nothing to be ordered wrongly: 1 for ranked positives. */
 const areaUnderCurve: Measure = (user) => {
-  const { places, candidates } = user;
-  const others = candidates - places.length;
+  const { places, ranked, candidates } = user;
+  const others = candidates - ranked;
   let behind = 0;
-  for (let j = 0; j < places.length; j++) behind += others > 0 ? (others - (places[j] - j)) / others : 1;
+  for (let j = 0; j < ranked; j++) behind += others > 0 ? (others - (places[j] - j)) / others : 1;
   return behind / positivesOf(user);
 };
 
-function hits({ places }: UserRanking, k: number): number {
+function hits({ places, ranked }: UserRanking, k: number): number {
   let count = 0;
-  while (count < places.length && places[count] < k) count++;
+  while (count < ranked && places[count] < k) count++;
   return count;
 }
 
-function positivesOf({ places, missing }: UserRanking): number {
-  return places.length + missing;
+function positivesOf({ ranked, missing }: UserRanking): number {
+  return ranked + missing;
 }
 
 /** "ndcg@20" as metric and k; "mrr" and "auc" have no k. Throws UsageError for another text. */

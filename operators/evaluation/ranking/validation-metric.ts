@@ -3,7 +3,7 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { MetricValues } from './evaluate-ranking.ts';
-import { rankPositives } from './rank-positives.ts';
+import { PositiveRanks } from './rank-positives.ts';
 import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
 import { depthOf, measuresOf, parseMetric } from './ranking-metrics.ts';
 
@@ -30,9 +30,12 @@ export function validationMetric(name: string, { users, items, test, train }: Va
   const { positives, leaked } = rankedTest(test, train);
   if (leaked > 0) events({ type: 'warning', text: `${formatCount(leaked)} validation pairs are among the training ratings too, and are not ranked` });
   const excluded = metric === 'auc' ? distinctItems(train) : undefined;
+  let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
   return async ({ userFactors, itemFactors }, ctx) => {
+    // The run goes on in another context after a lost device.
+    if (ranks?.ctx !== ctx) ranks = { ctx, of: new PositiveRanks(positives, train, { ...ctx, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };
-    const places = await rankPositives(model, positives, train, { ...ctx, events: () => {} }, depthOf([metric], [k]));
+    const places = await ranks.of.places(model, depthOf([metric], [k]));
     const { means } = userValues({ positives, places, items: keyCount(items), excluded }, measuresOf([metric], [k]));
     return { [name]: means[0] };
   };

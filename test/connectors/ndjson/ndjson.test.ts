@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { NdjsonSink, type NdjsonSinkOptions } from '../../../connectors/ndjson/ndjson-sink.ts';
 import { NdjsonSource, type NdjsonSourceOptions } from '../../../connectors/ndjson/ndjson-source.ts';
-import { DataError, UsageError } from '../../../engine/errors.ts';
+import { DataError, Session, UsageError } from '../../../index.ts';
 import { batchStream, placeOf } from '../../../engine/stream/stream.ts';
 import { context, duckdb, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
@@ -185,6 +185,21 @@ describe('what is written', () => {
       { numRuns: 100, seed: 33 },
     );
   });
+});
+
+test('sessions read and write it, by name and by ending', async () => {
+  await using session = Session.withoutDevices();
+  writeFileSync(join(folder, 'session.ndjson'), '{"user":1,"item":"a","rating":"NA","more":[1]}\n{"user":2,"item":"b","rating":"4.5"}\n');
+  const ratings = session.read.ndjson(join(folder, 'session.ndjson'), { columns: ['user', 'item', 'rating'], types: { rating: 'float64' } });
+  await ratings.write.ndjson(join(folder, 'again.jsonl.gz'));
+  await ratings.write.arrow(join(folder, 'again.feather'), { codec: 'lz4' });
+  for (const name of ['again.jsonl.gz', 'again.feather']) {
+    const rows: unknown[] = [];
+    for await (const batch of await session.read.any(join(folder, name))) for (const row of batch) rows.push(row?.toJSON());
+    expect(rows).toEqual([{ user: 1, item: 'a', rating: null }, { user: 2, item: 'b', rating: 4.5 }]);
+  }
+  expect(() => session.read.ndjson('x', { delimiter: ',' } as object)).toThrow(/delimiter/);
+  await expect(session.read.any(join(folder, 'session.ndjson'), { decimalComma: true })).rejects.toThrow(/decimalComma acts only on text, and the input is ndjson/);
 });
 
 test('DuckDB reads what we write, and we read what DuckDB writes', async () => {
