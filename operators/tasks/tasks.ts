@@ -177,8 +177,8 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
   };
 
   /**
-   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν,
-   * default 1. `plainWeights`: `plain` is Σ w_k x_uk² over the rows with ratings, with w of the first feature, of the second and of all others.
+   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν,
+   * default 1. `plainWeights`: `plain` is Σ w_k x_uk², with w of the first feature, of the second and of all others.
    */
   'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] }; values: { sum: number; plain: number } };
 
