@@ -97,19 +97,7 @@ export interface Kernels extends SearchKernels {
   /** Adds a part of a row too long for one call to the workspace's A and b, and when `biased` is 1 to its Σ θ. */
   accumulateRow(theta: number, size: number, indices: number, values: number, count: number, biased: 0 | 1, accumulate: 0 | 1, workspace: number): void;
   /** Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t; `bias`: its place. */
-  solveAccumulated(
-    size: number,
-    rank: number,
-    shift: number,
-    weight: number,
-    total: number,
-    bias: number,
-    output: number,
-    previous: number,
-    exact: 0 | 1,
-    steps: number,
-    workspace: number,
-  ): 0 | 1;
+  solveAccumulated(size: number, rank: number, shift: number, weight: number, total: number, bias: number, output: number, previous: number, exact: 0 | 1, steps: number, workspace: number): 0 | 1;
   /**
    * min ½ xᵀA x - bᵀx with x >= 0, starting from the features where previous > 0. A (upper triangle) gets its lower one. work: 14 * size + size² / 2 bytes. 0, and x = NaN, when there is no finite solution.
    */

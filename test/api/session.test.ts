@@ -99,14 +99,15 @@ describe('ALS parameters', () => {
   it('are good by default, with biases and without: docs/quality.md', () => {
     expect(new ALS().params).toMatchObject({ rank: 10, maxIter: 10, biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5], start: 'level' });
     expect(new ALS({ biases: false }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'level' });
-    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'spark' });
+    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 4, alpha: 40, regOffset: 0, start: 'spark' });
     expect(new SGD().params).toMatchObject({ biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5] });
     expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow('biasDamping does nothing without biases');
   });
 
   it("are Spark ML's with ALS.spark", () => {
     const { params, columns, coldStartStrategy } = ALS.spark({ rank: 12 });
-    expect(params).toMatchObject({ rank: 12, maxIter: 10, regParam: 0.1, biases: false, regOffset: 0, start: 'spark', implicitPrefs: false, nonnegative: false, alpha: 1 });
+    expect(params).toMatchObject({ rank: 12, maxIter: 10, regParam: 0.1, biases: false, regOffset: 0, start: 'spark', implicitPrefs: false, nonnegative: false });
+    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({ regParam: 0.1, alpha: 1, start: 'spark', biases: false, regOffset: 0 });
     expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
     expect(coldStartStrategy).toBe('nan');
   });
