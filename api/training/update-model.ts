@@ -11,8 +11,7 @@ import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
-type FixedName = 'rank' | 'biases' | 'regOffset' | 'biasDamping';
-const fixedNames: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDamping'] satisfies FixedName[];
+const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
 
 /**
  * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ, which would
@@ -20,9 +19,9 @@ const fixedNames: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDampi
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, FixedName>>, RatingOptions, Omit<FitOptions, 'plan'> {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
-const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, FixedName> => !fixedNames.includes(name));
+const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, (typeof fixedNames)[number]> => !(fixedNames as readonly string[]).includes(name));
 
 /**
  * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
