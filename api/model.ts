@@ -1,9 +1,9 @@
 import type { RecordBatch } from 'apache-arrow';
-import { loadInThread } from '../connectors/model/load-in-thread.ts';
+import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
 import { saveModel, type StoredModel } from '../connectors/model/model-store.ts';
-import { DataError, UsageError } from '../engine/errors.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
+import { keysToVector } from '../engine/keys/arrow-keys.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
@@ -17,12 +17,16 @@ import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ra
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
+import { hasBiases, loadedParts } from './loaded-parts.ts';
+import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
 import { factorBatch } from './serving/factor-batch.ts';
 import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
+import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+import { type Explanation, explainItem, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import { Searches } from './serving/searches.ts';
-import { type ServedModel, sideSpace } from './serving/served-model.ts';
+import { ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
 import { savedTraining } from './training/saved-training.ts';
 import type { RunOptions, Session } from './session.ts';
@@ -70,27 +74,13 @@ export class Model {
     this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.itemCounts = parts.itemCounts;
     this.#session = parts.session;
-    this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session) };
+    this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session), metadata: this.metadata };
   }
 
   /** Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that is missing or wrong. */
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
-    const stored = await loadInThread(directory);
-    if (hasBiases(stored.factorflow) && stored.rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${stored.rank}`, { phase: 'load', file: directory });
-    return new Model({
-      rank: stored.rank,
-      users: keysFromVector(stored.userIds, 'id'),
-      items: keysFromVector(stored.itemIds, 'id'),
-      userFactors: stored.userFactors,
-      itemFactors: stored.itemFactors,
-      itemCounts: stored.itemCounts,
-      columns: { ...stored.columns, rating: ratingColumn(stored.factorflow) },
-      coldStartStrategy: stored.coldStartStrategy,
-      metadata: stored.factorflow,
-      means: storedMeans(stored),
-      session,
-    });
+    return new Model({ ...(await loadedParts(directory)), session });
   }
 
   get userCount(): number {
@@ -113,6 +103,23 @@ export class Model {
 
   get itemFactors(): RecordBatch {
     return factorBatch(this.#factors.items, this.#factors.itemFactors, this.features);
+  }
+
+  /** The same as typed arrays. */
+  get userArrays(): FactorArrays {
+    return factorArrays(this.#factors.users, this.#factors.userFactors, this.features);
+  }
+
+  get itemArrays(): FactorArrays {
+    return factorArrays(this.#factors.items, this.#factors.itemFactors, this.features);
+  }
+
+  /** Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or float16; whole or not at all. */
+  async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
+    checkOptions('exportFactors', options, ['format', 'precision', 'overwrite', 'signal'], "{ format: 'npy' }");
+    const { users, items, userFactors, itemFactors } = this.#factors;
+    const sides = { user: { ids: idColumnOf(users), factors: userFactors }, item: { ids: idColumnOf(items), factors: itemFactors } };
+    await exportFactors(directory, sides, this.features, options);
   }
 
   /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
@@ -200,14 +207,35 @@ export class Model {
     return recommendUsers(this.#served, ids, n, options);
   }
 
-  /** The n best items of one user, for a request to a server: a search in a thread, and the answer as plain objects. */
-  async recommend(user: Id, n: number, options: RequestOptions = {}): Promise<UserRecommendations> {
+  /**
+   * The n best items of one user, for a request to a server: a search in a thread, and the answer as plain objects. In the place of an id,
+   * the ratings of a user whom the model need not know: factors are solved from those first, and the rated items are left out.
+   */
+  async recommend(user: Id | { readonly ratings: readonly RatedItem[] }, n: number, options: RequestOptions = {}): Promise<UserRecommendations> {
     checkRequest(options, this.#served);
     checkCount(n);
-    return recommendToUser(this.#served, user, n, options);
+    return typeof user === 'object' ? recommendFromRatings(this.#served, user.ratings, n, options) : recommendToUser(this.#served, user, n, options);
   }
 
-  /** Reads pairs that are not to be recommended into memory, once for any number of calls. Pairs of unknown ids are counted. */
+  /**
+   * Solves users from their ratings with the items as they are, exactly and with the model's own regularization, as one half-iteration would: a
+   * model of these users alone. Users without a known item are counted. Runs on the session's device.
+   */
+  async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
+    requireDataset(ratings, 'foldIn');
+    checkOptions('foldIn', options, ['regParam', 'onDuplicates', 'onBadRows', ...runOptionNames], "{ onDuplicates: 'last' }");
+    const { columns, coldStartStrategy, metadata, itemCounts } = this;
+    const parts = { ...this.#factors, columns, coldStartStrategy, metadata, itemCounts, session: this.#session };
+    return foldInUsers(parts, ruleOf(this.#served, options.regParam), ratings, options, (made) => new Model(made));
+  }
+
+  /** Takes a score apart into what each of a user's ratings, which a model does not keep, contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). */
+  async explain(ratings: readonly RatedItem[], item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
+    checkOptions('explain', options, ['regParam', ...runOptionNames], '{ regParam: 0.1 }');
+    return explainItem(this.#served, ratings, item, options);
+  }
+
+  /** Reads pairs that are not to be recommended into memory, for any number of calls. Those of unknown ids are counted. */
   async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
     requireDataset(pairs, 'exclusions');
     checkOptions('exclusions', options, runOptionNames);
@@ -269,17 +297,4 @@ export class Model {
   get #hasBiases(): boolean {
     return hasBiases(this.metadata);
   }
-}
-
-function hasBiases({ params }: JsonObject): boolean {
-  return (params as JsonObject | null | undefined)?.biases === true;
-}
-
-/** The damped means that a model was saved with. */
-function storedMeans({ factorflow: { meanRating }, means }: StoredModel): DampedMeans | undefined {
-  return typeof meanRating === 'number' && means ? { mean: meanRating, ...means } : undefined;
-}
-
-function ratingColumn(metadata: JsonObject): string {
-  return typeof metadata.ratingCol === 'string' ? metadata.ratingCol : 'rating';
 }

@@ -16,6 +16,7 @@ import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts
 import { countPairs, scatterPairs } from './tasks/loading/scatter-pairs.ts';
 import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
+import { solveRow } from './tasks/search/solve-row.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
@@ -38,6 +39,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'top-n': topN,
   'prepare-search': prepareSearch,
   search,
+  'solve-row': solveRow,
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,

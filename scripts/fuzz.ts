@@ -1,5 +1,5 @@
 /**
- * Damages 10,000 Parquet, CSV, Arrow and model files and reads them: each must be read, or be refused with a message, in
+ * Damages 10,000 Parquet, CSV, NDJSON, Arrow and model files and reads them: each must be read, or be refused with a message, in
  * seconds and under 1 GB. The same numbers give the same files.
  *
  *     node scripts/fuzz.ts [cases, default 10000] [first, default 0] [kind]

@@ -34,6 +34,8 @@ export interface RequestOptions extends ItemLists, RunOptions {
   /** Pairs that must not be recommended, read before by `model.exclusions`. */
   readonly exclude?: Exclusions;
   readonly unknownUsers?: UnknownUsers;
+  /** λ for a user who is given by ratings; by default that of the training. */
+  readonly regParam?: number;
 }
 
 const listNames = ['exclude', 'deny', 'allow'] as const;
@@ -55,7 +57,7 @@ export function checkUsers(method: string, options: UsersOptions, served: Served
 }
 
 export function checkRequest(options: RequestOptions, served: ServedModel): void {
-  checkOptions('recommend', options, [...listNames, 'unknownUsers', ...runOptionNames], '{ deny: [1, 2] }');
+  checkOptions('recommend', options, [...listNames, 'unknownUsers', 'regParam', ...runOptionNames], '{ deny: [1, 2] }');
   if (options.exclude !== undefined && !(options.exclude instanceof Exclusions)) throw new UsageError('the option exclude of recommend takes exclusions', { advice: 'Read them once with model.exclusions(dataset)' });
   checkLists('recommend', options, served);
   checkUnknown(options.unknownUsers, served);

@@ -8,8 +8,9 @@ import type { ServedModel } from './served-model.ts';
 
 /** The answer to a request for one user. */
 export interface UserRecommendations {
-  readonly user: Id;
-  /** True where the model knows the user. */
+  /** The id; null for a user who was given by ratings. */
+  readonly user: Id | null;
+  /** True where the model knows the user, or an item of those that the user rated. */
   readonly known: boolean;
   /** Set where the items are not chosen for the user: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';
@@ -21,13 +22,13 @@ export interface UserRecommendations {
   readonly unknownItems: number;
 }
 
-/** See Model.recommend. */
-export async function recommendToUser(served: ServedModel, user: Id, n: number, options: RequestOptions): Promise<UserRecommendations> {
+/** See Model.recommend; `user` is undefined for one of whom nothing is known. */
+export async function recommendToUser(served: ServedModel, user: Id | undefined, n: number, options: RequestOptions): Promise<UserRecommendations> {
   const { unknownUsers = 'empty', exclude, signal = new AbortController().signal, onEvent = noEvents } = options;
   const { users, items } = served.factors;
-  const position = findId(users, user);
+  const position = user === undefined ? -1 : findId(users, user);
   const known = position >= 0;
-  if (!known && unknownUsers === 'error') throw new UsageError(`the model has no user ${String(user)}`);
+  if (!known && unknownUsers === 'error') throw new UsageError(user === undefined ? 'the model knows no item that the user rated' : `the model has no user ${String(user)}`);
   const chosen = chooseItems(items, options);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';
@@ -35,7 +36,7 @@ export async function recommendToUser(served: ServedModel, user: Id, n: number, 
   if (empty) served.session.requestContext({ signal });
   const found = empty ? { positions: [], scores: [] } : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
   return {
-    user,
+    user: user ?? null,
     known,
     ...fallback,
     items: found.positions.map((item, rank) => ({ item: idAt(items, item), score: found.scores[rank] })),

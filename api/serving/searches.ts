@@ -1,12 +1,15 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { RunOptions, Session } from '../session.ts';
-import { dropIndex, type Found, makeIndex, type SearchRequest, type SearchSpace, searchIndex } from '../../operators/serving/search.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
+import { dropIndex, type Found, makeGram, makeIndex, type SearchRequest, type SearchSpace, searchIndex, solveRow } from '../../operators/serving/search.ts';
+import type { ParamsOf, ValuesOf } from '../../operators/tasks/tasks.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /** The indices of a model by name; held apart from the model, so that they can be dropped when it has been collected. */
 interface Indices {
   readonly session: Session;
   readonly made: Map<string, Promise<SearchIndex>>;
+  readonly grams: Map<string, Promise<PartitionRef>>;
 }
 
 /** Frees the indices of models that nobody closed and nobody has any more. */
@@ -22,7 +25,7 @@ export class Searches {
   #closed = false;
 
   constructor(session: Session) {
-    this.#indices = { session, made: new Map() };
+    this.#indices = { session, made: new Map(), grams: new Map() };
     forgotten.register(this, this.#indices, this.#indices);
   }
 
@@ -50,6 +53,28 @@ export class Searches {
     }
   }
 
+  /** Solves a row from the vectors of a space. `gramWeight`: of the Gram matrix of all of them, made once. */
+  async solve(name: string, space: () => SearchSpace, params: ParamsOf<'solve-row'>, gramWeight: number | undefined, options: RunOptions = {}): Promise<ValuesOf<'solve-row'>> {
+    const running = this.#solve(name, space, params, gramWeight, options);
+    this.#running.add(running);
+    try {
+      return await running;
+    } finally {
+      this.#running.delete(running);
+    }
+  }
+
+  async #solve(name: string, space: () => SearchSpace, params: ParamsOf<'solve-row'>, gramWeight: number | undefined, options: RunOptions): Promise<ValuesOf<'solve-row'>> {
+    const index = await this.prepare(name, space);
+    const { session, grams } = this.#indices;
+    if (gramWeight !== undefined && !grams.has(name)) {
+      const made = makeGram(index, params.rank, gramWeight, session.requestContext());
+      grams.set(name, made);
+      made.catch(() => grams.delete(name));
+    }
+    return solveRow(index, params, await grams.get(name), session.requestContext(options));
+  }
+
   async #search(name: string, space: () => SearchSpace, request: SearchRequest, options: RunOptions): Promise<Found> {
     const index = await this.prepare(name, space);
     return searchIndex(index, request, this.#indices.session.requestContext(options));
@@ -64,10 +89,12 @@ export class Searches {
   }
 }
 
-async function drop({ session, made }: Indices): Promise<void> {
-  const all = [...made.values()];
+async function drop({ session, made, grams }: Indices): Promise<void> {
+  const [all, others] = [[...made.values()], [...grams.values()]];
   made.clear();
+  grams.clear();
   // In a closed session the memory is gone already.
   if (session.closed) return;
-  for (const index of await Promise.allSettled(all)) if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
+  for (const index of await Promise.allSettled(all)) if (index.status === 'fulfilled') await dropIndex(Object.values(index.value), session.requestContext());
+  for (const gram of await Promise.allSettled(others)) if (gram.status === 'fulfilled') await dropIndex([gram.value], session.requestContext());
 }

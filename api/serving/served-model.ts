@@ -1,5 +1,7 @@
+import type { JsonObject } from '../../engine/json.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
+import { type RowRule, rowRule } from '../../operators/serving/fold-in/row-rule.ts';
 import type { Session } from '../session.ts';
 import type { Searches } from './searches.ts';
 
@@ -13,6 +15,19 @@ export interface ServedModel {
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
   readonly session: Session;
   readonly searches: Searches;
+  /** What the model tells of its training. */
+  readonly metadata: JsonObject;
+}
+
+/** The rule by which later users are solved. Throws UsageError where the model tells no λ and none is given. */
+export function ruleOf({ factors, rank, metadata }: ServedModel, regParam?: number): RowRule {
+  return rowRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
+}
+
+function meanOfColumn(values: Float32Array, width: number, column: number): number {
+  let sum = 0;
+  for (let at = column; at < values.length; at += width) sum += values[at];
+  return sum / Math.max(1, values.length / width);
 }
 
 /** A search among all vectors of a side: its name, and the vectors. */

@@ -23,7 +23,7 @@ const changes: readonly (readonly Change[])[] = [
   [64, 256].map((threads) => ({ part: `threads${threads}`, apply: (variant, shape) => tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)) })),
   [
     { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
-    ...[16, 32, 48, 64].map((bin): Change => ({ part: `bin${bin}`, apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined) })),
+    ...[16, 32, 64].map((bin): Change => ({ part: `bin${bin}`, apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined) })),
   ],
 ];
 

@@ -66,14 +66,18 @@ export interface ParamTable<P> {
   readonly algorithm: 'ALS' | 'SGD';
   readonly params: ParamsOf<P>;
   readonly rules: readonly Rule<P>[];
+  /** The defaults that differ from the fallbacks beside what is given. */
+  readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
 export function namesOf<N extends string>({ params }: { readonly params: Readonly<Record<N, Param>> }): readonly N[] {
   return Object.keys(params) as N[];
 }
 
-export function defaultsOf<P>({ params }: ParamTable<P>): P {
-  return Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback])) as P;
+/** The defaults beside what is given. */
+export function defaultsOf<P>({ params, dependent }: ParamTable<P>, given: Partial<P> = {}): P {
+  const fallbacks = Object.fromEntries(entriesOf(params).filter(([, { fallback }]) => fallback !== undefined).map(([name, { fallback }]) => [name, fallback]));
+  return { ...fallbacks, ...dependent?.(given) } as P;
 }
 
 /** The parameters with defaults filled in. Throws UsageError naming parameter and value; `others` are further names that the caller accepts. */
@@ -82,7 +86,7 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined) throw new UsageError(`unknown ${table.algorithm} parameter ${unknown}`, { advice: `There are: ${[...names, ...others].join(', ')}` });
   const set = defined(given);
-  const params: P = { ...defaultsOf(table), ...set };
+  const params: P = { ...defaultsOf(table, set), ...set };
   for (const [name, param] of entriesOf(table.params)) if (params[name as keyof P] !== undefined) checkParam(name, param, params[name as keyof P]);
   checkRules(table, set, (name, value) => (value === undefined ? name : `${name} ${String(value)}`));
   return params;
@@ -90,7 +94,7 @@ export function checkParams<P extends object>(table: ParamTable<P>, given: Parti
 
 /** Throws UsageError for a given parameter that has no effect beside the others. */
 export function checkRules<P extends object>(table: ParamTable<P>, given: Partial<P>, named: Parameters<Rule<P>['message']>[0], ofFlags = false): void {
-  const params: P = { ...defaultsOf(table), ...given };
+  const params: P = { ...defaultsOf(table, given), ...given };
   const broken = table.rules.find(({ refused, when, onlyFlags = false }) => given[refused] !== undefined && (ofFlags || !onlyFlags) && when(params));
   if (broken) throw new UsageError(broken.message(named, params), { advice: broken.advice });
 }

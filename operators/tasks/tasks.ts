@@ -272,6 +272,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'compile-top-n': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
+  'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
   'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },

@@ -146,6 +146,27 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   });
 });
 
+describe.concurrent('fold-in and export', () => {
+  it('solves users from their ratings, for a model of them or as rows', async () => {
+    const users = await writeParquet(join(folder, 'later.parquet'), `SELECT 700001::INTEGER AS "user", item, rating FROM read_parquet('${ratings}') WHERE "user" = 26 UNION ALL SELECT 700002, 999999999, 5`);
+    const [later, rows] = [join(folder, 'later-users'), join(folder, 'later-rows.parquet')];
+    const report = await json('fold-in', model, users, '--model-dir', later, '--output', rows);
+    expect(report).toMatchObject({ command: 'fold-in', users: 1, withoutItems: 1, coldRatings: 1, model: later, output: rows });
+    expect(await json('recommend', later, '--users', '700001', '--n', '2')).toMatchObject({ rows: 2, recommendations: [{ user: 700001, rank: 1 }, { rank: 2 }] });
+    expect(await json('inspect', rows)).toMatchObject({ rows: 1, columns: [{ name: 'id' }, { name: 'features' }] });
+    await fails(2, /--output or --model-dir/, 'fold-in', model, users);
+    await fails(2, /--to acts only with --output/, 'fold-in', model, users, '--model-dir', join(folder, 'nowhere'), '--to', 'csv');
+  });
+
+  it('writes factors for other programs', async () => {
+    const output = join(folder, 'arrays');
+    expect(await json('export', model, '--output', output)).toMatchObject({ command: 'export', users: 16_554, items: 10_506, format: 'npy', precision: 'float32' });
+    expect(readdirSync(output).sort()).toEqual(['item_factors.npy', 'item_ids.npy', 'user_factors.npy', 'user_ids.npy']);
+    await fails(2, /exists/, 'export', model, '--output', output);
+    expect(await json('export', model, '--output', output, '--to', 'parquet', '--precision', 'float16', '--force')).toMatchObject({ precision: 'float16' });
+  });
+});
+
 describe.concurrent('similar', () => {
   it('prints the items or users most like some', async () => {
     const { code, stdout, stderr } = await factorflow('similar', model, '--user', '1,2', '--n', '3', '--quiet');

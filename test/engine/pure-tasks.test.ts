@@ -71,6 +71,7 @@ const cases: Readonly<Record<string, Case>> = {
   'prepare-search': { params: { width: RANK, rank: RANK, normalized: false }, inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } }, outputs: indexShapes(COLUMNS, RANK) },
   search: { params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }, inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) } },
   'rank-listed': { params: { ...whole, rank: RANK }, inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block }, outputs: { places: undefined } },
+  'solve-row': { params: { rank: RANK, bias: false, items: [0, 1], weights: [1, 2], targets: [3, -1], shift: 0.5, biasShift: 0, explained: 2 }, inputs: { exact: theta, guide: zeros(5, COLUMNS) } },
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },

@@ -1,0 +1,36 @@
+import { loadInThread } from '../connectors/model/load-in-thread.ts';
+import type { StoredModel } from '../connectors/model/model-store.ts';
+import { DataError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysFromVector } from '../engine/keys/arrow-keys.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { ModelParts } from './model.ts';
+
+/** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong. */
+export async function loadedParts(directory: string): Promise<Omit<ModelParts, 'session'>> {
+  const stored = await loadInThread(directory);
+  const { factorflow: metadata, rank, columns, coldStartStrategy, userFactors, itemFactors, itemCounts } = stored;
+  if (hasBiases(metadata) && rank < 3) throw new DataError(`the metadata tell of biases, which are two features of ${rank}`, { phase: 'load', file: directory });
+  return {
+    rank,
+    users: keysFromVector(stored.userIds, 'id'),
+    items: keysFromVector(stored.itemIds, 'id'),
+    userFactors,
+    itemFactors,
+    itemCounts,
+    columns: { ...columns, rating: typeof metadata.ratingCol === 'string' ? metadata.ratingCol : 'rating' },
+    coldStartStrategy,
+    metadata,
+    means: storedMeans(stored),
+  };
+}
+
+/** True where the last two features of a model are folded biases. */
+export function hasBiases({ params }: JsonObject): boolean {
+  return (params as JsonObject | null | undefined)?.biases === true;
+}
+
+/** The damped means that a model was saved with. */
+function storedMeans({ factorflow: { meanRating }, means }: StoredModel): DampedMeans | undefined {
+  return typeof meanRating === 'number' && means ? { mean: meanRating, ...means } : undefined;
+}

@@ -1,0 +1,32 @@
+const bits = new Uint32Array(1);
+const number = new Float32Array(bits.buffer);
+
+/** The bits of float32 numbers rounded to float16, to the nearest, ties to even. What is beyond 65,504 becomes infinite. */
+export function toHalf(values: Float32Array): Uint16Array {
+  const halves = new Uint16Array(values.length);
+  for (let i = 0; i < values.length; i++) {
+    number[0] = values[i];
+    halves[i] = halfOf(bits[0]);
+  }
+  return halves;
+}
+
+function halfOf(single: number): number {
+  const sign = (single >>> 16) & 0x8000;
+  const magnitude = single & 0x7fff_ffff;
+  if (magnitude > 0x7f80_0000) return sign | 0x7e00;
+  // From 65,520 on the nearest is infinite.
+  if (magnitude >= 0x477f_f000) return sign | 0x7c00;
+  if (magnitude >= 0x3880_0000) return sign | rounded(magnitude - 0x3800_0000, 13);
+  // Below 2^-14 the exponent stays, and the implied bit moves into the fraction.
+  const shift = 126 - (magnitude >>> 23);
+  return shift > 24 ? sign : sign | rounded((magnitude & 0x7f_ffff) | 0x80_0000, shift);
+}
+
+/** value / 2^shift to the nearest, ties to even. */
+function rounded(value: number, shift: number): number {
+  const whole = value >>> shift;
+  const rest = value & ((1 << shift) - 1);
+  const half = 1 << (shift - 1);
+  return whole + (rest > half || (rest === half && (whole & 1) === 1) ? 1 : 0);
+}

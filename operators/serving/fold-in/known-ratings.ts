@@ -1,0 +1,47 @@
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/key-table.ts';
+import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { type FactorModel, lookupOf } from '../factor-model.ts';
+import type { RowRule } from './row-rule.ts';
+
+/** Ratings of users who are folded in: of the items that the model knows. */
+export interface KnownRatings {
+  /** The users who have such a rating, ascending. */
+  readonly users: KeyColumn;
+  readonly block: RatingBlock;
+  /** Position in the model of each column of the block. */
+  readonly items: Uint32Array;
+  /** Users who have none, and ratings of items that the model does not know. */
+  readonly withoutItems: number;
+  readonly coldRatings: number;
+}
+
+/** Takes what is unknown out of a block over its own users and items, in its own memory. */
+export function knownRatings({ users, items, byUser }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock }, model: FactorModel, rule: RowRule): KnownRatings {
+  const positions = lookupOf(model.items).positionsOf(items);
+  const { rows, offsets, indices, values } = byUser;
+  const columnOf = new Uint32Array(keyCount(items)).fill(UNKNOWN_KEY);
+  const known = positions.filter((position) => position !== UNKNOWN_KEY);
+  let columns = 0;
+  positions.forEach((position, item) => (columnOf[item] = position === UNKNOWN_KEY ? UNKNOWN_KEY : columns++));
+  const kept = sharedArray(Int32Array, rows + 1);
+  const rowOf: number[] = [];
+  let next = 0;
+  for (let row = 0; row < rows; row++) {
+    const start = next;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const column = columnOf[indices[k]];
+      // A rating of 0 says nothing of implicit data.
+      if (column === UNKNOWN_KEY || (rule.implicit !== undefined && values[k] === 0)) continue;
+      indices[next] = column;
+      values[next++] = values[k];
+    }
+    if (next === start) continue;
+    rowOf.push(row);
+    kept[rowOf.length] = next;
+  }
+  const coldRatings = indices.length - next;
+  const block = { ref: { name: dataSetName('known-ratings'), partition: 0, version: 0 }, rows: rowOf.length, ratings: next, offsets: kept.subarray(0, rowOf.length + 1), indices: indices.subarray(0, next), values: values.subarray(0, next) };
+  return { users: takeKeys(users, rowOf), block, items: known, withoutItems: rows - rowOf.length, coldRatings };
+}
