@@ -8,7 +8,7 @@ import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import { type BadRowPolicy } from '../../operators/ratings/select-ratings.ts';
 import { knownRatings } from '../../operators/serving/fold-in/known-ratings.ts';
 import type { RowRule } from '../../operators/serving/fold-in/row-rule.ts';
-import { fixedRows, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';
+import { fixedItems, type SolvedUsers, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';
 import type { Dataset } from '../dataset.ts';
 import type { Model, ModelParts } from '../model.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
@@ -44,8 +44,8 @@ export async function foldInUsers(parts: ModelParts, rule: RowRule, ratings: Dat
     const { byUser } = await buildUserBlock(indexed, input.onDuplicates, ctx);
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);
     const phase = startPhase(ctx.events, 'fold-in', 'users', known.block.rows);
-    const fixed = fixedRows(parts.itemFactors, parts.rank, rule, known.items);
-    const solved = known.block.rows === 0 ? new Float32Array(0) : await solveUsers(known.block, fixed, parts.itemFactors, rule, ctx);
+    const fixed = fixedItems(parts.itemFactors, parts.rank, rule, known.items);
+    const solved = known.block.rows === 0 ? { factors: new Float32Array(0), biases: new Float32Array(0) } : await solveUsers(known.block, fixed, rule, ctx);
     phase.end(known.block.rows);
     const rows = foldedRows(solved, parts.rank, rule);
     const left = rows.good.length === known.block.rows ? known.users : takeKeys(known.users, rows.good);
@@ -56,18 +56,18 @@ export async function foldInUsers(parts: ModelParts, rule: RowRule, ratings: Dat
 }
 
 /** Solved rows as the model stores users ([x], or [x, β + μ, 1]); those that are finite. */
-function foldedRows(solved: Float32Array, width: number, { rank, biases, mean }: RowRule): { readonly values: Float32Array; readonly good: readonly number[] } {
-  const features = rank + (biases ? 1 : 0);
-  const count = solved.length / features;
+function foldedRows({ factors, biases: own }: SolvedUsers, width: number, { rank, biases, mean }: RowRule): { readonly values: Float32Array; readonly good: readonly number[] } {
+  const count = factors.length / rank;
   const good: number[] = [];
   const values = sharedArray(Float32Array, count * width);
   for (let row = 0; row < count; row++) {
-    const own = solved.subarray(row * features, (row + 1) * features);
-    if (!own.every(Number.isFinite)) continue;
+    // A sum of what is not finite is not finite.
+    let sum = biases ? own[row] : 0;
     const at = good.length * width;
-    values.set(own, at);
+    for (let k = 0; k < rank; k++) sum += values[at + k] = factors[row * rank + k];
+    if (!Number.isFinite(sum)) continue;
     if (biases) {
-      values[at + rank] += mean;
+      values[at + rank] = own[row] + mean;
       values[at + rank + 1] = 1;
     }
     good.push(row);

@@ -24,7 +24,7 @@ export interface EndedTraining {
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
   readonly looked: LookedAt;
-  readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan };
+  readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
   readonly planned: PhysicalPlan;
   /** Milliseconds by performance.now(). */
   readonly started: number;
@@ -64,6 +64,7 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
       seconds: { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 },
       plan: withMeasures(result.plan, ctx.metrics),
       planned,
+      ratingDeviation: result.ratingDeviation,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);

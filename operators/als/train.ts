@@ -28,6 +28,8 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly itemFactors: Float32Array;
   /** The plan as it was run. */
   readonly plan: PhysicalPlan;
+  /** Standard deviation of the ratings, where regOffset is in units of it. */
+  readonly ratingDeviation?: number;
 }
 
 export interface TrainAlsOptions {
@@ -74,7 +76,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     },
     ctx,
   );
-  return { ...result, ...folded(factors), plan: bound };
+  return { ...result, ...folded(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
 /** Factors and biases of training in a unit, in the ratings' own. */

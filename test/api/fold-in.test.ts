@@ -18,7 +18,9 @@ const valuesOf = (model: Model) => model.userFactors.data.children[1].children[0
 
 const kinds: Readonly<Record<string, AlsOptions>> = {
   'without biases': { biases: false },
-  'with biases': { biases: true },
+  'with biases': { biases: true, biasDamping: 0, regOffset: 0 },
+  'with damped biases, an offset and an exponent': { biases: true, biasDamping: [3, 5], regOffset: 2, regExponent: 0.8 },
+  'with an offset alone': { biases: false, regOffset: 1.5 },
   nonnegative: { biases: false, nonnegative: true, solver: 'auto' },
   "implicit, Spark's weights": { implicitPrefs: true, biases: false, alpha: 3 },
   'implicit, the weights of iALS': { implicitPrefs: true, biases: false, alpha: 2, unobservedWeight: 0.3, regExponent: 0.7 },

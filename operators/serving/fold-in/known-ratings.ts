@@ -17,7 +17,7 @@ export interface KnownRatings {
   readonly coldRatings: number;
 }
 
-/** Takes what is unknown, and with biases μ and γ_v, off a block over its own users and items. Its values are changed. */
+/** Takes what is unknown out of a block over its own users and items, in its own memory. */
 export function knownRatings({ users, items, byUser }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock }, model: FactorModel, rule: RowRule): KnownRatings {
   const positions = lookupOf(model.items).positionsOf(items);
   const { rows, offsets, indices, values } = byUser;
@@ -25,7 +25,6 @@ export function knownRatings({ users, items, byUser }: { readonly users: KeyColu
   const known = positions.filter((position) => position !== UNKNOWN_KEY);
   let columns = 0;
   positions.forEach((position, item) => (columnOf[item] = position === UNKNOWN_KEY ? UNKNOWN_KEY : columns++));
-  const level = Float32Array.from(known, (position) => (rule.biases ? rule.mean + model.itemFactors[position * model.rank + rule.rank + 1] : 0));
   const kept = sharedArray(Int32Array, rows + 1);
   const rowOf: number[] = [];
   let next = 0;
@@ -36,7 +35,7 @@ export function knownRatings({ users, items, byUser }: { readonly users: KeyColu
       // A rating of 0 says nothing of implicit data.
       if (column === UNKNOWN_KEY || (rule.implicit !== undefined && values[k] === 0)) continue;
       indices[next] = column;
-      values[next++] = values[k] - level[column];
+      values[next++] = values[k];
     }
     if (next === start) continue;
     rowOf.push(row);
