@@ -84,6 +84,7 @@ export type { TrainingWarning, WarningCode } from './operators/evaluation/rating
 export type { FactorModel } from './operators/serving/factor-model.ts';
 export type { PairOptions } from './operators/ratings/pair-columns.ts';
 export type { CommonParams } from './operators/params/common.ts';
+export type { OneOrTwo } from './operators/params/table.ts';
 export type { ColdStart } from './operators/serving/predict.ts';
 export type { SplitOptions } from './operators/splits/random-split.ts';
 export type { BadRowPolicy } from './operators/ratings/select-ratings.ts';

@@ -3,7 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList } from './commands/command-list.ts';
 import { nearestFlag } from './options/nearest.ts';
-import { flagName } from './options/option.ts';
+import { flagName, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, quickAnswer } from './quick-answer.ts';
 
@@ -31,7 +31,7 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
   const command = await entry.load();
   const options = Object.entries(command.options).map(([key, option]) => ({ flag: flagName(key), ...option }));
   const { argv: parsed, error } = parseWords.detailed(argv.map((word) => (word === '-' ? LONE_DASH : word)), {
-    boolean: options.filter(({ isSwitch }) => isSwitch).map(({ flag }) => flag),
+    boolean: options.filter(({ isSwitch }) => isSwitch).flatMap(({ flag, off }) => (off === undefined ? [flag] : [flag, `no-${flag}`])),
     narg: Object.fromEntries(options.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])),
     alias: Object.fromEntries(options.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]]))),
     configuration: {
@@ -45,10 +45,24 @@ async function parseCommand(entry: CommandEntry, argv: readonly string[]): Promi
     },
   });
   if (error) throw parserError(error, entry);
-  const { _: [, ...words], ...flags } = Object.fromEntries(Object.entries(parsed).map(([key, value]) => [key, withDashes(value)])) as { readonly _: readonly string[]; readonly [flag: string]: unknown };
+  const { _: [, ...words], ...written } = Object.fromEntries(Object.entries(parsed).map(([key, value]) => [key, withDashes(value)])) as { readonly _: readonly string[]; readonly [flag: string]: unknown };
+  const flags = withNegations(written, command);
   const unknown = Object.keys(flags).find((flag) => !options.some((option) => option.flag === flag));
   if (unknown !== undefined) throw unknownFlag(unknown, argv, entry, command);
   return { kind: 'command', name: entry.name, command, raw: { flags, positionals: namedWords(words, argv, entry, command) } };
+}
+
+/** --no-biases as biases: false. */
+function withNegations(flags: Readonly<Record<string, unknown>>, { options }: Command): Readonly<Record<string, unknown>> {
+  const named = { ...flags };
+  for (const [key, { off }] of Object.entries(options)) {
+    const [flag, negated] = [flagName(key), `no-${flagName(key)}`];
+    if (off === undefined || named[negated] === undefined) continue;
+    if (named[flag] !== undefined) throw new UsageError(`--${negated} contradicts --${flag}`, { advice: 'Leave one of them out' });
+    named[flag] = !named[negated];
+    delete named[negated];
+  }
+  return named;
 }
 
 function withDashes(value: unknown): unknown {
@@ -74,7 +88,7 @@ function unknownCommand(name: string): UsageError {
 }
 
 function unknownFlag(flag: string, argv: readonly string[], { name }: CommandEntry, { options }: Command): UsageError {
-  const guess = nearestFlag(flag, Object.keys(options).map(flagName));
+  const guess = nearestFlag(flag, Object.entries(options).map(([key, option]) => shownFlag(key, option).flag));
   const given = argv.find((word) => word.startsWith('-') && word.replace(/^--?/, '').split('=')[0] === flag)?.split('=')[0];
   return new UsageError(`unknown flag ${given ?? `-${flag}`} of ${name}`, { advice: guess ? `Did you mean --${guess}?` : `See factorflow ${name} --help` });
 }

@@ -18,6 +18,7 @@ import { prepareSearch } from './tasks/search/prepare-search.ts';
 import { search } from './tasks/search/search.ts';
 import { solveRow } from './tasks/search/solve-row.ts';
 import { sgdBlock } from './tasks/sgd/sgd-block.ts';
+import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
 import { squaredError } from './tasks/squared-error.ts';
@@ -54,6 +55,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'deal-ratings': dealRatings,
   'shuffle-ratings': shuffleRatings,
   'copy-rows': copyRows,
+  'shrink-rows': shrinkRows,
   'sgd-block': sgdBlock,
   'batch-order': batchOrder,
   'wave-order': waveOrder,

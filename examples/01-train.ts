@@ -12,7 +12,7 @@ const session = await Session.create();
 const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweetings-100k/ratings.parquet'));
 const [train, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
 
-const als = new ALS({ rank: 16, maxIter: 10, regParam: 0.3, biases: true, seed: 1 });
+const als = new ALS({ rank: 16, seed: 1 });
 console.log(String(await als.plan(train)));
 
 const model = await als.fit(train, {

@@ -22,7 +22,7 @@ async function* requests(): AsyncGenerator<RecordBatch> {
 }
 
 const session = await Session.create({ workers: 2 });
-const model = await new ALS({ rank: 2, regParam: 0.05, seed: 1 }).fit(session.from(ratings()));
+const model = await new ALS({ rank: 2, seed: 1 }).fit(session.from(ratings()));
 
 /** Your consumer. It pulls, so the stages before it do not run ahead. */
 for await (const batch of model.predict(session.from(requests()))) {

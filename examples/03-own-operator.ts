@@ -58,7 +58,7 @@ const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweeti
 // MovieTweetings has ratings from 0 to 10. Later operators, splits and training take the result like any data set.
 const [train, test] = ratings.pipe(new ScaleRatings(0, 10)).randomSplit([0.9, 0.1], { seed: 42 });
 // λ goes with the scale of the ratings: at a tenth of the scale take a tenth of λ.
-const als = new ALS({ rank: 16, regParam: 0.04, seed: 1 });
+const als = new ALS({ rank: 16, seed: 1 });
 console.log(String(await als.plan(train)).split('\n').find((line) => line.includes('scale-ratings')));
 const model = await als.fit(train);
 const { rmse } = await model.evaluate(test);

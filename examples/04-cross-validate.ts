@@ -14,8 +14,8 @@ const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweeti
 const [past, future] = await ratings.timeSplit([0.9, 0.1]);
 
 const validator = new CrossValidator({
-  estimator: (params) => new ALS({ maxIter: 8, biases: true, seed: 1, ...params }),
-  grid: paramGrid({ rank: [4, 8], regParam: [0.1, 0.2] }),
+  estimator: (params) => new ALS({ maxIter: 8, seed: 1, ...params }),
+  grid: paramGrid({ rank: [4, 8], regOffset: [5, 10] }),
   numFolds: 3,
   seed: 42,
 });
@@ -25,7 +25,7 @@ const { best, model } = await validator.fit(past, {
     if (event.type === 'note') console.log(event.text);
   },
 });
-console.log(`best: rank ${best.params.rank}, regParam ${best.params.regParam}, RMSE ${best.rmse.toFixed(4)} over ${best.folds.length} folds`);
+console.log(`best: rank ${best.params.rank}, regOffset ${best.params.regOffset}, RMSE ${best.rmse.toFixed(4)} over ${best.folds.length} folds`);
 
 const { rmse, pairs, coldPairs } = await model.evaluate(future);
 console.log(`RMSE ${rmse.toFixed(4)} on the ${pairs - coldPairs} later ratings whose user and film are known; ${coldPairs} are not`);

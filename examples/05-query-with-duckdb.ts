@@ -14,7 +14,7 @@ const folder = await mkdtemp(join(tmpdir(), 'factorflow-example-'));
 
 const session = await Session.create();
 const ratings = session.read.parquet(input);
-const model = await new ALS({ rank: 16, regParam: 0.2, biases: true, seed: 1 }).fit(ratings);
+const model = await new ALS({ rank: 16, seed: 1 }).fit(ratings);
 const { rows } = await model.recommendForAllUsers(100, { exclude: ratings }).write.parquet(join(folder, 'recommendations'));
 console.log(`${rows} recommendations of ${model.itemCount} films for ${model.userCount} users`);
 

@@ -23,7 +23,7 @@ const session = await Session.create();
 const stars = session.read.csv(join(folder, 'stars.csv'));
 console.log(String(await stars.schema()));
 
-const als = new ALS({ rank: 4, regParam: 0.05, biases: true, seed: 1, userCol: 'listener', itemCol: 'song', ratingCol: 'stars' });
+const als = new ALS({ rank: 4, seed: 1, userCol: 'listener', itemCol: 'song', ratingCol: 'stars' });
 const model = await als.fit(stars);
 await model.recommendForAllUsers(3, { exclude: stars }).write.csv(join(folder, 'recommendations.csv'));
 

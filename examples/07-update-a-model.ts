@@ -13,7 +13,7 @@ const [known, test] = ratings.randomSplit([0.9, 0.1], { seed: 42 });
 
 // Nine tenths of the known ratings stand for the first ones, and the others for later ones.
 const [first, later] = known.randomSplit([0.9, 0.1], { seed: 7 });
-const als = new ALS({ rank: 8, biases: true, regParam: 0.2, maxIter: 8, seed: 1 });
+const als = new ALS({ rank: 8, seed: 1 });
 const model = await als.fit(first);
 
 // New users and films are solved from the model's factors; two epochs of small steps over the new ratings move the rest.

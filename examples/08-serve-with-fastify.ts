@@ -16,7 +16,7 @@ const ratings = session.read.parquet(join(import.meta.dirname, 'data/movietweeti
 
 // A service would have a model that was trained elsewhere.
 const directory = join(tmpdir(), 'factorflow-served-model');
-await new ALS({ rank: 16, maxIter: 5, regParam: 0.3, biases: true, seed: 1 }).fit(ratings).then((trained) => trained.save(directory, { overwrite: true }));
+await new ALS({ rank: 16, seed: 1 }).fit(ratings).then((trained) => trained.save(directory, { overwrite: true }));
 
 const model = await session.loadModel(directory);
 await model.prepare();

@@ -12,6 +12,7 @@ import { rankListed } from './tasks/rank-listed.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
 import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
+import { shrinkRows } from './tasks/shrink-rows.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { compileTopN, topN } from './tasks/top-n.ts';
 import { timeVariants } from './tasks/time-variants.ts';
@@ -26,6 +27,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   'sgd-tiles': sgdTiles,
   'sgd-waves': sgdWaves,
   'copy-rows': copyRows,
+  'shrink-rows': shrinkRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   gram,

@@ -8,7 +8,7 @@ const model = 'build/demo/model';
 
 run(
   '1. Train ALS on 90 % of 100,000 movie ratings (0 to 10), with the error on the other 10 % after each iteration',
-  `train ${ratings} --model-dir ${model} --force --test-fraction 0.1 --seed 42 --rank 16 --reg-param 0.3 --biases --max-iter 10`,
+  `train ${ratings} --model-dir ${model} --force --test-fraction 0.1 --seed 42 --rank 16`,
 );
 run('2. Ten recommendations for user 26, without what they rated already', `recommend ${model} --users 26 --n 10 --exclude ${ratings}`);
 console.log(`\nThe model lies in ${join(root, model)}: Parquet folders that Spark, DuckDB or Python can read.`);

@@ -3,7 +3,7 @@ import yargs, { type Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
 import { commandList } from '../cli/commands/command-list.ts';
 import { list } from '../cli/options/kinds.ts';
-import { flagName, groups, type Option } from '../cli/options/option.ts';
+import { groups, type Option, shownFlag } from '../cli/options/option.ts';
 
 /** Columns of a terminal that texts are made for. */
 export const helpWidths = [60, 80, 100, 120] as const;
@@ -44,7 +44,7 @@ async function textOf(parser: Argv, words: readonly string[]): Promise<string> {
 }
 
 function baseParser(width: number): Argv {
-  return yargs([]).scriptName('factorflow').locale('en').exitProcess(false).fail(false).wrap(width).version('0').help().alias('help', 'h');
+  return yargs([]).scriptName('factorflow').locale('en').exitProcess(false).fail(false).wrap(width).version('0').parserConfiguration({ 'boolean-negation': false }).help().alias('help', 'h');
 }
 
 /** Declares the flags and their help. */
@@ -56,7 +56,7 @@ function describeCommand(parser: Argv, command: Command): Argv {
   const options = Object.entries(command.options);
   // Groups are shown in the order in which they are first named.
   for (const group of groups) {
-    for (const [key, option] of options) if (option.group === group) describeOption(parser, flagName(key), option);
+    for (const [key, option] of options) if (option.group === group) describeOption(parser, { ...option, ...shownFlag(key, option) });
   }
   parser.group(['help', 'version'], 'Options:');
   return parser.epilog([examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'));
@@ -67,9 +67,9 @@ function examplesText(examples: Command['examples']): string {
   return `Examples:\n${examples.map(([line, meaning]) => `  # ${meaning}\n  factorflow ${line}`).join('\n')}`;
 }
 
-function describeOption(parser: Argv, flag: string, option: Option<unknown>): void {
+function describeOption(parser: Argv, option: Option<unknown> & { readonly flag: string }): void {
   const choices = option.choices === undefined || option.choices.length < 2 ? '' : ` (${list(option.choices)})`;
-  parser.option(flag, {
+  parser.option(option.flag, {
     describe: option.describe + choices,
     group: option.group,
     hidden: option.hidden,

@@ -8,10 +8,10 @@ import { fitAls, planAlsFit } from './fit-als.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
-/** Parameters of `ALS`: Spark ML's names and defaults, ours beside them. A name that is not here is an error. */
+/** Parameters of `ALS`: Spark ML's names, ours beside them; `ALS.spark` has Spark's defaults too. A name that is not here is an error. */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
 
-/** Alternating least squares on explicit ratings with weighted-λ regularization. Immutable; `fit` may run many times. */
+/** Alternating least squares, by default with biases: docs/quality.md. Immutable; `fit` may run many times. */
 export class ALS {
   readonly params: AlsParams;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly timestamp: string };
@@ -29,6 +29,14 @@ export class ALS {
     this.coldStartStrategy = this.#input.coldStartStrategy;
     this.onDuplicates = this.#input.onDuplicates;
     this.onBadRows = this.#input.onBadRows;
+  }
+
+  /**
+   * ALS as Spark's: no biases, λ 0.1 times a row's ratings, Spark's zero-mean start, and α 1 for implicit data. Its models are Spark's in
+   * form: a row has `rank` features and no more. `options` may name any parameter.
+   */
+  static spark(options: AlsOptions = {}): ALS {
+    return new ALS({ biases: false, regParam: 0.1, start: 'spark', ...(options.implicitPrefs ? { alpha: 1 } : {}), ...options });
   }
 
   /**

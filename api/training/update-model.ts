@@ -9,16 +9,20 @@ import type { Dataset } from '../dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
+import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
+const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
+
 /**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes. Defaults: the model's columns; 2 epochs
+ * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ, which would
+ * move rows without new ratings. Defaults: the model's columns; 2 epochs
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
 
-const paramNames = namesOf(sgdTable).filter((name) => name !== 'rank' && name !== 'biases');
+const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, (typeof fixedNames)[number]> => !(fixedNames as readonly string[]).includes(name));
 
 /**
  * Defaults of an update. Steps are small, since the factors of the model are near their optimum and were trained on more ratings
@@ -47,12 +51,14 @@ export interface UpdatedModel {
 
 /** See Model.update. */
 export async function updateModel(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+  if (isImplicit(updated.model.metadata)) return updateImplicit(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return fitSgd(fit, ratings, run);
 }
 
 /** See Model.planUpdate. */
 export async function planUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+  if (isImplicit(updated.model.metadata)) return planImplicitUpdate(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return planSgdFit(fit, ratings, run);
 }
@@ -65,7 +71,7 @@ function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, op
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, rank: model.rank });
+  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, regOffset: 0, ...(biases ? { biasDamping: 0 } : {}), rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }

@@ -31,7 +31,7 @@ const options = {
   tune: toggle({ describe: "time the GPU's kernels, on ratings or generated ones; training on data of such a shape takes the fastest", group: 'Options:' }),
   rank: ranksOption,
   solver: choice({ describe: 'for --tune: see train', group: 'Options:', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' }),
-  biases: toggle({ describe: 'for --tune: see train', group: 'Options:' }),
+  biases: { ...toggle({ describe: 'for --tune: see train', group: 'Options:' }), off: 'for --tune: see train', fallback: true },
   ...columnOptions,
   ...commonOptions,
 };

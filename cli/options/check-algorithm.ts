@@ -2,8 +2,8 @@ import { UsageError } from '../../engine/errors.ts';
 import { flagName } from './option.ts';
 import { type Algorithm, type AllParams, checkParamFlags, namesOfOnly } from './param-options.ts';
 
-/** Flags that --init-model fixes. */
-const modelFlags: readonly string[] = ['rank', 'biases'];
+/** Flags that --init-model fixes; rows without new ratings keep their factors, so that nothing is added to λ. */
+const modelFlags: readonly string[] = ['rank', 'biases', 'regOffset', 'biasDamping'];
 
 export interface AlgorithmValues extends AllParams {
   readonly algorithm: Algorithm | 'auto' | undefined;
@@ -28,5 +28,5 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   if (ofAls !== undefined && algorithm !== 'als') throw new UsageError(`${ofAls} cannot act with --algorithm ${algorithm}`, { advice: 'Give --algorithm als, or leave the flag out' });
   if (algorithm !== 'auto') checkParamFlags(algorithm, values, given);
   const fixed = values.initModel === undefined ? undefined : first(modelFlags);
-  if (fixed !== undefined) throw new UsageError(`${fixed} cannot act with --init-model, which brings its own`, { advice: 'Leave one of them out' });
+  if (fixed !== undefined) throw new UsageError(`${fixed} cannot act with --init-model, whose model fixes it`, { advice: 'Leave one of them out' });
 }

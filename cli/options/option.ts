@@ -12,6 +12,8 @@ export interface Option<T> {
   readonly alias?: string;
   /** Takes no value. */
   readonly isSwitch?: boolean;
+  /** Of a switch that is on by default: the line of its flag --no-<name>, which stands in --help in its place. */
+  readonly off?: string;
   /** Takes several parts with commas between them, and may be given more than once. */
   readonly isList?: boolean;
   readonly choices?: readonly string[];
@@ -29,6 +31,11 @@ export interface Option<T> {
 export type Options = Readonly<Record<string, Option<unknown>>>;
 
 export type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+
+/** A flag as --help shows it, with its line. */
+export function shownFlag(key: string, { off, describe }: Pick<Option<unknown>, 'off' | 'describe'>): { readonly flag: string; readonly describe: string } {
+  return off === undefined ? { flag: flagName(key), describe } : { flag: `no-${flagName(key)}`, describe: off };
+}
 
 /** Names of the library that are shorter as flags. */
 const short: Readonly<Record<string, string>> = { implicitPrefs: 'implicit' };

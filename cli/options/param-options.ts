@@ -38,7 +38,7 @@ export function checkParamFlags(algorithm: Algorithm, values: AllParams, given: 
 
 function optionOf({ help, group = 'Model:', ...param }: Param, defaultText: string | undefined): Option<unknown> {
   const spec = { describe: help, group, defaultText };
-  if (param.kind === 'toggle') return { ...toggle(spec), fallback: undefined };
+  if (param.kind === 'toggle') return { ...toggle(spec), off: param.off, fallback: undefined };
   if (param.kind === 'choice') return choice({ ...spec, choices: param.choices });
   if (param.kind === 'text') return text(spec);
   if (param.kind === 'one or two numbers') return oneOrTwo({ ...spec, least: param.least });

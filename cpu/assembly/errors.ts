@@ -76,7 +76,7 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
 }
 
 /**
- * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over `rows` rows, added to the two float64 at `sums`. w_u: n_u by `offsets`, Int32[rows + 1], or the float64
+ * Σ w_u ‖x_u‖² and Σ ‖x_u‖² over those of `rows` rows that have ratings, added to the two float64 at `sums`. w_u: n_u by `offsets`, Int32[rows + 1], or the float64
  * at `weights`, where that is not 0.
  */
 export function addWeightedNorms(factors: usize, size: usize, offsets: usize, weights: usize, rows: i32, sums: usize): void {
@@ -91,7 +91,7 @@ export function addWeightedNorms(factors: usize, size: usize, offsets: usize, we
       norm += even * even + odd * odd;
     }
     weighted += (weights ? load<f64>(weights + (<usize>row << 3)) : <f64>count) * norm;
-    plain += norm;
+    if (count > 0) plain += norm;
     offsets += WORD;
     factors += size;
   }

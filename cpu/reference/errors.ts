@@ -26,7 +26,7 @@ export function errors(x: ArrayLike<number>, theta: ArrayLike<number>, stride: n
   return { squared, absolute, count };
 }
 
-/** Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over the rows [from, to). */
+/** Σ n_u^ν ‖x_u‖², where a row without ratings has weight 0, and Σ ‖x_u‖² over those of the rows [from, to) that have ratings. */
 export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int32Array, from: number, to: number, exponent = 1) {
   let [sum, plain] = [0, 0];
   for (let row = from; row < to; row++) {
@@ -35,7 +35,7 @@ export function weightedNorm(x: ArrayLike<number>, stride: number, offsets: Int3
     for (let k = 0; k < stride; k++) {
       const square = x[row * stride + k] ** 2;
       sum += weight * square;
-      plain += square;
+      if (n > 0) plain += square;
     }
   }
   return { sum, plain };

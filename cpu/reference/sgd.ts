@@ -46,3 +46,20 @@ export function stepInOrder(p: Float64Array, q: Float64Array, stride: number, ra
     }
   }
 }
+
+export interface ReferenceShrink {
+  readonly rate: number;
+  readonly offset: number;
+  readonly damping: number;
+  readonly own?: number;
+  readonly one?: number;
+}
+
+/** Twin of cpu/tasks/sgd/shrink-rows.ts in float64: rows of `stride` elements, in place. */
+export function shrinkInPlace(x: Float64Array, stride: number, { rate, offset, damping, own, one }: ReferenceShrink, sums?: ArrayLike<number>): void {
+  for (let at = 0; at < x.length; at++) {
+    const column = at % stride;
+    const gamma = sums ? rate / Math.sqrt(1 + sums[Math.floor(at / stride)]) : rate;
+    if (column !== one) x[at] /= 1 + gamma * (column === own ? damping : offset);
+  }
+}

@@ -5,7 +5,7 @@ const CHUNK_ROWS = 65_536;
 
 /** See `weighted-norm` of KernelTasks. Only the block's offsets are read. */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
-  const { from, to, exponent = 1 } = scope.params;
+  const { from, to, exponent = 1, plainWeights } = scope.params;
   const offsets = scope.partition('block').columns.offsets as Int32Array;
   const factors = scope.matrix('factors');
   const size = factors.stride * 4;
@@ -22,5 +22,18 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
     if (exponent !== 1) for (let r = row; r < end; r++) weights[r - row] = ratingPower(offsets[r + 1] - offsets[r], exponent);
     scope.kernels.addWeightedNorms(factors.pointer + row * size, size, offsetsAt, exponent === 1 ? 0 : weightsAt, end - row, sums);
   }
-  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain: sumsView[1] } };
+  const plain = plainWeights === undefined ? sumsView[1] : weightedFeatures(new Float32Array(buffer, factors.pointer, to * factors.stride), factors.stride, offsets, from, to, plainWeights);
+  return { rows: to - from, bytesUp: 4 * (to - from), values: { sum: sumsView[0], plain } };
 };
+
+function weightedFeatures(factors: Float32Array, stride: number, offsets: Int32Array, from: number, to: number, [first, second, others]: readonly [number, number, number]): number {
+  let sum = 0;
+  for (let row = from; row < to; row++) {
+    if (offsets[row + 1] === offsets[row]) continue;
+    const at = row * stride;
+    let norm = first * factors[at] ** 2 + second * factors[at + 1] ** 2;
+    for (let k = at + 2; k < at + stride; k++) norm += others * factors[k] * factors[k];
+    sum += norm;
+  }
+  return sum;
+}

@@ -16,6 +16,7 @@ import { sgdTileScatterChecks } from './sgd-sorting/sgd-tile-scatter.check.ts';
 import { sgdListChecks } from './sgd/sgd-list.check.ts';
 import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
 import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
+import { shrinkRowsChecks } from './sgd/shrink-rows.check.ts';
 import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
@@ -34,7 +35,7 @@ export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorC
 export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...implicitLossChecks, ...predictChecks];
 
 /** Kernels of SGD. */
-export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks];
+export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileScatterChecks, ...sgdListChecks, ...fromHalfChecks, ...sgdWavesChecks, ...shrinkRowsChecks];
 
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {

@@ -21,6 +21,7 @@ import { sgdTileCountKernel } from './sgd-sorting/sgd-tile-count.ts';
 import { sgdTileScatterKernel } from './sgd-sorting/sgd-tile-scatter.ts';
 import { sgdWaveCountKernel } from './sgd-sorting/sgd-wave-count.ts';
 import { sgdWaveScatterKernel } from './sgd-sorting/sgd-wave-scatter.ts';
+import { shrinkRowsKernel } from './sgd/shrink-rows.ts';
 import { sgdListKernel } from './sgd/sgd-list.ts';
 import { sgdTilesKernel } from './sgd/sgd-tiles.ts';
 import { sgdWavesKernel } from './sgd/sgd-waves.ts';
@@ -71,6 +72,7 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateShortKernel, [{ rank: 100, longest: 64, biases: true }, { rank: 10, longest: 32, biases: false }]),
   sample(fromHalfKernel, [{}]),
+  sample(shrinkRowsKernel, [{ adaptive: false }, { adaptive: true }]),
   sample(sgdTilesKernel, [
     { features: 34, precision: 'f16', places: 20, threads: 256, lanes: 4, biases: true, adaptive: true },
     { features: 128, precision: 'f32', places: 20, threads: 64, lanes: 1, biases: false, adaptive: false },

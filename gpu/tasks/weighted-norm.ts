@@ -3,7 +3,8 @@ import type { GpuTaskHandler } from '../handler.ts';
 
 /** See `weighted-norm` of KernelTasks. Float32 pairs of sums of NORM_ROWS rows each, added up in float64 in their order. */
 export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
-  const { from, to, exponent = 1 } = scope.params;
+  const { from, to, exponent = 1, plainWeights = [1, 1, 1] } = scope.params;
+  const [first, second, others] = plainWeights;
   const { gpu } = scope;
   const { stride, values: factors } = scope.matrix('factors');
   const groups = Math.ceil((to - from) / NORM_ROWS);
@@ -12,7 +13,7 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
   const sums = await gpu.buffer(8 * groups, 'weighted norms');
   try {
     const bindings = { offsets: scope.block('block').rowPointers, factors, sums };
-    const { bytes } = await gpu.pass('weighted-norm').dispatch(kernel, bindings, { from_row: from, to_row: to, stride, exponent }, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
+    const { bytes } = await gpu.pass('weighted-norm').dispatch(kernel, bindings, { from_row: from, to_row: to, stride, exponent, first, second, others }, groups).submit({ read: { buffer: sums, bytes: 8 * groups }, submitted: scope.submitted });
     const values = { sum: 0, plain: 0 };
     const pairs = new Float32Array(bytes);
     for (let k = 0; k < pairs.length; k += 2) {

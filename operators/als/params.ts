@@ -1,4 +1,4 @@
-import { commonParams, type CommonParams, checkMetric, metricNeedsEarlyStop, rankingMetricOf } from '../params/common.ts';
+import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
 
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
@@ -14,16 +14,10 @@ export interface AlsParams extends CommonParams {
    * difficulty of evaluating baselines, section 4).
    */
   readonly regExponent: number;
-  /** o of λ n^ν + o, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. */
-  readonly regOffset: number;
   /**
-   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings: one number, or [users, items]. So many ratings of the
-   * mean are added to a row, as it were. Only with biases.
-   */
-  readonly biasDamping: number | readonly [number, number];
-  /**
-   * The users that the first iteration solves items from, of unit norm: `spark`'s zero-mean Gaussian rows take 10 to 25 iterations to
-   * find the level of positive ratings without biases; `level` takes their absolute values, which have it after one.
+   * The users that the first iteration solves items from, of unit norm: without biases `spark`'s zero-mean Gaussian rows take 10 to 25
+   * iterations to find the level of positive ratings; `level` takes their absolute values, which have it after one. Default `level`,
+   * and `spark` for implicit data.
    */
   readonly start: 'spark' | 'level';
   /** True takes ratings as evidence that a user prefers an item, and every pair without a rating as a weak zero: clicks, plays, purchases. Biases are off. */
@@ -45,7 +39,7 @@ export interface AlsParams extends CommonParams {
  */
 function implicitDefaults({ implicitPrefs, unobservedWeight }: Partial<AlsParams>): Partial<AlsParams> {
   if (!implicitPrefs) return {};
-  return unobservedWeight === undefined ? { alpha: 40, regParam: 4 } : { alpha: 1, regParam: 0.003 };
+  return { start: 'spark', ...(unobservedWeight === undefined ? { alpha: 40, regParam: 4 } : { alpha: 1, regParam: 0.003 }) };
 }
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];
@@ -58,9 +52,7 @@ export const alsTable: ParamTable<AlsParams> = {
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
     nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
     regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
-    regOffset: { kind: 'number', help: "added to λ n, in standard deviations of the ratings; binds users and items of a few ratings", least: 0, fallback: 0 },
-    biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: 0 },
-    start: { kind: 'choice', help: "users to begin with: Spark's Gaussian rows, or their absolute values, which find the ratings' level at once", choices: ['spark', 'level'], fallback: 'spark' },
+    start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level; implicit: spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },
     alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 40, defaultText: '40; 1 with --unobserved-weight' },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
@@ -68,7 +60,7 @@ export const alsTable: ParamTable<AlsParams> = {
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },
-    { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' },
+    noDamping,
     { refused: 'cgSteps', when: ({ nonnegative }) => nonnegative, message: (named) => `${named('cgSteps')} does nothing with ${named('nonnegative')}`, advice: 'Leave one of them out', onlyFlags: true },
     { refused: 'cgSteps', when: ({ solver }) => solver === 'cholesky', message: (named) => `${named('cgSteps')} does nothing with ${named('solver', 'cholesky')}`, advice: 'Leave one of them out', onlyFlags: true },
     ...(['alpha', 'unobservedWeight'] as const).map((refused) => ({ refused, when: ({ implicitPrefs }: AlsParams) => !implicitPrefs, message: (named: Named) => `${named(refused)} acts on implicit data alone, with ${named('implicitPrefs')}`, advice: 'Give both, or leave it out' })),
@@ -79,7 +71,10 @@ export const alsTable: ParamTable<AlsParams> = {
     { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data have not`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
   ],
-  dependent: (given) => implicitDefaults(given),
+  dependent: (given) => {
+    const { implicitPrefs = false, biases = !implicitPrefs } = given;
+    return { ...dependentDefaults(biases), ...implicitDefaults(given) };
+  },
 };
 
 export const alsDefaults: AlsParams = defaultsOf(alsTable);

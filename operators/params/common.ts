@@ -1,22 +1,38 @@
 import { parseMetric } from '../evaluation/ranking/ranking-metrics.ts';
-import type { ParamsOf, Rule } from './table.ts';
+import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
 export const MAXIMUM_RANK = 512;
 
 /** Iterations or epochs at most. */
 export const MOST_ITERATIONS = 1_000_000;
 
-/** Parameters of both algorithms; names and defaults are Spark ML's where it has them. */
+/** λ, o and d of models with biases and of those without, chosen over all explicit sets: docs/quality.md. */
+const withBiases = { regParam: 0.02, regOffset: 10, biasDamping: [3, 5] } as const;
+const withoutBiases = { regParam: 0.1, regOffset: 0, biasDamping: 0 } as const;
+
+/** The defaults that differ from the fallbacks where there are no biases. */
+export function dependentDefaults(biases: boolean): Partial<CommonParams> {
+  return biases ? {} : { biases, ...withoutBiases };
+}
+
+/** Parameters of both algorithms; names are Spark ML's where it has them. */
 export interface CommonParams {
   /** f, k in papers on SGD: factors per user and item, 1 to 512. */
   readonly rank: number;
   /** Iterations of ALS; epochs of SGD, each of which visits every rating once. */
   readonly maxIter: number;
-  /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. */
+  /** λ: multiplied by the number of ratings of the row (ALS-WR), as it acts at each rating in SGD. Default 0.02, and 0.1 without biases. */
   readonly regParam: number;
+  /** o of λ n^ν + o, in standard deviations of the ratings: it binds rows of a few ratings, which λ n hardly does. Default 10, and 0 without biases. */
+  readonly regOffset: number;
   readonly seed: number;
-  /** True learns μ, user and item biases beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
+  /** True, the default but for implicit data, learns μ, user and item biases beside the factors: r_uv ≈ μ + β_u + γ_v + x_uᵀθ_v. */
   readonly biases: boolean;
+  /**
+   * d: the biases of a row of n ratings are regularized by λ n + d, in ratings: one number, or [users, items]. So many ratings of the
+   * mean are added to a row, as it were. Only with biases.
+   */
+  readonly biasDamping: OneOrTwo;
   /** Storage of factors on a GPU: float32, float16 with sums in float32, or the better of the two for the problem (`auto`). A CPU computes in float32 and refuses `f16`. */
   readonly precision: 'auto' | 'f32' | 'f16';
   /** Ends after so many iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best. */
@@ -27,12 +43,16 @@ export interface CommonParams {
   readonly targetRmse?: number;
 }
 
+export const noDamping: Rule<CommonParams> = { refused: 'biasDamping', when: ({ biases }) => !biases, message: (named) => `${named('biasDamping')} does nothing without ${named('biases')}`, advice: 'Leave biasDamping out, or learn biases' };
+
 export const commonParams: ParamsOf<CommonParams> = {
   rank: { kind: 'whole number', help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`, least: 1, most: MAXIMUM_RANK, fallback: 10 },
   maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
-  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: 0.1, defaultText: '0.1; implicit: 4, or 0.003 with --unobserved-weight' },
+  regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: withBiases.regParam, defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}; implicit: 4, or 0.003 with --unobserved-weight` },
+  regOffset: { kind: 'number', help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings', least: 0, fallback: withBiases.regOffset, defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}` },
   seed: { kind: 'whole number', help: 'seed of the start and of --test-fraction; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
-  biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', fallback: false },
+  biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },
+  biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: withBiases.biasDamping, defaultText: withBiases.biasDamping.join(',') },
   precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },
   earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test error or metric; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
   earlyStopMetric: { kind: 'text', help: 'metric of --early-stop: rmse, or one of rankings such as ndcg@20', group: 'Held-out ratings:', meaning: 'rmse or a ranking metric such as ndcg@20', defaultText: 'rmse' },

@@ -35,6 +35,8 @@ export interface ChoiceParam<C extends string = string> extends Described<C> {
 
 export interface ToggleParam extends Described<boolean> {
   readonly kind: 'toggle';
+  /** The line of the flag --no-<name> in --help, where the parameter is on by default. */
+  readonly off?: string;
 }
 
 export interface TextParam extends Described<string> {
@@ -101,8 +103,9 @@ export function checkRules<P extends object>(table: ParamTable<P>, given: Partia
 
 /** The parameters that differ from their defaults. */
 export function withoutDefaults<P extends object>(table: ParamTable<P>, params: Partial<P>): Partial<P> {
-  const defaults = defaultsOf(table);
-  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isSame(value, defaults[name as keyof P]))) as Partial<P>;
+  // Each beside the others: what it depends on is given too.
+  const isDefault = (name: string, value: unknown) => isSame(value, defaultsOf(table, { ...params, [name]: undefined })[name as keyof P]);
+  return Object.fromEntries(Object.entries(defined(params)).filter(([name, value]) => !isDefault(name, value))) as Partial<P>;
 }
 
 /** True for the same value, and for the same two numbers. */

@@ -167,9 +167,11 @@ class Binding {
       'initialize-columns': spread(columnRanges, 4 * this.#host.parallelism),
       ...Object.fromEntries(['rows', 'row-sums'].map((name) => [`copy-${name}`, spread(rowRanges, device.parallelism)])),
       ...Object.fromEntries(['columns', 'column-sums'].map((name) => [`copy-${name}`, [evenRanges(width, device.parallelism)]])),
+      'shrink-rows': spread(rowRanges, device.wholePasses ? 1 : device.parallelism),
       ...(deviceBlocks
         ? {}
         : {
+            'shrink-columns': [evenRanges(width, device.wholePasses ? 1 : device.parallelism)],
             ...(scheduleOf(this.#planned).kind === 'hogwild' ? { 'sgd-epoch': [evenRanges(batches, device.wholePasses ? 1 : TASKS_PER_WORKER * workers)] } : {}),
             [measureStages.train]: whole(block.offsets),
             [rowStage]: whole(block.offsets),

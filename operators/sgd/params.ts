@@ -1,5 +1,5 @@
-import { commonParams, type CommonParams, checkMetric, metricNeedsEarlyStop } from '../params/common.ts';
-import { checkParams, type ParamTable } from '../params/table.ts';
+import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping } from '../params/common.ts';
+import { checkParams, forSides, type ParamTable } from '../params/table.ts';
 
 /** Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of ratings. */
 export interface SgdParams extends CommonParams {
@@ -29,15 +29,29 @@ export const sgdTable: ParamTable<SgdParams> = {
     regParamItems: { kind: 'number', help: 'sgd: λ of items', least: 0, defaultText: '--reg-param' },
   },
   rules: [
+    noDamping,
     metricNeedsEarlyStop,
     { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
     { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
   ],
+  dependent: ({ biases = true }) => dependentDefaults(biases),
 };
 
 /** λ of users and of items. */
 export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = regParam }: SgdParams): { readonly users: number; readonly items: number } {
   return { users: regParamUsers, items: regParamItems };
+}
+
+/** What is taken from the factors and from the biases of each side beside λ: o on the scale of the ratings' deviation, and d. */
+export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams): Readonly<Record<'users' | 'items', { readonly offset: number; readonly damping: number }>> {
+  const { users, items } = forSides(biases ? biasDamping : 0);
+  return { users: { offset, damping: users }, items: { offset, damping: items } };
+}
+
+/** True where something is taken from a side beside λ. */
+export function shrinks(params: SgdParams, side: 'users' | 'items'): boolean {
+  const { offset, damping } = shrinkOf(params)[side];
+  return offset > 0 || damping > 0;
 }
 
 /** The parameters with defaults filled in; throws UsageError naming parameter and value. */

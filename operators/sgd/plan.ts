@@ -15,7 +15,7 @@ import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 import { sgdDataSets } from './data-sets.ts';
 import { rankingReasons } from '../params/common.ts';
-import { lambdasOf, type SgdParams } from './params.ts';
+import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 import { type SgdStages, sgdStages } from './stages.ts';
 
@@ -102,6 +102,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
     rounds: params.maxIter,
     keep: { start: true, best: params.earlyStop !== undefined },
     reasons: [
+      ...shrinkReason(params),
       ...rankingReasons(params, 'epoch'),
       ...(params.biases ? ['biases: two more features, [β, 1] and [1, γ], whose 1s are never stepped; μ is taken off the ratings'] : []),
       `${sgdFeatures(params)} features are stored with a stride of ${factorStride(sgdFeatures(params), device.strideStep)} floats (whole ${device.strideStep === 8 ? '256-bit groups' : `tiles of ${device.strideStep}`}; padding is 0)`,
@@ -124,6 +125,13 @@ function layoutStages({ name, kernel, where, tasks, bytes }: ReturnType<typeof l
 function startReason({ biases }: SgdParams, start: string | undefined): string {
   if (start !== undefined) return `training goes on from ${start}; new users and items start at their least-squares rows about the mean of those that it has`;
   return `Gaussian factors keyed by seed and external id, small beside the ratings${biases ? '' : ', shifted so that products begin at the mean rating'}`;
+}
+
+/** The regularization beside λ. */
+function shrinkReason(params: SgdParams): string[] {
+  const { users, items } = shrinkOf(params);
+  const parts = [users.offset === 0 ? [] : [`factors by 1 + ${users.offset} γ`], users.damping === 0 && items.damping === 0 ? [] : [`biases of users and items by 1 + ${users.damping} γ and 1 + ${items.damping} γ`]].flat();
+  return parts.length === 0 ? [] : [`in front of an epoch of rate γ divides ${parts.join(', ')}: what o in λ n + o and the damping of biases take in an epoch, whatever a row's ratings`];
 }
 
 function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {

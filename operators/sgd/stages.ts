@@ -8,7 +8,8 @@ import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { layoutOf } from './bytes.ts';
-import { lambdasOf, type SgdParams } from './params.ts';
+import { biasColumns } from './factors.ts';
+import { lambdasOf, type SgdParams, shrinkOf, shrinks } from './params.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 
 export type SgdStages = Pick<PhysicalPlan, 'start' | 'round' | 'measure' | 'end'>;
@@ -54,9 +55,8 @@ export function sgdStages(profile: RatingsProfile, params: SgdParams, schedule: 
     reasons: reasons.epoch,
   };
   const round = roundStages(profile, params, schedule, { compute, host }, epoch);
-  const lambdas = lambdasOf(params);
   const sides = schedule.rows === 'users' ? ({ row: 'users', column: 'items' } as const) : ({ row: 'items', column: 'users' } as const);
-  const measure = parted ? blockErrors(schedule, profile, features, places, params.seed, sides, lambdas) : wholeErrors(profile, features, places, device.wholePasses, sides, lambdas);
+  const measure = parted ? blockErrors(schedule, profile, features, places, sides, params) : wholeErrors(profile, features, places, device.wholePasses, sides, params);
   const end: Stage[] = [{ name: 'fetch-factors', at: places, work: { kind: 'exchange', how: 'move', data: ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])], to: 'host' } }];
   return { start, round, measure, end };
 }
@@ -76,11 +76,13 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
   const places = compute.map(({ place }) => place);
   // λ and the level of the ratings come with the data.
   const step: JsonObject = { rank, biases, adaptive };
+  const shrinking = shrinkTasks(params, schedule.rows);
   const used = (suffix: string): DataUses => ({ rows: `rows${suffix}`, columns: `columns${suffix}`, ...(adaptive ? { rowSums: `row-sums${suffix}`, columnSums: `column-sums${suffix}` } : {}) });
   const sources = (suffix: string): DataUses => ({ sourceRows: `rows${suffix}`, sourceColumns: `columns${suffix}`, ...(adaptive ? { sourceRowSums: `row-sums${suffix}`, sourceColumnSums: `column-sums${suffix}` } : {}) });
   const copies = (data: readonly string[]): Stage[] => data.map((name) => ({ name: `copy-${name}`, at: name.startsWith('row') ? places : [device.place], work: { kind: 'tasks', tasks: [{ kernel: 'copy-rows', uses: { source: `${name}@old`, target: name } }] }, kernel: 'copy-rows' }));
   const both = ['rows', 'columns', ...(adaptive ? ['row-sums', 'column-sums'] : [])];
   const tasks = (one: TaskPlan): Work => ({ kind: 'tasks', tasks: [one] });
+  const shrinkStages: Stage[] = shrinking.map(({ side, task }) => ({ name: `shrink-${side}s`, at: side === 'row' ? places : [device.place], work: tasks(task), kernel: task.kernel }));
   if (deviceBlocks) {
     const grid = { rows: rowBands, columns: columnBands, of: 'blocks' };
     const steps: TaskPlan[] =
@@ -90,56 +92,79 @@ function roundStages({ ratings: nz }: RatingsProfile, params: SgdParams, schedul
             { kernel: 'batch-order', at: host.place, uses: { order: 'orders' }, params: { seed, stream: ORDER_STREAMS.block }, takes: { epoch: 'epoch', batches: 'batches', block: 'column' } },
             { kernel: 'sgd-block', uses: { block: 'lists', order: 'orders', ...used('@here') }, params: { ...step, from: 0, batch: BATCH_RATINGS, precision }, takes: { rate: 'rate', to: 'batches', workers: 'teams', lanes: 'lanes' } },
           ];
-    return [...copies(both.filter((name) => name.startsWith('row'))), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: steps } }];
+    // A segment is shrunk by the device that steps it first. Its sums come as they are stepped later, so that they lie there once.
+    const columns = shrinking.flatMap(({ side, task }): TaskPlan[] => (side === 'row' ? [] : [{ ...task, uses: { factors: 'columns@here', ...(adaptive ? { sums: 'column-sums@here' } : {}) }, params: { ...task.params, from: 0 }, takes: { ...task.takes, to: 'width' }, stage: 'shrink-columns', once: 'column' }]));
+    return [...copies(both.filter((name) => name.startsWith('row'))), ...shrinkStages.filter(({ name }) => name === 'shrink-rows'), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid, tasks: [...columns, ...steps] } }];
   }
+  // A kernel that steps from one version to the next steps in place where its factors were shrunk.
+  const inPlace = shrinking.length === 0 ? [] : [...copies(both), ...shrinkStages];
+  const versions = shrinking.length === 0 ? { ...sources('@old'), ...used('') } : { ...sources(''), ...used('@here') };
   if (tile !== undefined) {
     const { tiles, threads } = tile;
-    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...sources('@old'), ...used('') }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
-    return [{ ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
+    const task: TaskPlan = { kernel: 'sgd-tiles', uses: { block: 'ratings', ...versions }, params: { ...step, tiles, lanes: tile.lanes, threads, precision: tile.precision, seed }, takes: { rate: 'rate', epoch: 'epoch' } };
+    return [...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 8 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch deals the ratings to the tiles, where they stay'] }];
   }
   if (kind === 'hogwild') {
     const teams = device.ownMemory ? { lanes, workers, precision } : {};
     const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'list', order: 'order@old', ...used('@shared') }, params: { ...step, ...teams, batch: BATCH_RATINGS }, takes: { rate: 'rate' } };
     // The order of the next epoch is drawn while this one runs.
-    return [...copies(both), { ...epoch, tasks: device.wholePasses ? 1 : Math.min(Math.ceil(nz / BATCH_RATINGS), TASKS_PER_WORKER * workers), work: tasks(task) }, batchOrder(params, nz, host.place, { takes: 'next' })];
+    return [...copies(both), ...shrinkStages, { ...epoch, tasks: device.wholePasses ? 1 : Math.min(Math.ceil(nz / BATCH_RATINGS), TASKS_PER_WORKER * workers), work: tasks(task) }, batchOrder(params, nz, host.place, { takes: 'next' })];
   }
   if (device.ownMemory) {
     const order: Stage = { name: 'wave-order', at: [host.place], work: tasks({ kernel: 'wave-order', uses: { order: 'wave-order' }, params: { seed, workers, columnBands }, takes: { epoch: 'epoch' } }), kernel: 'wave-order', tasks: 1 };
-    const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...sources('@old'), ...used('') }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
-    return [order, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
+    const task: TaskPlan = { kernel: 'sgd-waves', uses: { block: 'ratings', order: 'wave-order', ...versions }, params: { ...step, lanes, precision }, takes: { rate: 'rate' } };
+    return [order, ...inPlace, { ...epoch, tasks: 1, work: tasks(task), heldBytes: 12 * nz, reasons: [...(epoch.reasons ?? []), 'the first epoch sorts the ratings by block, and they stay so'] }];
   }
   const task: TaskPlan = { kernel: 'sgd-block', uses: { block: 'blocks', ...used('@here') }, params: step, takes: { rate: 'rate', rowStart: 'rowFrom' } };
-  return [...copies(both), { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
+  return [...copies(both), ...shrinkStages, { ...epoch, tasks: rowBands * columnBands, work: { kind: 'blocks', order: 'latin', seed, grid: { rows: rowBands, columns: columnBands, of: 'blocks' }, tasks: [task] } }];
+}
+
+/** The task that shrinks each side's factors in front of an epoch; none where nothing is to be shrunk. */
+function shrinkTasks(params: SgdParams, rows: SgdSchedule['rows']): { readonly side: 'row' | 'column'; readonly task: TaskPlan }[] {
+  const adaptive = params.rate === 'adagrad';
+  return (['row', 'column'] as const).flatMap((side) => {
+    const { offset, damping } = shrinkOf(params)[(side === 'row') === (rows === 'users') ? 'users' : 'items'];
+    const columns = params.biases ? biasColumns(side === 'row') : {};
+    const task: TaskPlan = { kernel: 'shrink-rows', uses: { factors: `${side}s`, ...(adaptive ? { sums: `${side}-sums` } : {}) }, params: { offset, damping, adaptive, ...columns }, takes: { rate: 'rate' } };
+    return offset === 0 && damping === 0 ? [] : [{ side, task }];
+  });
 }
 
 type Sides = { readonly row: 'users' | 'items'; readonly column: 'users' | 'items' };
-type Lambdas = { readonly users: number; readonly items: number };
 
-function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, lambdas: Lambdas): Stage[] {
+function wholeErrors({ ratings, testRatings, ...profile }: RatingsProfile, rank: number, at: readonly string[], whole: boolean, sides: Sides, params: SgdParams): Stage[] {
   const rows = Math.max(profile.users, profile.items);
   const tasks = (count: number) => (whole ? 1 : taskCount(count));
   const errors = (name: string, block: string, count: number): Stage => ({ name, at, work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank } }] }, kernel: 'squared-error', tasks: tasks(count), bytesRead: blockBytes(rows, count), flops: 2 * count * rank });
-  const norm = (side: 'users' | 'items', block: string, factors: string): Stage[] => (lambdas[side] === 0 ? [] : [{ name: measureStages[side], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }]);
+  const norm = (side: 'row' | 'column', block: string, factors: string): Stage[] => normsOf(params, side, sides).map((of) => ({ name: measureStages[sides[side]], at, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block, factors }, params: { rank, ...of } }] }, kernel: 'weighted-norm', tasks: tasks(ratings) }));
   return [
     errors(measureStages.train, 'ratings', ratings),
-    ...norm(sides.row, 'ratings', 'rows'),
-    ...norm(sides.column, 'column-counts', 'columns'),
+    ...norm('row', 'ratings', 'rows'),
+    ...norm('column', 'column-counts', 'columns'),
     ...(testRatings === undefined ? [] : [errors(measureStages.test, 'tests', testRatings)]),
   ];
 }
 
+/** Parameters of the task that measures a side's part of the penalty; none where it has none. */
+function normsOf(params: SgdParams, side: 'row' | 'column', sides: Sides): JsonObject[] {
+  if (!shrinks(params, sides[side])) return lambdasOf(params)[sides[side]] === 0 ? [] : [{}];
+  const { offset, damping } = shrinkOf(params)[sides[side]];
+  if (!params.biases) return [{ plainWeights: [offset, offset, offset] }];
+  return [{ plainWeights: biasColumns(side === 'row').own === 0 ? [damping, 0, offset] : [0, damping, offset] }];
+}
+
 /** A sweep over the blocks in which any device may read any segment. The first that reads a segment measures its norm too. */
-function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], seed: number, sides: Sides, lambdas: Lambdas): Stage[] {
+function blockErrors({ rowBands: rows, columnBands: columns }: SgdSchedule, { ratings, testRatings }: RatingsProfile, rank: number, at: readonly string[], sides: Sides, params: SgdParams): Stage[] {
   const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
     name,
     at,
-    work: { kind: 'blocks', order: 'rotated', seed, grid: { rows, columns, of }, tasks: [{ kernel: 'squared-error', uses: { block: of, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }, ...more] },
+    work: { kind: 'blocks', order: 'rotated', seed: params.seed, grid: { rows, columns, of }, tasks: [{ kernel: 'squared-error', uses: { block: of, rowFactors: 'rows', columnFactors: 'columns' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }, ...more] },
     kernel: 'squared-error',
     tasks: rows * columns,
     partitions: { p: columns, q: rows },
     flops: 2 * count * rank,
   });
-  const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => (lambdas[sides[side]] === 0 ? [] : [{ ...to, stage: measureStages[sides[side]], once: side }]);
+  const norm = (side: 'row' | 'column', to: TaskPlan): TaskPlan[] => normsOf(params, side, sides).map((of) => ({ ...to, params: { ...to.params, ...of }, stage: measureStages[sides[side]], once: side }));
   return [
     sweep(measureStages.train, 'blocks', ratings, [
       ...norm('row', { kernel: 'weighted-norm', uses: { block: 'row-counts', factors: 'rows' }, params: { rank, from: 0 }, takes: { to: 'rowCount' } }),

@@ -5,7 +5,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { joinedParts } from '../training/joined-parts.ts';
-import { trainingErrors } from '../training/loss.ts';
+import { type SideNorms, trainingErrors } from '../training/loss.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
@@ -16,7 +16,7 @@ import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
 import { LearningRate } from './learning-rate.ts';
-import { lambdasOf, type SgdParams } from './params.ts';
+import { lambdasOf, type SgdParams, shrinks } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 
 export interface SgdInput {
@@ -96,13 +96,13 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
   const features = sgdFeatures(params);
   // A feature that is 1 counts once for each rating.
   const ones = params.biases ? block.ratings : 0;
-  const term = (side: 'users' | 'items', norm: number) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (norm - ones));
+  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
   return {
     // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all ratings are equal.
     startLoss: continued || scale.alike ? 'measure' : scale.deviation ** 2 * squares,
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
-    errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name].weighted) + term(data.columns.name, norms[data.columns.name].weighted), scale.deviation),
+    errors: (measured) => trainingErrors(measured, (norms) => term(data.rows.name, norms[data.rows.name]) + term(data.columns.name, norms[data.columns.name]), scale.deviation),
     diverged: (loss, before) => !(loss <= DIVERGED.relative * before + noise),
     divergence: (epoch, loss, before) =>
       new DivergedError(`epoch ${epoch}: the loss is ${loss}, after ${before} before it; ${MOST_RESTARTS} runs at halved learning rates, the last of them ${rate.of(epoch)}, did not lower it`, {

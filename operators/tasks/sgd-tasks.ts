@@ -135,6 +135,17 @@ export interface SgdTasks {
   'deal-ratings': { inputs: { block: PartitionRef }; outputs: { list: PartitionRef }; params: Shuffling; values: None };
   'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
 
+  /**
+   * Takes from the rows [from, to) of a matrix, in place, what the part of the regularization that does not grow with a row's ratings takes
+   * in an epoch of rate γ: the minimum of o ‖x‖² + d β² and of the squared distance to the row over 2 γ.
+   *
+   *     x <- x / (1 + γ o);   β <- β / (1 + γ d)
+   *
+   * Output `factors`. With biases `own` is the column of β and `one` that of the 1, which stays (layout features). With AdaGrad
+   * the input `sums` makes γ that of each row, `rate` / √(1 + G).
+   */
+  'shrink-rows': { inputs: { sums?: PartitionRef }; outputs: { factors: PartitionRef }; params: Rows & { readonly rate: number; readonly offset: number; readonly damping: number; readonly own?: number; readonly one?: number; readonly adaptive: boolean }; values: None };
+
   /** Copies the rows [from, to) of a matrix. Input `source`, output `target` of the same shape. */
   'copy-rows': { inputs: { source: PartitionRef }; outputs: { target: PartitionRef }; params: Rows; values: None };
 }

@@ -176,8 +176,11 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
     values: { squared: number; absolute: number; count: number };
   };
 
-  /** `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over the rows [from, to), in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν, default 1. */
-  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number }; values: { sum: number; plain: number } };
+  /**
+   * `sum` = Σ n_u^ν ‖x_u‖² and `plain` = Σ ‖x_u‖² over those of the rows [from, to) that have ratings, in float64. Inputs: `block` (for n_u), `factors`. `exponent`: ν,
+   * default 1. `plainWeights`: `plain` is Σ w_k x_uk², with w of the first feature, of the second and of all others.
+   */
+  'weighted-norm': { inputs: { block: PartitionRef; factors: PartitionRef }; outputs: None; params: Rows & { readonly rank: number; readonly exponent?: number; readonly plainWeights?: readonly [number, number, number] }; values: { sum: number; plain: number } };
 
   /** x_uᵀθ_v for each pair. Inputs: `pairs`, `rowFactors`, `columnFactors`. Output: `predictions`. */
   predict: { inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef }; outputs: { predictions: PartitionRef }; params: { readonly rank: number }; values: None };
@@ -291,5 +294,6 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'cut-block': { block: 'read', 'part.*': 'write' },
   'deal-ratings': { block: 'read', list: 'alone' },
   'shuffle-ratings': { list: 'alone' },
+  'shrink-rows': { sums: 'read', factors: 'alone' },
   'copy-rows': { source: 'read', target: 'write' },
 };

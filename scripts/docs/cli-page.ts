@@ -1,7 +1,7 @@
 /** docs/cli.md: every command with its words and flags, from the definitions that the command line itself reads. */
 import type { Command } from '../../cli/commands/command.ts';
 import { type CommandEntry, commandList } from '../../cli/commands/command-list.ts';
-import { flagName, groups, type Option } from '../../cli/options/option.ts';
+import { flagName, groups, type Option, shownFlag } from '../../cli/options/option.ts';
 
 const introduction = `# Command line
 
@@ -34,11 +34,12 @@ function commandSection({ name, words }: CommandEntry, command: Command): string
 }
 
 function flagRow(key: string, option: Option<unknown>): string[] {
+  const { flag, describe } = shownFlag(key, option);
   const short = flagName(key).length === 1 ? key : option.alias;
   const alias = short === undefined ? '' : `, \`-${short}\``;
   const untold = option.choices?.some((choice) => !option.describe.includes(choice)) && (option.choices?.length ?? 0) > 1;
   const choices = !untold ? '' : `: ${option.choices?.map((choice) => `\`${choice}\``).join(', ')}`;
-  return [`\`--${flagName(key)}\`${alias}`, option.required ? 'needed' : (option.defaultText ?? ''), `${option.describe}${choices}`];
+  return [`\`--${flag}\`${alias}`, option.required ? 'needed' : (option.defaultText ?? ''), `${describe}${choices}`];
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

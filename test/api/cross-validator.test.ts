@@ -12,7 +12,7 @@ function lowRankRatings(): Triple[] {
 }
 
 const rows = lowRankRatings();
-const estimator = (params: { rank?: number; regParam?: number }) => new ALS({ maxIter: 8, ...params });
+const estimator = (params: { rank?: number; regParam?: number }) => ALS.spark({ maxIter: 8, ...params });
 
 describe('a cross-validator', () => {
   it('finds the best combination and trains it on all ratings', async () => {

@@ -14,7 +14,7 @@ let model: Model;
 
 beforeAll(async () => {
   session = await Session.create({ workers: 2 });
-  model = await new ALS({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows)));
+  model = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows)));
 });
 afterAll(async () => {
   await session.close();
@@ -82,7 +82,7 @@ describe('a model', () => {
   it('survives saving and loading bit for bit, and the same model is the same bytes', async () => {
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
     await model.save(first);
-    const again = await new ALS({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows.toReversed(), 33)));
+    const again = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(session.from(ratingBatches(rows.toReversed(), 33)));
     await again.save(second);
     const files = readdirSync(first, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
     expect(files.length).toBeGreaterThanOrEqual(3);
@@ -129,7 +129,7 @@ describe('the rank of a model with biases', () => {
 
   it('is not loaded where the features are too few', async () => {
     const path = join(folder, 'narrow');
-    await new ALS({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(rows))).then((trained) => trained.save(path));
+    await ALS.spark({ rank: 2, maxIter: 1 }).fit(session.from(ratingBatches(rows))).then((trained) => trained.save(path));
     const file = join(path, 'metadata/part-00000');
     writeFileSync(file, readFileSync(file, 'utf8').replaceAll('"biases":false', '"biases":true'));
     await expect(Model.load(session, path)).rejects.toThrow(/the metadata tell of biases, which are two features of 2 .*narrow/);
@@ -140,7 +140,7 @@ describe.each(['int64', 'utf8'] as const)('a model with %s ids', (type) => {
   it('trains, predicts, recommends, saves and loads with ids of that type', async () => {
     const id = (value: number) => (type === 'int64' ? BigInt(value) + 2n ** 40n : `id-${value}`);
     const batch = batchOf({ user: { type, values: rows.map((row) => id(row.user)) }, item: { type, values: rows.map((row) => id(row.item)) }, rating: { type: 'float64', values: rows.map((row) => row.rating) } });
-    const trained = await new ALS({ rank: 3, maxIter: 2 }).fit(session.from([batch]));
+    const trained = await ALS.spark({ rank: 3, maxIter: 2 }).fit(session.from([batch]));
     const path = join(folder, type);
     await trained.save(path);
     const loaded = await Model.load(session, path);

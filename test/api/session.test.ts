@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, CapacityError, DataError, type ProgressEvent, Session, type SessionOptions, UsageError } from '../../index.ts';
+import { ALS, type AlsOptions, CapacityError, DataError, type ProgressEvent, Session, type SessionOptions, SGD, UsageError } from '../../index.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -89,16 +89,25 @@ describe('ALS parameters', () => {
     [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got first'],
     [{ onBadRows: 'no' }, 'onBadRows must be one of'],
     [{ coldStartStrategy: 'zero' }, 'coldStartStrategy must be one of'],
-    [{ implicitPrefs: true }, 'unknown ALS parameter implicitPrefs'],
+    [{ implicit: true }, 'unknown ALS parameter implicit'],
     [{ timestampCol: 't' }, "timestampCol acts only with onDuplicates 'last'"],
   ])('refuse %o', (options, message) => {
     expect(() => new ALS(options as AlsOptions)).toThrow(message);
     expect(() => new ALS(options as AlsOptions)).toThrow(UsageError);
   });
 
-  it("are Spark ML's by default", () => {
-    const { params, columns, coldStartStrategy } = new ALS();
-    expect(params).toMatchObject({ rank: 10, maxIter: 10, regParam: 0.1 });
+  it('are good by default, with biases and without: docs/quality.md', () => {
+    expect(new ALS().params).toMatchObject({ rank: 10, maxIter: 10, biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5], start: 'level' });
+    expect(new ALS({ biases: false }).params).toMatchObject({ biases: false, regParam: 0.1, regOffset: 0, start: 'level' });
+    expect(new ALS({ implicitPrefs: true }).params).toMatchObject({ biases: false, regParam: 4, alpha: 40, regOffset: 0, start: 'spark' });
+    expect(new SGD().params).toMatchObject({ biases: true, regParam: 0.02, regOffset: 10, biasDamping: [3, 5] });
+    expect(() => new ALS({ biases: false, biasDamping: 3 })).toThrow('biasDamping does nothing without biases');
+  });
+
+  it("are Spark ML's with ALS.spark", () => {
+    const { params, columns, coldStartStrategy } = ALS.spark({ rank: 12 });
+    expect(params).toMatchObject({ rank: 12, maxIter: 10, regParam: 0.1, biases: false, regOffset: 0, start: 'spark', implicitPrefs: false, nonnegative: false });
+    expect(ALS.spark({ implicitPrefs: true }).params).toMatchObject({ regParam: 0.1, alpha: 1, start: 'spark', biases: false, regOffset: 0 });
     expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
     expect(coldStartStrategy).toBe('nan');
   });

@@ -8,6 +8,7 @@ import { dataFolder } from '../support/data-folder.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { batchOf, ratingBatches, type Triple } from '../support/ratings.ts';
 import { temporaryFolder } from '../cli/run-cli.ts';
+import { plain, undamped } from '../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -24,8 +25,8 @@ const rows = plantedRatings(41, 300, 200, 20_000);
 const [test, fresh, old] = [rows.slice(0, 1500), rows.slice(1500, 3300), rows.slice(3300)];
 
 describe.each([
-  ['ALS', (biases: boolean) => new ALS({ rank: biases ? 4 : 6, regParam: 0.05, biases, seed: 1 })],
-  ['SGD', (biases: boolean) => new SGD({ rank: 8, regParam: 0.05, biases, seed: 1, learningRate: 0.15, maxIter: 30 })],
+  ['ALS', (biases: boolean) => new ALS({ ...(biases ? undamped : plain), rank: biases ? 4 : 6, regParam: 0.05, seed: 1 })],
+  ['SGD', (biases: boolean) => new SGD({ ...(biases ? undamped : { biases }), rank: 8, regParam: 0.05, seed: 1, learningRate: 0.15, maxIter: 30 })],
 ])('a model by %s, updated with a tenth of new ratings', (_, trainer) => {
   it.each([true, false])('predicts as well as one trained on all, within 0.01 (biases %s)', async (biases) => {
     const base = await trainer(biases).fit(dataset(old));
@@ -41,7 +42,7 @@ describe.each([
 describe('update', () => {
   it.each([0.5, 0.01, 1e-4])('takes small steps from nearly equal ratings, all 5 except one of %f less', async (less) => {
     for (const biases of [false, true]) {
-      const base = await new ALS({ rank: 4, biases, regParam: 0.05 }).fit(dataset(old));
+      const base = await new ALS({ ...(biases ? undamped : plain), rank: 4, regParam: 0.05 }).fit(dataset(old));
       const alike = Array.from({ length: 50 }, (_, at): Triple => ({ user: 6 * at, item: at % 7, rating: at === 0 ? 5 - less : 5 }));
       const updated = await base.update(dataset(alike));
       const rmse = async (model: Model) => (await model.evaluate(dataset(test))).rmse;
@@ -50,7 +51,7 @@ describe('update', () => {
   });
 
   it('has the plan of planUpdate, with the ids of both counted', async () => {
-    const base = await new ALS({ rank: 4, biases: true, regParam: 0.07 }).fit(dataset(old));
+    const base = await new ALS({ ...undamped, rank: 4, regParam: 0.07 }).fit(dataset(old));
     const news: Triple[] = [{ user: -5, item: 3, rating: 5 }, { user: 1, item: 1000, rating: 1 }, { user: 1, item: 2, rating: 4 }];
     const planned = await base.planUpdate(dataset(news), { validation: dataset(test), maxIter: 3 });
     const { training } = await base.update(dataset(news), { validation: dataset(test), maxIter: 3 });
@@ -62,7 +63,7 @@ describe('update', () => {
   });
 
   it('takes in new users and items, and keeps those that have no new ratings as they are', async () => {
-    const base = await new ALS({ rank: 4, biases: true }).fit(dataset(old));
+    const base = await new ALS({ ...undamped, rank: 4 }).fit(dataset(old));
     const news: Triple[] = [
       ...Array.from({ length: 40 }, (_, item): Triple => ({ user: -5, item, rating: 5 })),
       ...Array.from({ length: 40 }, (_, user): Triple => ({ user, item: 1000, rating: 1 })),
@@ -84,7 +85,7 @@ describe('update', () => {
   });
 
   it('updates a model on disk, and one that Spark wrote, without metadata of its training', async () => {
-    const base = await new ALS({ rank: 4, biases: true }).fit(dataset(old));
+    const base = await new ALS({ ...undamped, rank: 4 }).fit(dataset(old));
     await base.save(join(folder, 'base'));
     const loaded = await Model.load(session, join(folder, 'base'));
     const options = { seed: 3 };
@@ -95,28 +96,28 @@ describe('update', () => {
   });
 
   it('evaluates on a validation set after each epoch', async () => {
-    const base = await new ALS({ rank: 4 }).fit(dataset(old));
+    const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
     const updated = await base.update(dataset(fresh), { validation: dataset(test), maxIter: 3 });
     expect(updated.training?.iterations).toHaveLength(3);
     expect((await updated.evaluate(dataset(test))).rmse).toBeCloseTo(updated.training?.iterations[2].testRmse as number, 4);
   });
 
   it('takes every parameter of SGD but those that the model fixes', async () => {
-    const base = await new ALS({ rank: 4 }).fit(dataset(old));
-    const { rank: _rank, biases: _biases, ...params } = new SGD({ maxIter: 1, precision: 'f32', earlyStop: 1, targetRmse: 0.1 }).params;
+    const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
+    const { rank: _rank, biases: _biases, regOffset: _offset, biasDamping: _damping, ...params } = new SGD({ maxIter: 1, precision: 'f32', earlyStop: 1, targetRmse: 0.1 }).params;
     const updated = await base.update(dataset(fresh), { ...params, validation: dataset(test) });
     expect(updated.metadata).toMatchObject({ params: { precision: 'f32', maxIter: 1 } });
   });
 
   it('refuses options that cannot act', async () => {
-    const base = await new ALS({ rank: 4 }).fit(dataset(old));
+    const base = await ALS.spark({ rank: 4 }).fit(dataset(old));
     await expect(base.update(dataset(fresh), { rank: 5 } as never)).rejects.toThrow(/unknown option rank of update/);
     await expect(base.update(dataset(fresh), { learningRate: -1 })).rejects.toThrow(UsageError);
     await expect(base.update([] as never)).rejects.toThrow(UsageError);
     const texts = session.from([batchOf({ user: { type: 'utf8', values: ['a'] }, item: { type: 'int32', values: [1] }, rating: { type: 'float32', values: [1] } })]);
     await expect(base.update(texts)).rejects.toThrow(DataError);
     await expect(base.update(texts)).rejects.toThrow(/the model's user ids are int32, but those of the new ratings are utf8/);
-    const positive = await new ALS({ rank: 4, nonnegative: true }).fit(dataset(old));
+    const positive = await ALS.spark({ rank: 4, nonnegative: true }).fit(dataset(old));
     await expect(positive.update(dataset(fresh))).rejects.toThrow(/nonnegative/);
   });
 
@@ -138,7 +139,7 @@ describe('on real ratings', () => {
     const [train, held] = session.read.parquet(join(movielens as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 2 });
     const [first, later] = train.randomSplit([0.9, 0.1], { seed: 5 });
     for (const biases of [true, false]) {
-      const options = { rank: 16, biases, seed: 1 };
+      const options = { ...(biases ? undamped : plain), rank: 16, seed: 1 };
       const updated = await (await new ALS(options).fit(first)).update(later);
       const all = await new ALS(options).fit(train);
       expect((await updated.evaluate(held)).rmse).toBeLessThan((await all.evaluate(held)).rmse + 0.01);

@@ -69,7 +69,7 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(got).toMatchObject({ algorithm: 'sgd', device: 'gpu', adapter: expect.stringMatching(/^swiftshader/) });
     expect(Math.abs((got.testRmse as number) - (expected.testRmse as number))).toBeLessThan(0.02);
     expect((await factorflow('evaluate', join(folder, 'sgd'), file, '--device', 'cpu', '--quiet')).code).toBe(0);
-    const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '20000000', '--rank', '64', '--algorithm', 'sgd', '--device', 'gpu', '--quiet'];
+    const shape = ['plan', '--users', '480189', '--items', '17770', '--ratings', '20000000', '--rank', '64', '--algorithm', 'sgd', '--no-biases', '--device', 'gpu', '--quiet'];
     for (const [schedule, pattern] of [['auto', /\n +6 +sgd-epoch +round +gpu:0 +sgd-tiles f16 +1 x 1 +1 /], ['wavefront', /\n +6 +wave-order +round +cpu .*\n +7 +sgd-epoch +round +gpu:0 +sgd-waves f16 +512 x 256 +1 /]] as const) {
       expect((await factorflow(...shape, '--schedule', schedule)).stdout).toMatch(pattern);
     }

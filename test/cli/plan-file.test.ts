@@ -73,7 +73,7 @@ describe('train --plan exits with 2', () => {
 
   it.each<[string, readonly string[], RegExp]>([
     ['another rank', ['--rank', '20'], /--rank 20 contradicts the plan, which has 4/],
-    ['another toggle', ['--biases'], /--biases true contradicts the plan, which has false/],
+    ['another toggle', ['--no-biases'], /--biases false contradicts the plan, which has true/],
     ['an ending that it lacks', ['--early-stop', '3', '--test-fraction', '0.1'], /--early-stop 3 contradicts the plan, which has none/],
     ['another algorithm', ['--algorithm', 'sgd'], /--algorithm sgd contradicts the plan, which is of als/],
     ['a flag of another algorithm', ['--decay', '1'], /--decay contradicts the plan, which is of als/],

@@ -22,8 +22,8 @@ describe.concurrent('train --algorithm sgd', () => {
     expect(report).toMatchObject({ command: 'train', algorithm: 'sgd', device: 'cpu', iterations: { length: 3 } });
     expect(metadataOf(directory)).toMatchObject({
       class: 'org.apache.spark.ml.recommendation.ALSModel',
-      rank: 4,
-      factorflow: { algorithm: 'sgd', params: { rate: 'bold', schedule: 'wavefront', regParam: 0.1, regParamItems: 0.2 }, iterations: { length: 3 } },
+      rank: 6,
+      factorflow: { algorithm: 'sgd', params: { rate: 'bold', schedule: 'wavefront', regParam: 0.02, regParamItems: 0.2 }, iterations: { length: 3 } },
     });
   });
 
@@ -31,7 +31,7 @@ describe.concurrent('train --algorithm sgd', () => {
     const { code, stdout, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'text'), '--algorithm', 'sgd', '--schedule', 'hogwild', '--workers', '2', ...quick);
     expect(code).toBe(0);
     expect(stderr).toMatch(/schedule hogwild: s = 2 workers.*its twentieth is 525; expected collisions s Σ \(n_v\/Nz\)² = \d\.\de-\d a step/);
-    expect(stdout).toMatch(/^Trained SGD, rank 4, λ 0\.1: 3 epochs in /);
+    expect(stdout).toMatch(/^Trained SGD, rank 4, λ 0\.02: 3 epochs in /);
   });
 
   it('gives the same files for a seed', async () => {
@@ -78,7 +78,7 @@ describe.concurrent('plan', () => {
     const { code, stdout } = await factorflow('plan', ratings, '--algorithm', 'sgd', '--workers', '2', ...quick);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Physical plan: sgd\n/);
-    expect(stdout).toMatch(/9 +sgd-epoch +round +cpu +sgd-block blocks +8 x 8 +64 +3 /);
+    expect(stdout).toMatch(/11 +sgd-epoch +round +cpu +sgd-block blocks +8 x 8 +64 +3 /);
     expect(stdout).toMatch(/rate paper: γ_t = 0\.08 \/ \(1 \+ 0\.3 t\^1\.5\)/);
     expect(stdout).toMatch(/fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313 may share it, its twentieth \(65\) safely/);
   });

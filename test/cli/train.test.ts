@@ -23,7 +23,7 @@ describe.concurrent('train', () => {
     expect(stderr).toMatch(/^CPU: \d+ threads?, WebAssembly .*\nread: started/);
     expect(stderr).toMatch(/\niteration 2\/2: .*loss .*train RMSE .*test RMSE/);
     expect(stderr).toMatch(/\ntrain: finished, 2 iterations/);
-    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ rank: 4 });
+    expect(JSON.parse(readFileSync(join(model, 'metadata/part-00000'), 'utf8'))).toMatchObject({ rank: 6, factorflow: { rank: 4 } });
   });
 
   it('leaves test fields out without held-out ratings', async () => {
@@ -49,7 +49,7 @@ describe.concurrent('train', () => {
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toHaveProperty('iterations.length', 1);
     const metadata = JSON.parse(readFileSync(join(folder, 'configured/metadata/part-00000'), 'utf8')) as unknown;
-    expect(metadata).toMatchObject({ rank: 3, factorflow: { params: { regParam: 0.3 } } });
+    expect(metadata).toMatchObject({ rank: 5, factorflow: { rank: 3, params: { regParam: 0.3 } } });
   });
 
   it('stores the cold-start strategy, takes other column names, and measures on a path', async () => {

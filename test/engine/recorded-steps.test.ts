@@ -75,8 +75,8 @@ async function compare(made: { readonly recording: Awaited<ReturnType<typeof rec
   expect([...log].sort()).toEqual([...expected].sort());
   for (const { place, inOrder } of bound.devices) {
     if (!inOrder) continue;
-    // Partitions of other devices arrive when they do.
-    const runs = (lines: readonly string[]) => lines.filter((line) => line.startsWith(`${place} run`) && !line.includes(' upload '));
+    // Partitions of other devices arrive when they do; a segment may be shrunk before the one in front of it has been stepped.
+    const runs = (lines: readonly string[]) => lines.filter((line) => line.startsWith(`${place} run`) && !line.includes(' upload ') && !/shrink-rows .* > columns/.test(line));
     expect(runs(log)).toEqual(runs(expected));
   }
 }
@@ -99,6 +99,8 @@ describe.each([1, 7])('by turns drawn from %i', (seed) => {
       { schedule: 'wavefront' as const, rate: 'adagrad' as const },
       { schedule: 'blocks' as const, staged: true },
       { schedule: 'blocks' as const, list: true, rate: 'adagrad' as const, biases: true },
+      { schedule: 'auto' as const, regOffset: 2, biases: true },
+      { schedule: 'wavefront' as const, regOffset: 2, rate: 'adagrad' as const },
     ])('sgd does its steps: %o', async ({ staged, list, ...given }) => {
       const several = compute.length > 1;
       const params = { rank: 3, maxIter: 3, ...given, ...(several ? { schedule: 'blocks' as const } : {}) };

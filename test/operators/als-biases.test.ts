@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
+import { plain, undamped } from '../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -12,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => session.close());
 
 const dataset = (rows: readonly Triple[]): Dataset => session.from(ratingBatches(rows, 611));
-const fit = (rows: readonly Triple[], options: AlsOptions): Promise<Model> => new ALS({ biases: true, ...options }).fit(dataset(rows));
+const fit = (rows: readonly Triple[], options: AlsOptions): Promise<Model> => new ALS({ ...undamped, ...options }).fit(dataset(rows));
 const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
 
 describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (solver) => {
@@ -44,7 +45,7 @@ describe.each(['cholesky', 'cg'] as const)('als with biases and solver %s', (sol
     const permuted = await fit(shuffled(rows, 2), { rank: 7, maxIter: 3, solver });
     expect(factors(permuted.userFactors)).toEqual(factors(first.userFactors));
     await using other = await Session.create({ workers: 5 });
-    const model = await new ALS({ rank: 7, maxIter: 3, solver, biases: true }).fit(other.from(ratingBatches(rows, 100)));
+    const model = await new ALS({ rank: 7, maxIter: 3, solver, ...undamped }).fit(other.from(ratingBatches(rows, 100)));
     expect(factors(model.itemFactors)).toEqual(factors(first.itemFactors));
   });
 });
@@ -62,7 +63,7 @@ describe('a model with biases', () => {
     const random = testRandom(9);
     const rows = shuffled(randomRatings(9, 100, 80, 4000), 4).map((row) => ({ ...row, rating: row.rating + random() }));
     const [train, test] = [rows.slice(400), rows.slice(0, 400)];
-    const model = await new ALS({ rank: 12, regParam: 0.01, maxIter: 30, earlyStop: 2, biases: true }).fit(dataset(train), { validation: dataset(test) });
+    const model = await new ALS({ ...undamped, rank: 12, regParam: 0.01, maxIter: 30, earlyStop: 2 }).fit(dataset(train), { validation: dataset(test) });
     const best = Math.min(...(model.training?.iterations.map((iteration) => iteration.testRmse as number) ?? []));
     expect((await model.evaluate(dataset(test))).rmse).toBeCloseTo(best, 4);
   });
@@ -74,14 +75,14 @@ describe('on real ratings at λ = 0.1', () => {
 
   it.skipIf(!douban)('biases lower the test RMSE of douban-monti by more than 0.01', async () => {
     const [train, test] = ['train', 'test'].map((name) => session.read.parquet(join(douban as string, `${name}.parquet`)));
-    const [without, withBiases] = await Promise.all([false, true].map(async (biases) => (await (await new ALS({ rank: 32, biases, seed: 1 }).fit(train)).evaluate(test)).rmse));
+    const [without, withBiases] = await Promise.all([plain, undamped].map(async (settings) => (await (await new ALS({ ...settings, rank: 32, seed: 1 }).fit(train)).evaluate(test)).rmse));
     expect(without - withBiases).toBeGreaterThan(0.01);
   });
 
   describe.each(sets.map(([name, rank, gain]) => ({ name, rank, gain, folder: dataFolder(name) })))('biases lower the test RMSE of $name', ({ folder, rank, gain }) => {
     it.skipIf(!folder)(`by more than ${gain}`, async () => {
       const [train, test] = session.read.parquet(join(folder as string, 'ratings.parquet')).randomSplit([0.9, 0.1], { seed: 2 });
-      const [without, withBiases] = await Promise.all([false, true].map(async (biases) => (await (await new ALS({ rank, biases, seed: 1 }).fit(train)).evaluate(test)).rmse));
+      const [without, withBiases] = await Promise.all([plain, undamped].map(async (settings) => (await (await new ALS({ ...settings, rank, seed: 1 }).fit(train)).evaluate(test)).rmse));
       expect(without - withBiases).toBeGreaterThan(gain);
     });
   });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
+import { plain, undamped } from '../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -14,7 +15,7 @@ function dataset(rows: readonly Triple[], of = session): Dataset {
 }
 
 async function fit(rows: readonly Triple[], options: AlsOptions, validation?: readonly Triple[]): Promise<Model> {
-  return new ALS(options).fit(dataset(rows), validation && { validation: dataset(validation) });
+  return new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(dataset(rows), validation && { validation: dataset(validation) });
 }
 
 /** Factor rows by external id. */
@@ -122,7 +123,7 @@ describe('als', () => {
       expect(permuted.userFactors.data.children[1].children[0].values).toEqual(first.userFactors.data.children[1].children[0].values);
       for (const workers of [1, 5]) {
         await using other = await Session.create({ workers });
-        const model = await new ALS(options).fit(dataset(rows, other));
+        const model = await new ALS({ ...(options.biases ? undamped : plain), ...options }).fit(dataset(rows, other));
         expect(model.userFactors.data.children[1].children[0].values).toEqual(first.userFactors.data.children[1].children[0].values);
         expect(model.itemFactors.data.children[1].children[0].values).toEqual(first.itemFactors.data.children[1].children[0].values);
         expect(model.training?.iterations.map((iteration) => iteration.loss)).toEqual(first.training?.iterations.map((iteration) => iteration.loss));

@@ -17,6 +17,12 @@ import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
 import { cpuInfo, h200Info } from '../support/device-info.ts';
+import { undamped } from '../support/settings.ts';
+
+/** Plans without what biases add, unless a case asks for them. */
+const alsParams = (params: Parameters<typeof checkAlsParams>[0]) => checkAlsParams({ biases: false, start: 'spark', ...params });
+const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdParams({ biases: false, ...params });
+
 
 const cpu: PlanDevices = { compute: [cpuInfo], host: cpuInfo };
 const on = (gpu: DeviceInfo): PlanDevices => ({ compute: [gpu], host: cpuInfo });
@@ -31,15 +37,15 @@ describe('the plan of als', () => {
     ['movielens-rank-64', { rank: 64, regParam: 0.05 }],
     ['movielens-rank-100-cholesky', { rank: 100, solver: 'cholesky' as const }],
     ['movielens-rank-64-implicit', { rank: 64, implicitPrefs: true, alpha: 40, unobservedWeight: 0.1, cgSteps: 3 }],
-    ['movielens-rank-32-nonnegative', { rank: 32, biases: true, nonnegative: true }],
+    ['movielens-rank-32-nonnegative', { rank: 32, ...undamped, nonnegative: true }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planAls(movielens, checkAlsParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planAls(movielens, alsParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
   });
 
   it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {
     const choice = (name: string, deviceBytes: number) => ({ variant: name, precision: 'f16' as const, ratingScale: 1, reason: `kernel ${name}, by rule`, deviceBytes });
     const choices = { users: choice('tensor-fused', 3e8), items: choice('tensor', 5e8) };
-    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, checkAlsParams({ rank: 100, regParam: 0.05 }), on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }), choices);
+    const plan = planAls({ users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 }, alsParams({ rank: 100, regParam: 0.05 }), on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }), choices);
     await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-100-gpu'));
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
@@ -47,40 +53,40 @@ describe('the plan of als', () => {
   it('counts the data that are alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
     const { users: m, items: n, ratings: nz } = movielens;
     // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of another are replaced.
-    expect(planAls(movielens, checkAlsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
-    expect(planAls(movielens, checkAlsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(64 * (3 * m + 2 * n));
+    expect(planAls(movielens, alsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
+    expect(planAls(movielens, alsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(64 * (3 * m + 2 * n));
     const choice = (deviceBytes: number) => ({ variant: 'any', precision: 'f32' as const, ratingScale: 1, reason: '', deviceBytes });
-    const gpu = planAls({ users: m, items: n, ratings: nz }, checkAlsParams({ rank: 10 }), on(h200Info), { users: choice(1000), items: choice(500) });
+    const gpu = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on(h200Info), { users: choice(1000), items: choice(500) });
     expect(gpu.memory['gpu:0']).toBe(64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
   });
 
   it('refuses data beyond one buffer of a GPU', () => {
-    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, checkAlsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
+    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
   });
 
   it('prints the measures of a run beside the plan', async () => {
-    const plan = planAls(movielens, checkAlsParams({ rank: 8 }), cpu);
+    const plan = planAls(movielens, alsParams({ rank: 8 }), cpu);
     const measured = { runs: 1280, rows: 272_780, bytesUp: 1.44e9, bytesDown: 0, milliseconds: 4321, wallMilliseconds: 2200 };
     await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(golden('analyzed'));
   });
 
   it('is JSON and survives it', () => {
-    const plan = planAls(movielens, checkAlsParams({ rank: 64 }), cpu);
+    const plan = planAls(movielens, alsParams({ rank: 64 }), cpu);
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
   it("doesn't depend on the number of threads", () => {
     const stages = (parallelism: number) => {
       const device = { ...cpuInfo, parallelism };
-      return stagesOf(planAls(movielens, checkAlsParams({}), { compute: [device], host: device }));
+      return stagesOf(planAls(movielens, alsParams({}), { compute: [device], host: device }));
     };
     expect(stages(64)).toEqual(stages(1));
   });
 
   it('refuses factors that do not fit, with the bytes needed and had', () => {
-    const plan = () => planAls({ ...movielens, users: 10_000_000 }, checkAlsParams({ rank: 512 }), cpu);
+    const plan = () => planAls({ ...movielens, users: 10_000_000 }, alsParams({ rank: 512 }), cpu);
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow(/the factors need .* \(41015865344 bytes\) but device cpu has 4\.0 GiB \(4294967296 bytes\)/);
   });
@@ -88,7 +94,7 @@ describe('the plan of als', () => {
 
 describe('solver auto', () => {
   it('takes Cholesky for long rows at small ranks and CG for all at large ones', () => {
-    const at = (rank: number) => chooseSolver(checkAlsParams({ rank })).cgBelow;
+    const at = (rank: number) => chooseSolver(alsParams({ rank })).cgBelow;
     expect(at(8)).toBeLessThan(100);
     expect(at(32)).toBeLessThan(1000);
     expect(at(64)).toBe(ALL_ROWS);
@@ -99,45 +105,45 @@ describe('solver auto', () => {
 describe('the plan of sgd', () => {
   it.each([
     ['movielens-sgd-rank-32', { rank: 32, regParam: 0.05 }],
-    ['movielens-sgd-rank-128-biases', { rank: 128, biases: true, regParamUsers: 0.02, regParamItems: 0.04, rate: 'adagrad' as const, earlyStop: 3 }],
+    ['movielens-sgd-rank-128-biases', { rank: 128, ...undamped, regParam: undefined, regParamUsers: 0.02, regParamItems: 0.04, rate: 'adagrad' as const, earlyStop: 3 }],
     ['movielens-sgd-hogwild', { rank: 32, schedule: 'hogwild' as const, rate: 'bold' as const }],
     ['movielens-sgd-wavefront', { rank: 32, schedule: 'wavefront' as const, rate: 'constant' as const }],
   ])('prints as %s.txt', async (name, params) => {
-    await expect(`${explain(planSgd(movielens, checkSgdParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planSgd(movielens, sgdParams(params), cpu))}\n`).toMatchFileSnapshot(golden(name));
   });
 
   it('is JSON and survives it', () => {
-    const plan = planSgd(movielens, checkSgdParams({ rank: 64 }), cpu);
+    const plan = planSgd(movielens, sgdParams({ rank: 64 }), cpu);
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
   it('counts two versions of both sides, and three with an early stop', () => {
     const version = 128 * (movielens.users + movielens.items);
-    expect(planSgd(movielens, checkSgdParams({ rank: 32 }), cpu).memory.cpu).toBe(2 * version);
-    expect(planSgd(movielens, checkSgdParams({ rank: 32, earlyStop: 1 }), cpu).memory.cpu).toBe(3 * version);
+    expect(planSgd(movielens, sgdParams({ rank: 32 }), cpu).memory.cpu).toBe(2 * version);
+    expect(planSgd(movielens, sgdParams({ rank: 32, earlyStop: 1 }), cpu).memory.cpu).toBe(3 * version);
   });
 
   it('refuses factors that do not fit: two versions of both sides', () => {
-    expect(() => planSgd({ ...movielens, users: 2_000_000 }, checkSgdParams({ rank: 512 }), cpu)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
+    expect(() => planSgd({ ...movielens, users: 2_000_000 }, sgdParams({ rank: 512 }), cpu)).toThrow(/the factors need .* but device cpu has 4\.0 GiB/);
     const many: PlanDevices = { compute: [{ ...cpuInfo, parallelism: 32 }], host: cpuInfo };
-    expect(() => planSgd({ users: 10 ** 9, items: 10 ** 8, ratings: 10 ** 11 }, checkSgdParams({ rank: 64 }), many)).toThrow(/the factors need 524\.5 GiB/);
+    expect(() => planSgd({ users: 10 ** 9, items: 10 ** 8, ratings: 10 ** 11 }, sgdParams({ rank: 64 }), many)).toThrow(/the factors need 524\.5 GiB/);
   });
 
   it('has the same grid for up to four workers, then twice as many bands as workers, and a band of columns that fits the cache', () => {
     const grid = (parallelism: number, rank = 8) => {
-      const { rowBands, columnBands } = scheduleFor(movielens, checkSgdParams({ rank }), { ...cpuInfo, parallelism });
+      const { rowBands, columnBands } = scheduleFor(movielens, sgdParams({ rank }), { ...cpuInfo, parallelism });
       return [rowBands, columnBands];
     };
     expect([1, 2, 4].map((workers) => grid(workers))).toEqual([[8, 8], [8, 8], [8, 8]]);
     expect(grid(16)).toEqual([32, 32]);
     expect(grid(2, 512)).toEqual([8, 54]);
-    expect(scheduleFor({ users: 10, items: 90 }, checkSgdParams({}))).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
-    expect(scheduleFor({ users: 3, items: 90 }, checkSgdParams({ schedule: 'wavefront' }))).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
+    expect(scheduleFor({ users: 10, items: 90 }, sgdParams({}))).toMatchObject({ rows: 'items', rowBands: 8, columnBands: 8 });
+    expect(scheduleFor({ users: 3, items: 90 }, sgdParams({ schedule: 'wavefront' }))).toMatchObject({ rows: 'items', rowBands: 2, columnBands: 3 });
   });
 });
 
 describe('the convergence of sgd', () => {
-  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => scheduleFor(problem, checkSgdParams({ schedule: name }), { ...cpuInfo, parallelism });
+  const schedule = (name: 'hogwild' | 'blocks' | 'wavefront', parallelism: number, problem = movielens) => scheduleFor(problem, sgdParams({ schedule: name }), { ...cpuInfo, parallelism });
   // The paper's Hugewiki: min(m, n) = 40k and s = 768 converge in 2 x 2 blocks and fail in 4 x 4.
   const hugewiki = { users: 50_082_603, items: 39_780, ratings: 3_069_817_980 };
 

@@ -10,6 +10,11 @@ import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../operators/sgd/plan.ts';
 import type { ScheduleProblem, SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
 import { cpuInfo, h200Info as h200 } from '../support/device-info.ts';
+import { undamped } from '../support/settings.ts';
+
+/** Plans without what biases add, unless a case asks for them. */
+const sgdParams = (params: Parameters<typeof checkSgdParams>[0]) => checkSgdParams({ biases: false, ...params });
+
 
 const second = { ...h200, place: 'gpu:1' };
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
@@ -17,13 +22,13 @@ const scheduleFor = (problem: ScheduleProblem, params: SgdParams, devices: reado
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
 
 describe('the schedule of sgd on a GPU', () => {
-  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), [device]);
+  const schedule = (params: Partial<SgdParams>, problem: object = {}, device = h200) => scheduleFor({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), [device]);
 
   it('is tiles where the columns fit them: one a multiprocessor, in whole waves', () => {
     expect(schedule({})).toMatchObject({ kind: 'tile', rows: 'users', workers: 132 * 128, precision: 'f16', tile: { tiles: 132, places: 135, lanes: 4, threads: 512, precision: 'f16' } });
     expect(schedule({ precision: 'f32' }).tile).toMatchObject({ tiles: 264, places: 68, precision: 'f32' });
     expect(schedule({ rank: 512 }).tile).toMatchObject({ tiles: 396, places: 45, lanes: 32 });
-    expect(schedule({ rank: 126, biases: true, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 8 });
+    expect(schedule({ rank: 126, ...undamped, rate: 'adagrad' }).tile).toMatchObject({ tiles: 132, places: 135, lanes: 8 });
   });
 
   it('has no more teams than a tile\'s columns and ratings keep busy', () => {
@@ -54,12 +59,12 @@ describe('the schedule of sgd on a GPU', () => {
 });
 
 describe('the plan of sgd on a GPU', () => {
-  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) => planSgd(problem, checkSgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
+  const plan = (params: Partial<SgdParams>, on = h200, problem = netflix) => planSgd(problem, sgdParams({ rank: 128, ...params }), { compute: [on], host: cpuInfo });
 
   it.each([
     ['netflix-sgd-tile-gpu', { regParam: 0.05 }],
     ['netflix-sgd-hogwild-gpu', { schedule: 'hogwild' as const, precision: 'f32' as const, rate: 'adagrad' as const }],
-    ['netflix-sgd-wavefront-gpu', { schedule: 'wavefront' as const, biases: true }],
+    ['netflix-sgd-wavefront-gpu', { schedule: 'wavefront' as const, ...undamped }],
   ])('prints as %s.txt', async (name, params) => {
     await expect(`${explain(plan(params))}\n`).toMatchFileSnapshot(golden(name));
   });
@@ -86,7 +91,7 @@ describe('the plan of sgd on a GPU', () => {
 
 describe('the schedule blocks on GPUs', () => {
   const schedule = (params: Partial<SgdParams>, devices = [h200], problem: object = netflix) => {
-    return scheduleOf(planSgd({ ...netflix, ...problem }, checkSgdParams({ rank: 128, ...params }), { compute: devices, host: cpuInfo }));
+    return scheduleOf(planSgd({ ...netflix, ...problem }, sgdParams({ rank: 128, ...params }), { compute: devices, host: cpuInfo }));
   };
   const small = (bytes: number): DeviceInfo => ({ ...h200, capacityBytes: bytes });
 
@@ -109,7 +114,7 @@ describe('the schedule blocks on GPUs', () => {
   });
 
   it('tells what was rejected, with the bytes needed and had of the device or of one of its buffers', () => {
-    const rejected = (device: DeviceInfo) => planSgd(netflix, checkSgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
+    const rejected = (device: DeviceInfo) => planSgd(netflix, sgdParams({ rank: 128 }), { compute: [device], host: cpuInfo });
     const staged = rejected(small(2 ** 30));
     expect(staged.memory['gpu:0']).toBeLessThanOrEqual(2 ** 30);
     expect(staged.reasons).toContainEqual(expect.stringMatching(/^rejected: schedule tile needs 2\.2 GiB \(\d+ bytes\), and gpu:0 has 1\.0 GiB \(1073741824 bytes\)$/));
@@ -137,17 +142,17 @@ describe('the schedule blocks on GPUs', () => {
     ['netflix-sgd-blocks-two-gpus', {}, [h200, second]],
     ['netflix-sgd-blocks-staged', {}, [small(2 ** 30)]],
   ])('prints as %s.txt', async (name, params, compute) => {
-    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, checkSgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`).toMatchFileSnapshot(golden(name));
+    await expect(`${explain(planSgd({ ...netflix, testRatings: 1_408_395 }, sgdParams({ rank: 128, ...params }), { compute, host: cpuInfo }))}\n`).toMatchFileSnapshot(golden(name));
   });
 });
 
 describe('the convergence of sgd on a GPU', () => {
   it('allows four times as many teams as columns, and advises waves beyond', () => {
-    const schedule = scheduleFor(netflix, checkSgdParams({ rank: 8 }), [h200]);
+    const schedule = scheduleFor(netflix, sgdParams({ rank: 8 }), [h200]);
     expect(convergenceReport(netflix, schedule)).toMatchObject({ leastSide: 17_770, bound: 4 * 17_770 });
     expect(convergenceReport(netflix, schedule).warning).toBeUndefined();
     expect(convergenceReport(netflix, { ...schedule, workers: 80_000 }).warning).toMatch(/^s = 80000 workers are more than four times min.*use the schedule wavefront$/);
-    const waves = scheduleFor(netflix, checkSgdParams({ rank: 8, schedule: 'wavefront' }), [h200]);
+    const waves = scheduleFor(netflix, sgdParams({ rank: 8, schedule: 'wavefront' }), [h200]);
     expect(convergenceReport(netflix, waves)).toMatchObject({ collisionRate: 0, workers: 1 });
     expect(convergenceReport(netflix, waves).warning).toBeUndefined();
   });

@@ -3,6 +3,7 @@ import { stepInOrder } from '../../cpu/reference/sgd.ts';
 import { type Dataset, DivergedError, type Model, type ProgressEvent, Session, SGD, type SgdOptions, UsageError } from '../../index.ts';
 import { plantedRatings } from '../support/planted.ts';
 import { randomRatings, ratingBatches, shuffled, type Triple } from '../support/ratings.ts';
+import { undamped } from '../support/settings.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -23,7 +24,7 @@ describe.each(schedules)('sgd by %s', (schedule) => {
     const rows = plantedRatings(3, 300, 200, 20_000);
     const [train, test] = [rows.slice(1500), rows.slice(0, 1500)];
     for (const biases of [true, false]) {
-      const model = await fit(train, { rank: biases ? 4 : 6, biases, schedule, rate, regParam: 0.02, learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate], maxIter: 40 });
+      const model = await fit(train, { ...(biases ? undamped : { biases }), rank: biases ? 4 : 6, schedule, rate, regParam: 0.02, learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate], maxIter: 40 });
       // The noise is 0.3, the ratings' deviation about 0.9.
       expect(await rmse(model, test)).toBeLessThan(biases ? 0.4 : 0.45);
     }
@@ -32,7 +33,7 @@ describe.each(schedules)('sgd by %s', (schedule) => {
   it('steps every rating exactly once an epoch', async () => {
     // With one item each, a user's bias after one epoch at a rate of 1 / 2 shows how often its rating was stepped, in any order.
     const rows = Array.from({ length: 3000 }, (_, i): Triple => ({ user: i, item: i, rating: i % 2 === 0 ? 2 : 4 }));
-    const model = await fit(rows, { rank: 1, biases: true, schedule, rate: 'constant', learningRate: 0.25, regParam: 0, maxIter: 1 });
+    const model = await fit(rows, { ...undamped, rank: 1, schedule, rate: 'constant', learningRate: 0.25, regParam: 0, maxIter: 1 });
     // On the scale of the deviation, 1: e is 1 up to the small product of the start; one step adds 1 / 4 to β and γ.
     const beta = Array.from({ length: 3000 }, (_, u) => Math.abs(factors(model.userFactors)[3 * u + 1] - 3));
     for (const value of beta) expect(value).toBeCloseTo(0.25, 1);
@@ -77,7 +78,7 @@ describe('sgd', () => {
   it('by hogwild with many workers is within 0.002 of sequential SGD in float64', async () => {
     const rows = plantedRatings(31, 800, 600, 40_000);
     const [train, test] = [rows.slice(3000), rows.slice(0, 3000)];
-    const options = { rank: 4, biases: true, regParam: 0.05, learningRate: 0.03, maxIter: 30, schedule: 'hogwild' } as const;
+    const options = { ...undamped, rank: 4, regParam: 0.05, learningRate: 0.03, maxIter: 30, schedule: 'hogwild' } as const;
     const sequential = sequentialRmse(train, test, 4, 0.05, 0.03, 30);
     await using many = await Session.create({ workers: 4, device: 'cpu' });
     const model = await fit(train, options, many);
@@ -132,7 +133,7 @@ describe('sgd', () => {
   it('stops early, keeps the best epoch, and reaches a target', async () => {
     const rows = plantedRatings(17, 120, 100, 3000, { noise: 0.8 });
     const [train, validation] = [rows.slice(600), rows.slice(0, 600)];
-    const overfit = { rank: 16, regParam: 0.001, rate: 'constant', learningRate: 0.05, maxIter: 200, biases: true } as const;
+    const overfit = { ...undamped, rank: 16, regParam: 0.001, rate: 'constant', learningRate: 0.05, maxIter: 200 } as const;
     const model = await new SGD({ ...overfit, earlyStop: 3 }).fit(dataset(train), { validation: dataset(validation) });
     const { iterations = [], bestIteration = 0 } = model.training ?? {};
     expect(bestIteration).toBe(iterations.length - 3);

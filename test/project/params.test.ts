@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { trainOptions } from '../../cli/options/training-options.ts';
-import { flagName, type Options } from '../../cli/options/option.ts';
+import { type Options, shownFlag } from '../../cli/options/option.ts';
 import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
 import { alsTable } from '../../operators/als/params.ts';
 import type { Param } from '../../operators/params/table.ts';
@@ -21,8 +21,9 @@ describe.each([['ALS', alsTable.params, ALS], ['SGD', sgdTable.params, SGD]] as 
 
   it.each(entries)('%s is a flag with its help, and in the documentation', (name, { help }) => {
     expect((trainOptions as Options)[name].describe).toBe(help);
-    expect(docs('cli.md')).toContain(`| \`--${flagName(name)}\` |`);
-    expect(docs('cli.md')).toContain(`| ${help.replaceAll('|', '\\|')}`);
+    const { flag, describe } = shownFlag(name, (trainOptions as Options)[name]);
+    expect(docs('cli.md')).toContain(`| \`--${flag}\` |`);
+    expect(docs('cli.md')).toContain(`| ${describe.replaceAll('|', '\\|')}`);
     expect(docs('api.md')).toMatch(new RegExp(`^  readonly ${name}\\??: `, 'm'));
   });
 

@@ -1,6 +1,9 @@
-import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 
 const THREADS = 256;
+
+/** Groups of four of a thread. */
+const FOURS = 4;
 
 /**
  * r_uv - μ - γ_v of the ratings in the groups of four [first, first + fours), into `centred`, at the same places. One pass before a
@@ -15,11 +18,11 @@ export const subtractBiasKernel: KernelDescriptor<Record<string, never>> = {
     { name: 'mean', type: 'f32' },
   ],
   needs: () => [],
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS, FOURS, each: range(FOURS) }),
   workgroup: () => ({ threads: THREADS, bytes: 0 }),
 };
 
 /** Workgroups for so many groups of four. */
 export function subtractBiasWorkgroups(fours: number): number {
-  return Math.ceil(fours / THREADS);
+  return Math.ceil(fours / (THREADS * FOURS));
 }

@@ -1,4 +1,4 @@
-// Takes the mean and the columns' biases off ratings, four a thread. The first and the last four may reach beyond the range: all are ratings
+// Takes the mean and the columns' biases off ratings, FOURS groups of four a thread. The first and the last four may reach beyond the range: all are ratings
 // of the block, or its padding.
 struct Params {
   first: u32,
@@ -14,10 +14,20 @@ struct Params {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  let at = (group.y * groups.x + group.x) * THREADS + thread;
-  if (at < params.fours) {
-    let column = indices[params.first + at];
-    let biases = vec4f(fixed_bias[column.x], fixed_bias[column.y], fixed_bias[column.z], fixed_bias[column.w]);
-    centred[params.first + at] = values[params.first + at] - (vec4f(params.mean) + biases);
+  let begin = params.first + (group.y * groups.x + group.x) * THREADS * FOURS + thread;
+  let end = params.first + params.fours;
+  // All columns are asked for first, and then all biases.
+{%- for i in each %}
+  let at_{{ i }} = min(begin + {{ i }}u * THREADS, end - 1u);
+  let column_{{ i }} = indices[at_{{ i }}];
+  let rated_{{ i }} = values[at_{{ i }}];
+{%- endfor %}
+{%- for i in each %}
+  let biases_{{ i }} = vec4f(fixed_bias[column_{{ i }}.x], fixed_bias[column_{{ i }}.y], fixed_bias[column_{{ i }}.z], fixed_bias[column_{{ i }}.w]);
+{%- endfor %}
+{%- for i in each %}
+  if (begin + {{ i }}u * THREADS < end) {
+    centred[at_{{ i }}] = rated_{{ i }} - (vec4f(params.mean) + biases_{{ i }});
   }
+{%- endfor %}
 }

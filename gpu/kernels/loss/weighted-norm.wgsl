@@ -1,10 +1,13 @@
-// Sums n_u^exponent |x_u|^2 and |x_u|^2 over rows, one pair of partial sums for each workgroup; the host adds them up in double precision. The threads
+// Sums n_u^exponent |x_u|^2 and the weighted squares of the features over the rows with ratings, one pair of partial sums for each workgroup; the host adds them up in double precision. The threads
 // walk along the ROWS rows of a workgroup side by side, four elements each.
 struct Params {
   from_row: u32,
   to_row: u32,
   stride: u32,
   exponent: f32,
+  first: f32,
+  second: f32,
+  others: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -32,7 +35,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if (params.exponent != 1.0) {
       weight = select(0.0, exp2(params.exponent * log2(max(count, 1.0))), count > 0.0);
     }
-    sum = fma(vec2f(weight, 1.0), vec2f(dot(x, x)), sum);
+    var weights = vec4f(params.others);
+    if (at % quads == 0u) {
+      weights = vec4f(params.first, params.second, params.others, params.others);
+    }
+    if (count > 0.0) {
+      sum += vec2f(weight * dot(x, x), dot(weights * x, x));
+    }
   }
   partial[thread] = sum;
   for (var half = THREADS / 2; half > 0; half /= 2) {

@@ -148,6 +148,9 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     return;
   }
   let base = entry.y * SLOT_QUADS;
+  if (thread == 0) {
+    atomicStore(&largest, 0);
+  }
 {% if biases %}
   for (var quad = thread; quad <= QUADS; quad += THREADS) {
     let sum = summed(base, entry.w, BIAS_START + QUADS + quad);

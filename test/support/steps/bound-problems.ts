@@ -33,7 +33,7 @@ export interface ProblemShape {
 }
 
 export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>): BoundProblem {
-  const params = checkAlsParams(given);
+  const params = checkAlsParams({ biases: false, ...given });
   const data = alsProblem(rows, columns, test ? rows : undefined);
   const ratings = data.byUser.ratings;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) });
@@ -42,7 +42,7 @@ export function boundAls({ rows, columns, test, devices }: ProblemShape, given: 
 }
 
 export async function boundSgd({ rows, columns, test, devices }: ProblemShape, given: Partial<SgdParams>, change: (schedule: SgdSchedule) => SgdSchedule = (schedule) => schedule): Promise<BoundProblem> {
-  const params = checkSgdParams(given);
+  const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(rows, columns);
   const profile = { users: rows.length, items: columns, ratings: data.block.ratings, ...(test ? { testRatings: data.block.ratings } : {}) };
   const planOn = { compute: devices, host: hostOf(devices) };

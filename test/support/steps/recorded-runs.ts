@@ -61,7 +61,7 @@ export class Recording {
 /** Training by ALS on recording devices; `held`: within holdings, as the api does. */
 export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, { held = false } = {}) {
   const recording = new Recording(problem);
-  const params = checkAlsParams(given);
+  const params = checkAlsParams({ biases: false, ...given });
   const data = alsProblem(problem.rows, problem.columns, problem.test ? problem.rows : undefined);
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.byUser.ratings, ...(data.test ? { testRatings: data.test.ratings } : {}) };
   const plan = (compute: readonly DeviceInfo[]) => planAls(profile, params, { compute, host: recording.host });
@@ -71,7 +71,7 @@ export async function recordAls(problem: RunProblem, given: Partial<AlsParams>, 
 
 export async function recordSgd(problem: RunProblem, given: Partial<SgdParams>, { held = false, schedule = (one: SgdSchedule) => one } = {}) {
   const recording = new Recording(problem);
-  const params = checkSgdParams(given);
+  const params = checkSgdParams({ biases: false, ...given });
   const data = sgdProblem(problem.rows, problem.columns);
   const test = problem.test ? blockOfRows(problem.rows, 'tests') : undefined;
   const profile = { users: problem.rows.length, items: problem.columns, ratings: data.block.ratings, ...(test ? { testRatings: test.ratings } : {}) };

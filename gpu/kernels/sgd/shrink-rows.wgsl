@@ -1,0 +1,33 @@
+// Shrinks the rows of a matrix in place, four features a thread: x / (1 + rate o), the bias / (1 + rate d); a 1 stays.
+struct Params {
+  quads: u32,
+  row_quads: u32,
+  rate: f32,
+  offset: f32,
+  damping: f32,
+  own: u32,
+  one: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> sums: array<f32>;
+@group(0) @binding(2) var<storage, read_write> factors: array<vec4f>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let at = (group.y * groups.x + group.x) * THREADS + thread;
+  if (at >= params.quads) {
+    return;
+  }
+  {%- if ADAPTIVE %}
+  let rate = params.rate * inverseSqrt(1.0 + sums[(at / params.row_quads) * SUM_STRIDE]);
+  {%- else %}
+  let rate = params.rate;
+  {%- endif %}
+  let column = (at % params.row_quads) * 4u;
+  let columns = vec4u(column, column + 1u, column + 2u, column + 3u);
+  var weights = vec4f(params.offset);
+  weights = select(weights, vec4f(params.damping), columns == vec4u(params.own));
+  weights = select(weights, vec4f(), columns == vec4u(params.one));
+  factors[at] /= 1.0 + rate * weights;
+}
