@@ -154,13 +154,14 @@ export interface Kernels extends SearchKernels {
     cgBelow: number,
     steps: number,
     nonnegative: 0 | 1,
+    anchored: 0 | 1,
     workspace: number,
     workspaceBytes: number,
   ): number;
   /** accumulateRow with targets and weights. */
   accumulateImplicit(theta: number, size: number, indices: number, targets: number, weights: number, count: number, accumulate: 0 | 1, workspace: number): void;
   /** Solves the accumulated row by CG (0), Cholesky (1) or with x >= 0 (2); 0 when the solution is not finite. */
-  solveAccumulatedImplicit(size: number, rank: number, gram: number, shift: number, output: number, previous: number, method: 0 | 1 | 2, steps: number, workspace: number): 0 | 1;
+  solveAccumulatedImplicit(size: number, rank: number, gram: number, shift: number, anchored: 0 | 1, output: number, previous: number, method: 0 | 1 | 2, steps: number, workspace: number): 0 | 1;
   /** Adds Σ w (p - s)² + base p (1 - 2 s) to the float64 at `sum`. */
   addImplicitErrors(rowFactors: number, columnFactors: number, size: number, offsets: number, indices: number, targets: number, weights: number, base: number, rows: number, sum: number): void;
   /** Adds Σ shift_u ‖x_u‖² to the float64 at `sum`. */

@@ -9,6 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
+import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
 import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';
 
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
@@ -50,12 +51,14 @@ export interface UpdatedModel {
 
 /** See Model.update. */
 export async function updateModel(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+  if (isImplicit(updated.model.metadata)) return updateImplicit(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return fitSgd(fit, ratings, run);
 }
 
 /** See Model.planUpdate. */
 export async function planUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+  if (isImplicit(updated.model.metadata)) return planImplicitUpdate(updated, ratings, options);
   const { fit, run } = updateFit(updated, ratings, options);
   return planSgdFit(fit, ratings, run);
 }

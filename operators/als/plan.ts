@@ -31,7 +31,7 @@ export function sideNames(side: 'users' | 'items', devices: number, biases: bool
  * each of q devices, X in q parts, p = 1; with several devices the parts of a side are gathered on all of them after each
  * half-iteration. Throws CapacityError when it does not fit, before anything is allocated.
  */
-export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices): PhysicalPlan {
+export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, { anchored = false }: { readonly anchored?: boolean } = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz } = profile;
   const { implicitPrefs } = params;
   // Implicit data have no test error.
@@ -61,7 +61,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     };
     const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
     const task = implicitPrefs ? 'update-implicit' : 'update';
-    const weights = implicitPrefs ? implicitWeights(params) : regularization[name];
+    const weights = implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularization[name];
     const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
     return {
       name,

@@ -38,6 +38,8 @@ export interface TrainAlsOptions {
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /** The unit of the given ratings, default 1: see ratingUnit. λ is that of the ratings themselves, as the model and the errors are. */
   readonly unit?: number;
+  /** Factors to begin with, in place of drawn ones. */
+  readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
 }
@@ -47,7 +49,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
   const level = meanRating(byUser);
@@ -69,7 +71,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       copySeconds,
       measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
-        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors);
+        const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors ?? start);
         bound = made.plan;
         return { ...alsTraining(data, params, { offset, unit }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
       },

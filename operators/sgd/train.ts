@@ -30,8 +30,6 @@ export interface SgdInput {
 export interface SgdResult extends ModelFactors, Omit<LoopResult<unknown>, 'factors'> {
   /** The plan as it was run. */
   readonly plan: PhysicalPlan;
-  /** σ of the ratings, where regOffset is in its unit. */
-  readonly ratingDeviation?: number;
 }
 
 export interface TrainSgdOptions {
@@ -77,7 +75,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
     },
     ctx,
   );
-  return { ...result, ...modelFactors(factors.rows, factors.columns, data, params), plan: run, ...(params.regOffset === 0 ? {} : { ratingDeviation: data.scale.deviation }) };
+  return { ...result, ...modelFactors(factors.rows, factors.columns, data, params), plan: run };
 }
 
 /** The columns of each segment, where columns lie in segments that are as wide as the widest. */

@@ -33,6 +33,11 @@ export interface ImplicitTasks {
       ImplicitWeights & {
         readonly rank: number;
         readonly nonnegative?: boolean;
+        /**
+         * Adds (G + shift_u I) x for the x of `previous` to b, and leaves rows without ratings as they are: new ratings move a row away from
+         * x as far as what G and the shift tell about it allows. A GPU does not have it.
+         */
+        readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
         readonly precision?: 'f32' | 'f16';

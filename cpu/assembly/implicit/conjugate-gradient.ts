@@ -4,15 +4,17 @@
  *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
  *
  * The row's θ are gathered once into panels, which serve all steps; G, the same for all rows, stays in the cache.
+ *
+ * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
 import { advance, enoughOf, multiplySymmetric, turn } from '../solve/conjugate-gradient';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
-import { copy, dot } from '../vectors';
+import { clear, copy, dot } from '../vectors';
 import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
 
 /** y = a (y + shift p) */
 @inline
-function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): void {
+export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): void {
   const factor = f32x4.splat(a);
   const diagonal = f32x4.splat(shift);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
@@ -29,6 +31,7 @@ export function solveImplicit(
   count: i32,
   kept: i32,
   shift: f32,
+  anchored: bool,
   x: usize,
   steps: i32,
   panels: usize,
@@ -42,8 +45,12 @@ export function solveImplicit(
   const spare = panels + <usize>kept * size;
   const at = <usize>kept << 2;
   v128.store(products, f32x4.splat(0));
-  multiplySymmetric(gram, size, x, r);
-  addShift(r, -1, shift, x, size);
+  if (anchored) {
+    clear(r, size);
+  } else {
+    multiplySymmetric(gram, size, x, r);
+    addShift(r, -1, shift, x, size);
+  }
   gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, true, x, r, factors);
   if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, targets + at, weights + at, count - kept, spare, false, x, r, factors);
   const along = sumLanes(v128.load(products));

@@ -4,11 +4,12 @@
  */
 import { addDiagonal } from '../normal-equations';
 import { solveCholesky } from '../solve/cholesky';
-import { solveFormed } from '../solve/conjugate-gradient';
+import { multiplySymmetric, solveFormed } from '../solve/conjugate-gradient';
 import { solveNonnegative } from '../solve/nonnegative';
 import { gatheredOf, panelCapacity, vectorsOf } from '../update';
+import { VECTOR } from '../simd';
 import { allFinite, clear, copy } from '../vectors';
-import { solveImplicit } from './conjugate-gradient';
+import { addShift, solveImplicit } from './conjugate-gradient';
 import { addGram, addWeightedEquations } from './weighted-equations';
 
 /** The solver of formed rows; values of `method`. */
@@ -20,9 +21,18 @@ export function accumulateImplicit(theta: usize, size: usize, indices: usize, ta
   addWeightedEquations(theta, size, indices, targets, weights, count, workspace, vectorsOf(workspace, size), gatheredOf(workspace, size), accumulate);
 }
 
-/** Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0 CG, 1 Cholesky, 2 non-negative. */
-export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, shift: f32, output: usize, previous: usize, method: i32, steps: i32, workspace: usize): bool {
+/**
+ * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0 CG, 1 Cholesky, 2
+ * non-negative. `anchored`: (G + shift) times the row's previous factors is added to b.
+ */
+export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, shift: f32, anchored: bool, output: usize, previous: usize, method: i32, steps: i32, workspace: usize): bool {
   const bias = vectorsOf(workspace, size);
+  if (anchored) {
+    const own = bias + size;
+    multiplySymmetric(gram, size, previous, own);
+    addShift(own, 1, shift, previous, size);
+    for (let j: usize = 0; j < size; j += VECTOR) v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
+  }
   addGram(workspace, gram, size);
   addDiagonal(workspace, size, rank, shift);
   if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
@@ -40,7 +50,7 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
- * stride x stride. `nonnegative`: every row is the minimum over x >= 0. Gives the first row without a finite solution, or -1.
+ * stride x stride. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. Gives the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,
@@ -58,6 +68,7 @@ export function updateRowsImplicit(
   cgBelow: i32,
   steps: i32,
   nonnegative: bool,
+  anchored: bool,
   workspace: usize,
   workspaceBytes: usize,
 ): i32 {
@@ -74,14 +85,15 @@ export function updateRowsImplicit(
     const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
     let solved = true;
     if (count == 0) {
-      clear(output, size);
+      if (!anchored) clear(output, size);
+      else if (output != previous) copy(output, previous, size);
     } else if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
-      solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, output, steps, gathered, vectors);
+      solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, gathered, vectors);
       solved = allFinite(output, size);
     } else {
       accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
-      solved = solveAccumulatedImplicit(size, rank, gram, shift, output, previous, method, steps, workspace);
+      solved = solveAccumulatedImplicit(size, rank, gram, shift, anchored, output, previous, method, steps, workspace);
     }
     if (!solved && badRow < 0) badRow = row;
     offsets += 4;

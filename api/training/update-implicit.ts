@@ -1,0 +1,98 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice, planDevices } from '../../engine/run/devices.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
+import { planAls } from '../../operators/als/plan.ts';
+import { trainAls } from '../../operators/als/train.ts';
+import { namesOf } from '../../operators/params/table.ts';
+import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { sgdTable } from '../../operators/sgd/params.ts';
+import { runOptionNames } from '../check-options.ts';
+import type { Dataset } from '../dataset.ts';
+import type { Model } from '../model.ts';
+import { checkFit, describeInput, RatingInput, ratingOptionNames } from '../rating-input.ts';
+import { ExplainedPlan } from './explained-plan.ts';
+import { requireBudget } from './memory-budget.ts';
+import { trainedModel } from './trained-model.ts';
+import { unratedAsOnes } from './unrated-as-ones.ts';
+import type { UpdatedModel, UpdateOptions } from './update-model.ts';
+
+/** Steps of CG, which end sooner where float32 gains nothing more. */
+const STEPS = 30;
+
+export function isImplicit({ params }: JsonObject): boolean {
+  return (params as JsonObject | null | undefined)?.implicitPrefs === true;
+}
+
+/**
+ * A new model from an implicit one by one round of ALS over new ratings: items, then users. With G and λ of the model, the row x of a
+ * user becomes the minimum of Σ over the new ratings of what they add to J, + (x - x_old)ᵀ (G + λ n^ν I) (x - x_old): the part of the old
+ * J around its minimum that does not need the old ratings. A new user's x_old is 0, so it is folded in. Rows without new ratings stay.
+ */
+export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<Model> {
+  return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => {
+    const started = performance.now();
+    const { params, input, plan, devices, indexed, blocks, start, itemCounts } = await prepare(updated, ratings, options, ctx);
+    const loaded = performance.now();
+    const { users, items } = indexed;
+    const { byUser, byItem, duplicates } = blocks;
+    const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
+    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
+  });
+}
+
+/** The plan of such an update. */
+export async function planImplicitUpdate(updated: UpdatedModel, ratings: Dataset, options: UpdateOptions): Promise<ExplainedPlan> {
+  return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => new ExplainedPlan((await prepare(updated, ratings, options, ctx)).plan));
+}
+
+/** The work is small, and the CPU has the kernel. */
+function cpuOf(ratings: Dataset, options: UpdateOptions): ExecutionContext {
+  const context = ratings.session.context(options);
+  const { executor } = context;
+  return { ...context, executor: { devices: [hostDevice(executor)], memory: executor.memory, close: () => executor.close() } };
+}
+
+async function prepare({ model, factors }: UpdatedModel, given: Dataset, options: UpdateOptions, ctx: ExecutionContext) {
+  const { signal, onEvent, ...rest } = options;
+  checkFit('update', given, { signal, onEvent });
+  const names: readonly string[] = [...ratingOptionNames, ...runOptionNames];
+  const foreign = Object.keys(rest).find((name) => !names.includes(name) && rest[name as keyof typeof rest] !== undefined);
+  if (foreign !== undefined) {
+    const known = [...namesOf<string>(sgdTable), 'validation'].includes(foreign);
+    throw new UsageError(known ? `${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters` : `update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
+  }
+  const { user, item, rating } = model.columns;
+  const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...rest });
+  const ratings = await unratedAsOnes(given, input.columns.rating, ctx.events);
+  const params = updateParams(model.metadata.params as unknown as AlsParams, model.rank);
+  const { indexed, users, items } = await widenRatings(await input.index(ratings, undefined, ctx), factors, ctx);
+  const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
+  input.tellDuplicates(blocks.duplicates, ctx);
+  const [m, n] = [keyCount(indexed.users), keyCount(indexed.items)];
+  const start = { users: { values: placed(factors.userFactors, users, m, factors) }, items: { values: placed(factors.itemFactors, items, n, factors) } };
+  const devices = planDevices(ctx.executor);
+  const plan = planAls({ users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) }, params, devices, undefined, { anchored: true });
+  requireBudget(plan, given.session.memoryBudget);
+  const itemCounts = Uint32Array.from(indexed.itemCounts);
+  model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
+  return { params, input, devices, indexed, blocks, start, itemCounts: model.itemCounts && itemCounts, plan: { ...plan, choices: { ...plan.choices, start: 'a model' } } };
+}
+
+/** The model's parameters that its equations depend on, for one round. */
+function updateParams({ alpha, regParam, regExponent, unobservedWeight, nonnegative, seed }: AlsParams, rank: number): AlsParams {
+  return checkAlsParams({ implicitPrefs: true, rank, alpha, regParam, regExponent, unobservedWeight, nonnegative, seed, maxIter: 1, ...(nonnegative ? {} : { solver: 'cg', cgSteps: STEPS }) });
+}
+
+/** Rows at new positions among `rows`, the others 0. */
+function placed(values: Float32Array, positions: Uint32Array, rows: number, { rank }: FactorModel): Float32Array {
+  const all = sharedArray(Float32Array, rows * rank);
+  positions.forEach((row, at) => all.set(values.subarray(at * rank, (at + 1) * rank), row * rank));
+  return all;
+}
