@@ -40,6 +40,6 @@ export interface TrainingRun {
   readonly plan: PhysicalPlan;
   /** The plan as it was made, which can be run again. */
   readonly planned: PhysicalPlan;
-  /** Standard deviation of the ratings, where regOffset is in units of it. */
+  /** Standard deviation of the ratings, where λ or regOffset is in units of it. */
   readonly ratingDeviation?: number;
 }

@@ -4,6 +4,7 @@
  *
  *   npm run build && PORT=8080 node examples/08-serve-with-fastify.ts
  *   curl 'localhost:8080/recommend/26?n=3&deny=68646'
+ *   curl 'localhost:8080/recommend?n=3' -H 'content-type: application/json' -d '{"ratings": [{"item": 68646, "rating": 10}]}'
  */
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,6 +35,13 @@ server.get<{ Params: { user: string }; Querystring: { n?: string; deny?: string 
   return model.recommend(params.user, Number(query.n ?? 10), { exclude: seen, deny, unknownUsers: 'popular' });
 });
 
+// A user who has just come, by ratings: solved within the request, and each recommendation with the film that speaks most for it.
+server.post<{ Body: { ratings: { item: number; rating: number }[] }; Querystring: { n?: string } }>('/recommend', async ({ body: { ratings: rated }, query }) => {
+  const { items, ...answer } = await model.recommend({ ratings: rated }, Number(query.n ?? 10), { unknownUsers: 'popular' });
+  const explained = items.map(async (one) => ({ ...one, because: (await model.explain(rated, one.item)).contributions[0]?.item }));
+  return { ...answer, items: await Promise.all(explained) };
+});
+
 server.get<{ Params: { item: string }; Querystring: { n?: string } }>('/similar/:item', async ({ params, query }, reply) => {
   if (!model.hasItem(params.item)) return reply.code(404).send({ error: `there is no item ${params.item}` });
   const similar = [];
@@ -50,6 +58,10 @@ if (process.env.PORT === undefined) {
   for (const url of ['/recommend/26?n=3', '/recommend/26?n=3&deny=68646,77777', '/recommend/999999?n=2', '/similar/68646?n=2', '/similar/5', '/recommend/26?n=0']) {
     const { statusCode, body } = await server.inject(url);
     console.log(`${url} -> ${statusCode} ${body}`);
+  }
+  for (const ratings of [[{ item: 68646, rating: 10 }, { item: 468569, rating: 9 }, { item: 77777, rating: 1 }], []]) {
+    const { statusCode, body } = await server.inject({ method: 'POST', url: '/recommend?n=2', payload: { ratings } });
+    console.log(`${ratings.length} ratings -> ${statusCode} ${body}`);
   }
   await server.close();
 } else {

@@ -24,7 +24,7 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     badRows: report.badRows,
     // Undefined without damped means; the others are in userMeans/ and itemMeans/.
     meanRating,
-    // Undefined without regOffset, which is in units of it.
+    // Undefined where neither λ nor regOffset is in units of it.
     ratingDeviation: report.ratingDeviation,
     bestIteration: report.bestIteration,
     iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),

@@ -56,7 +56,7 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
+    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],

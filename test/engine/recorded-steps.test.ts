@@ -87,6 +87,7 @@ describe.each([1, 7])('by turns drawn from %i', (seed) => {
     it.each([
       { biases: false, test: false },
       { biases: true, test: true, earlyStop: 9 },
+      { implicitPrefs: true, test: false },
     ])('als does its steps: %o', async ({ test, ...params }) => {
       const turns = new RandomTurns(seed);
       const made = await recordAls({ rows, columns: 9, test, compute, options: () => ({ turns }) }, { rank: 3, maxIter: 3, ...params });

@@ -11,13 +11,14 @@ import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
 
-const alsCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), early: fc.boolean(), fate: fates, seed: fc.nat() });
+const alsCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), implicit: fc.boolean(), early: fc.boolean(), fate: fates, seed: fc.nat() });
 const sgdCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), early: fc.boolean(), adaptive: fc.boolean(), resident: fc.boolean(), hogwild: fc.boolean(), schedule: fc.constantFrom('auto' as const, 'blocks' as const, 'hogwild' as const, 'wavefront' as const, 'tile' as const), fate: fates, seed: fc.nat() });
 
 type AlsCase = typeof alsCases extends fc.Arbitrary<infer Case> ? Case : never;
 type SgdCase = typeof sgdCases extends fc.Arbitrary<infer Case> ? Case : never;
 
-const als = ({ shape, rank, biases, early }: AlsCase) => boundAls(shape, { rank, biases, ...(early ? { earlyStop: 2 } : {}) });
+const als = ({ shape, rank, biases, implicit, early }: AlsCase) =>
+  boundAls(shape, { rank, ...(implicit ? { implicitPrefs: true } : { biases }), ...(early ? { earlyStop: 2, ...(implicit ? { earlyStopMetric: 'ndcg@5' } : {}) } : {}) });
 
 function sgd({ shape, rank, biases, early, adaptive, schedule, resident, hogwild }: SgdCase): Promise<BoundProblem> {
   const [device] = shape.devices;

@@ -37,13 +37,15 @@ export function rowRule(metadata: JsonObject, rank: number, meanBias: () => numb
   if (offset > 0 && Number.isNaN(deviation)) throw new DataError('the model was trained with regOffset, and does not tell the deviation of its ratings', { phase: 'fold-in', advice: 'Train it again with this release' });
   const damping = Array.isArray(params.biasDamping) ? number(params.biasDamping[0], 0) : number(params.biasDamping, 0);
   const weight = typeof params.unobservedWeight === 'number' ? params.unobservedWeight : undefined;
+  // SGD trains on ratings of deviation 1: its λ, like the offset, is in units of the ratings' own.
+  const unit = metadata.algorithm === 'sgd' && regParam === undefined && deviation > 0 ? deviation : 1;
   const told = number(metadata.meanRating, Number.NaN);
   return {
     rank,
     biases,
     nonnegative: params.nonnegative === true,
     mean: !biases ? 0 : Number.isNaN(told) ? meanBias() : told,
-    lambda: Math.max(lambda, LEAST_LAMBDA),
+    lambda: Math.max(unit * lambda, LEAST_LAMBDA),
     exponent: number(params.regExponent, 1),
     offset: offset > 0 ? offset * deviation : 0,
     damping,

@@ -8,6 +8,7 @@ import { expand, expandFree } from '../../../engine/run/expand.ts';
 import type { Step } from '../../../engine/run/step.ts';
 import { bindAls } from '../../../operators/als/bind.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
+import { rowShifts } from '../../../operators/als/implicit/weights.ts';
 import { planAls } from '../../../operators/als/plan.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
@@ -34,7 +35,9 @@ export interface ProblemShape {
 
 export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>): BoundProblem {
   const params = checkAlsParams({ biases: false, ...given });
-  const data = alsProblem(rows, columns, test ? rows : undefined);
+  const drawn = alsProblem(rows, columns, test ? rows : undefined);
+  const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(drawn.byUser, columns, params), items: rowShifts(drawn.byItem, rows.length, params) } } : {};
+  const data = { ...drawn, ...shifts };
   const ratings = data.byUser.ratings;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) });
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
