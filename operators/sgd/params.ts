@@ -43,12 +43,12 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
 }
 
 /**
- * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 2α: a λ above it, beside which the ratings are
- * next to nothing, makes all factors 0 as well, and a step would take more than half of a factor.
+ * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ above it, beside which the ratings are
+ * next to nothing, makes all factors 0 as well, and a step would take a large part of a factor.
  */
 export function steppedLambdas(params: SgdParams, deviation: number): { readonly users: number; readonly items: number } {
   const { users, items } = lambdasOf(params);
-  const most = 1 / (2 * params.learningRate);
+  const most = 1 / (4 * params.learningRate);
   return { users: Math.min(users / deviation, most), items: Math.min(items / deviation, most) };
 }
 

@@ -9,12 +9,12 @@ export interface RowRule {
   /** μ with biases, else 0. */
   readonly mean: number;
   readonly lambda: number;
-  /** Factors are regularized by λ n^ν + o, biases by λ n + d; o in the ratings' own unit. */
+  /** Factors are regularized by λ n^ν + o, biases by biasLambda n + d; o in the ratings' own unit. */
   readonly exponent: number;
   readonly offset: number;
   readonly damping: number;
-  /** Users are solved from ratings over this unit, in which λ is λ / unit and o is offset / unit: σ of models by SGD, else 1. Only the λ of biases tells the difference. */
-  readonly unit: number;
+  /** λ of biases: that of factors, but for models by SGD. */
+  readonly biasLambda: number;
   /** Of implicit data: a rating's weight is α |r|, its target base + α r, and ΘᵀΘ counts `unobserved` times. */
   readonly implicit?: { readonly alpha: number; readonly base: number; readonly unobserved: number };
 }
@@ -40,23 +40,24 @@ export function rowRule(metadata: JsonObject, rank: number, meanBias: () => numb
   const damping = Array.isArray(params.biasDamping) ? number(params.biasDamping[0], 0) : number(params.biasDamping, 0);
   const weight = typeof params.unobservedWeight === 'number' ? params.unobservedWeight : undefined;
   const told = number(metadata.meanRating, Number.NaN);
+  const bounded = Math.max(lambda, LEAST_LAMBDA);
   return {
     rank,
     biases,
     nonnegative: params.nonnegative === true,
     mean: !biases ? 0 : Number.isNaN(told) ? meanBias() : told,
-    lambda: Math.max(lambda, LEAST_LAMBDA),
+    lambda: bounded,
     exponent: number(params.regExponent, 1),
     offset: offset > 0 ? offset * deviation : 0,
     damping,
-    // SGD steps biases with the λ of its factors, which are of ratings of deviation 1.
-    unit: metadata.algorithm === 'sgd' && deviation > 0 ? deviation : 1,
+    // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
+    biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? bounded / deviation : bounded,
     ...(implicit ? { implicit: { alpha: number(params.alpha, 1), base: weight === undefined ? 1 : 0, unobserved: weight ?? 1 } } : {}),
   };
 }
 
 /** Numbers added to the diagonal for a user of n ratings (implicit: of n positive ones, among `items`): of factors, and of the bias. */
-export function shiftsOf({ lambda, exponent, offset, damping, unit, implicit }: RowRule, n: number, items: number): { readonly factors: number; readonly bias: number } {
+export function shiftsOf({ lambda, exponent, offset, damping, biasLambda, implicit }: RowRule, n: number, items: number): { readonly factors: number; readonly bias: number } {
   const counted = implicit?.base === 0 ? n + implicit.unobserved * items : n;
-  return { factors: lambda * counted ** exponent + offset, bias: (lambda / unit) * n + damping };
+  return { factors: lambda * counted ** exponent + offset, bias: biasLambda * n + damping };
 }

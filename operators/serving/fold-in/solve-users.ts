@@ -6,7 +6,6 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { gramSlices } from '../../als/implicit/stages.ts';
 import { rowShifts } from '../../als/implicit/weights.ts';
-import { inUnit } from '../../als/rating-unit.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
@@ -32,10 +31,7 @@ export interface SolvedUsers {
  * The factors x of each row of a block, and with biases β, exactly, with the items held fixed. The block's columns are rows of `fixed`.
  * Runs where training would.
  */
-export async function solveUsers(ratings: RatingBlock, { all, ...items }: FixedItems, rule: RowRule, ctx: ExecutionContext): Promise<SolvedUsers> {
-  const { unit } = rule;
-  const block = inUnit(ratings, unit);
-  const fixed = { all, ...scaled(items, 1 / unit) };
+export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: RowRule, ctx: ExecutionContext): Promise<SolvedUsers> {
   const device = rule.nonnegative ? hostDevice(ctx.executor) : computeDevice(ctx.executor);
   const { rank: features } = rule;
   const name = dataSetName(STAGE);
@@ -55,8 +51,8 @@ export async function solveUsers(ratings: RatingBlock, { all, ...items }: FixedI
   const slices = device.info.wholePasses ? [{ from: 0, to: block.rows }] : balancedRanges(block.offsets, taskCount(block.ratings));
   const exact = { rank: features, cgBelow: 0, cgSteps: 1, ...(await variantOf(device, block, features, rule, ctx)) };
   if (rule.implicit === undefined) {
-    const { lambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
-    const params = { ...exact, lambda: lambda / unit, exponent, offset: offset / unit, ...(biases ? { mean: mean / unit, damping } : {}), ...(nonnegative ? { nonnegative } : {}) };
+    const { lambda, biasLambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
+    const params = { ...exact, lambda, exponent, offset, ...(biases ? { mean, damping, biasLambda } : {}), ...(nonnegative ? { nonnegative } : {}) };
     addSliced(steps, STAGE, place, { kernel: 'update', inputs: { ...inputs, ...(biases ? { fixedBias: ref('fixed-bias') } : {}) }, outputs, params }, slices);
   } else {
     const { alpha, base, unobserved } = rule.implicit;
@@ -71,18 +67,7 @@ export async function solveUsers(ratings: RatingBlock, { all, ...items }: FixedI
   if (rule.biases) steps.handOut(STAGE, ref('bias'), place);
   steps.free(STAGE, place, [...['factors', 'previous', 'fixed', ...(rule.biases ? ['bias', 'fixed-bias'] : [])].map(ref), block.ref]);
   const [factors, bias] = (await runSteps(steps.steps, ctx, { given })).handed;
-  return scaled({ factors: factors.columns.values as Float32Array, biases: (bias?.columns.values as Float32Array | undefined) ?? new Float32Array(0) }, unit);
-}
-
-/** Factors and biases of ratings that are multiplied by a number. */
-function scaled({ factors, biases }: SolvedUsers, by: number): SolvedUsers {
-  if (by === 1) return { factors, biases };
-  const times = (values: Float32Array, factor: number) => {
-    const product = sharedArray(Float32Array, values.length);
-    values.forEach((value, at) => (product[at] = value * factor));
-    return product;
-  };
-  return { factors: times(factors, Math.sqrt(by)), biases: times(biases, by) };
+  return { factors: factors.columns.values as Float32Array, biases: (bias?.columns.values as Float32Array | undefined) ?? new Float32Array(0) };
 }
 
 /** The kernel of a device that has several. */
