@@ -44,6 +44,8 @@ export interface SgdFit {
   readonly startCounts?: Uint32Array;
   /** Damped means of the ratings that it was trained on, where it tells. */
   readonly startMeans?: DampedMeans | undefined;
+  /** σ of the ratings that it was trained on, where it tells. */
+  readonly startDeviation?: number;
   /** λ of the steps of both sides, where it is not that of `params`, by which new rows are solved. */
   readonly stepLambda?: number;
 }
@@ -70,8 +72,9 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
 }
 
 /** The parameters of the epochs, for the plan and the training. */
-function stepParams({ params, stepLambda }: SgdFit): SgdParams {
-  return stepLambda === undefined ? params : { ...params, regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+function stepParams({ params, start, stepLambda }: SgdFit): SgdParams {
+  const lambda = stepLambda === undefined ? {} : { regParam: stepLambda, regParamUsers: undefined, regParamItems: undefined };
+  return start === undefined ? params : { ...params, ...lambda, regOffset: 0, biasDamping: 0 };
 }
 
 async function profileOf({ input }: SgdFit, ratings: Dataset, ctx: ExecutionContext): Promise<RatingsProfile> {
@@ -106,7 +109,8 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
-  if (from) await solveNewRows(from, data, params, ctx);
+  const ratingDeviation = fit.startDeviation ?? data.scale.deviation;
+  if (from) await solveNewRows(from, data, { params, deviation: ratingDeviation }, ctx);
   input.tellDuplicates(data.duplicates, ctx);
   const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
   const looked = lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: hasMeans(fit) ? meansByPosition(data) : undefined, test, update: start !== undefined }, ctx);
@@ -126,7 +130,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation: data.scale.deviation }, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, started, loaded }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

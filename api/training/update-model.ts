@@ -2,7 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import type { DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { namesOf } from '../../operators/params/table.ts';
+import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
@@ -15,8 +15,8 @@ import { checkFit, type FitOptions, RatingInput, type RatingOptions, ratingOptio
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
 
 /**
- * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ, which would
- * move rows without new ratings. Defaults: the model's columns; 2 epochs
+ * Options of `model.update`: those of `SGD` except rank and biases, which the model fixes, and what binds rows beside λ: new rows are
+ * solved with the model's own, and steps leave it out, since it would move rows without new ratings. Defaults: the model's columns; 2 epochs
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
@@ -68,14 +68,20 @@ function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, op
   const { validation, signal, onEvent, ...rest } = options;
   checkFit('update', ratings, { validation, signal, onEvent });
   const trained = (model.metadata.params ?? {}) as JsonObject;
+  const { ratingDeviation } = model.metadata;
   const biases = trained.biases === true;
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) });
-  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, regOffset: 0, ...(biases ? { biasDamping: 0 } : {}), rank: model.rank });
+  const params = checkSgdParams({ ...defaults, ...trainedLambda(trained, rest), ...pick(rest, paramNames), biases, ...trainedShrinking(trained), rank: model.rank });
   if (trained.nonnegative === true) {
     throw new UsageError('a model with nonnegative factors cannot be updated: SGD does not keep them >= 0', { advice: 'Train a new one, or one without nonnegative' });
   }
-  return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+  return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}), ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
+}
+
+/** What binds rows beside λ, by which new rows are solved; models of before have none. */
+function trainedShrinking({ biases, regOffset, biasDamping }: JsonObject): Pick<SgdParams, 'regOffset'> & Partial<Pick<SgdParams, 'biasDamping'>> {
+  return { regOffset: typeof regOffset === 'number' ? regOffset : 0, ...(biases === true ? { biasDamping: (biasDamping ?? 0) as OneOrTwo } : {}) };
 }
 
 /** The λ that the model was trained with, where the options have none. */

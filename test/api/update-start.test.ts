@@ -76,6 +76,20 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, { biases, lambda: 0.07, prior: PRIOR_RATINGS }))).toBeLessThan(2e-5);
   });
 
+  it('solves with the offset and the damping that the model was trained with, and so does fold-in behind it', async () => {
+    const binding = { regOffset: 2, ...(biases ? { biasDamping: [3, 5] as const } : {}) };
+    const base = await new ALS({ biases, rank: 5, regParam: 0.07, seed: 2, ...binding }).fit(dataset(old));
+    const mean = old.reduce((sum, { rating }) => sum + rating, 0) / old.length;
+    const deviation = Math.hypot(...old.map(({ rating }) => rating - mean)) / Math.sqrt(old.length);
+    const rows = [...newUsers, ...newItems, ...bothNew, ...oneOfEach];
+    const start = await base.update(dataset(rows), standing);
+    const rule = { biases, lambda: 0.07, prior: PRIOR_RATINGS, offset: 2 * deviation, damping: biases ? { users: 3, items: 5 } : undefined };
+    expect(difference(factorsOf(start), referenceStart(factorsOf(base), rows, rule))).toBeLessThan(2e-5);
+    expect(start.metadata).toMatchObject({ params: binding, ratingDeviation: base.metadata.ratingDeviation });
+    const folded = await Promise.all([base, start].map(async (model) => factorsOf((await model.foldIn(dataset(newUsers))).model)));
+    for (const [id, row] of folded[0].users) folded[1].users.get(id)?.forEach((value, k) => expect(value).toBeCloseTo(row[k], 2));
+  });
+
   it('solves with the λ that is asked for, and with a small one in place of 0', async () => {
     const base = await fit();
     for (const [regParam, lambda] of [[0.5, 0.5], [0, 0.01]]) {

@@ -8,9 +8,9 @@ import { factorStride } from '../../planner/sizes.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
 import type { Continuation } from './continue.ts';
 import type { SgdData } from './data.ts';
-import { lambdasOf, type SgdParams } from '../params.ts';
+import { lambdasOf, type SgdParams, shrinkOf } from '../params.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
-import { contracts } from '../../tasks/tasks.ts';
+import { contracts, type RowRegularization } from '../../tasks/tasks.ts';
 
 const STAGE = 'solve-new-rows';
 
@@ -27,24 +27,30 @@ export const PRIOR_RATINGS = 10;
 /** A λ of 0 leaves the normal equations of rows with few ratings singular. */
 const LEAST_LAMBDA = 0.01;
 
+/** The parameters of the model's training, and σ of the ratings that its offset is counted in. */
+export interface NewRowRule {
+  readonly params: SgdParams;
+  readonly deviation: number;
+}
+
 /**
  * Solves the new users and items of a continuation in place, exactly, each from those of the other side that are known: the
  * normal equations of ALS (cuMF, eq. 2), about the mean row x̄ of the side, at which new rows are already and where those stay that
  * have no rating of anything known.
  *
- *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + λ (n_u + 10) ‖d‖²
+ *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
- * With biases the users' d has their β too and θ_v a 1 for it, the items' likewise. First items from the model's users, then users from
+ * With biases there is a difference of β as well, regularized by λ (n_u + 10) + the damping; the items have likewise. `deviation`: σ of o. First items from the model's users, then users from
  * all items, and both once more where new users rated new items. Runs on the CPU, also where a GPU trains.
  */
-export async function solveNewRows(start: Continuation, data: SgdData, params: SgdParams, ctx: ExecutionContext): Promise<void> {
+export async function solveNewRows(start: Continuation, data: SgdData, { params, deviation }: NewRowRule, ctx: ExecutionContext): Promise<void> {
   const sides = [sideOf('items', start, data), sideOf('users', start, data)] as const;
   const [items, users] = sides;
   if (items.ratings.positions.length + users.ratings.positions.length === 0) return;
   const bothNew = items.ratings.others.some((label) => users.known[label] === 0);
   for (let round = 0; round < (bothNew ? ROUNDS : 1); round++) {
-    await solveSide(items, users, params, ctx);
-    await solveSide(users, items, params, ctx);
+    await solveSide(items, users, { params, deviation }, ctx);
+    await solveSide(users, items, { params, deviation }, ctx);
   }
 }
 
@@ -69,21 +75,24 @@ function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Si
 }
 
 /** Solves the new rows of a side that have ratings of known rows of the other. */
-async function solveSide(side: Side, other: Side, params: SgdParams, ctx: ExecutionContext): Promise<void> {
+async function solveSide(side: Side, other: Side, { params, deviation }: NewRowRule, ctx: ExecutionContext): Promise<void> {
   const { rank, biases } = params;
   const { name, positions } = side.ratings;
   const { rows, block, fixed } = normalEquations(side, other, params);
   if (rows.length === 0) return;
-  const features = rank + (biases ? 1 : 0);
   const width = rank + (biases ? 2 : 0);
   const ownBias = name === 'users' ? rank : rank + 1;
-  const differences = await solve(block, fixed, features, Math.max(LEAST_LAMBDA, lambdasOf(params)[name]), ctx);
+  const lambda = Math.max(LEAST_LAMBDA, lambdasOf(params)[name]);
+  const { offset, damping } = shrinkOf(params)[name];
+  const prior = PRIOR_RATINGS * lambda;
+  const differences = await solve(block, fixed, { rank, lambda, offset: prior + offset * deviation, ...(biases ? { mean: 0, damping: prior + damping } : {}) }, ctx);
   rows.forEach((row, at) => {
-    const d = differences.subarray(at * features, (at + 1) * features);
-    if (!d.every(Number.isFinite)) return;
+    const d = differences.factors.subarray(at * rank, (at + 1) * rank);
+    const own = differences.bias?.[at] ?? 0;
+    if (!d.every(Number.isFinite) || !Number.isFinite(own)) return;
     const to = positions[row] * width;
     for (let k = 0; k < rank; k++) side.factors[to + k] = side.meanRow[k] + d[k];
-    if (biases) side.factors[to + ownBias] = side.meanRow[ownBias] + d[rank];
+    if (biases) side.factors[to + ownBias] = side.meanRow[ownBias] + own;
     side.known[side.label[positions[row]]] = 1;
   });
 }
@@ -91,17 +100,16 @@ async function solveSide(side: Side, other: Side, params: SgdParams, ctx: Execut
 interface NormalEquations {
   /** Numbers of the new rows that have ratings to be solved from. */
   readonly rows: readonly number[];
-  /** Errors of the mean row on those ratings; the prior's are 0, of a row of 0s that comes last. */
+  /** Errors of the mean row on those ratings. */
   readonly block: Partition;
-  /** The rows of the other side that occur, [θ] or with biases [θ, 1]. */
+  /** The θ of the rows of the other side that occur. */
   readonly fixed: Partition;
 }
 
-function normalEquations({ ratings, meanRow }: Side, other: Side, { rank, biases }: SgdParams): NormalEquations {
+function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdParams): NormalEquations {
   const { offsets, others, values } = ratings;
-  const { slotOf, fixed, predicted } = fixedRows(others, other, meanRow, rank, biases);
-  const lastSlot = fixed.rows - 1;
-  const indices = sharedArray(Uint32Array, others.length + PRIOR_RATINGS * ratings.positions.length);
+  const { slotOf, fixed, predicted } = fixedRows(others, other, meanRow, rank);
+  const indices = sharedArray(Uint32Array, others.length);
   const errors = sharedArray(Float32Array, indices.length);
   const rows: number[] = [];
   const ends = [0];
@@ -115,7 +123,6 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank, biases
       errors[count++] = values[k] - predicted[slot];
     }
     if (count === first) continue;
-    indices.fill(lastSlot, count, (count += PRIOR_RATINGS));
     rows.push(row);
     ends.push(count);
   }
@@ -125,40 +132,44 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank, biases
 }
 
 /** The known rows among `labels` side by side, the position of each (-1: not known), and the mean row's predictions of them. */
-function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow: Float64Array, rank: number, biases: boolean) {
+function fixedRows(labels: Uint32Array, { factors, order, known }: Side, meanRow: Float64Array, rank: number) {
   const slotOf = new Int32Array(order.length).fill(-1);
   for (const label of labels) if (known[label] === 1) slotOf[label] = 0;
   let rows = 0;
   for (let label = 0; label < slotOf.length; label++) if (slotOf[label] === 0) slotOf[label] = rows++;
-  const features = rank + (biases ? 1 : 0);
   const width = meanRow.length;
-  const values = sharedArray(Float32Array, (rows + 1) * features);
+  const values = sharedArray(Float32Array, rows * rank);
   const predicted = new Float64Array(rows);
   for (let label = 0; label < slotOf.length; label++) {
     const slot = slotOf[label];
     if (slot < 0) continue;
     const from = order[label] * width;
     for (let k = 0; k < width; k++) predicted[slot] += meanRow[k] * factors[from + k];
-    for (let k = 0; k < rank; k++) values[slot * features + k] = factors[from + k];
-    if (biases) values[slot * features + rank] = 1;
+    for (let k = 0; k < rank; k++) values[slot * rank + k] = factors[from + k];
   }
-  return { slotOf, predicted, fixed: { layout: 'factors', rows: rows + 1, columns: { values } } };
+  return { slotOf, predicted, fixed: { layout: 'factors', rows, columns: { values } } };
 }
 
-/** The task `update` over all rows of the block, by Cholesky. */
-async function solve(block: Partition, fixed: Partition, rank: number, lambda: number, ctx: ExecutionContext): Promise<Float32Array> {
+type Equations = RowRegularization & { readonly rank: number; readonly mean?: number };
+
+/** The task `update` over all rows of the block, by Cholesky; with a mean for biases too, whose other side's are in the errors already. */
+async function solve(block: Partition, fixed: Partition, equations: Equations, ctx: ExecutionContext): Promise<{ readonly factors: Float32Array; readonly bias?: Float32Array }> {
   const { place, strideStep } = hostDevice(ctx.executor).info;
   const name = dataSetName('new-rows');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const inputs = { block: ref('block'), fixed: ref('fixed'), previous: ref('previous') };
-  const factors = ref('factors');
-  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+  const biases = equations.mean !== undefined;
+  const inputs = { block: ref('block'), fixed: ref('fixed'), previous: ref('previous'), ...(biases ? { fixedBias: ref('fixed-bias') } : {}) };
+  const outputs = { factors: ref('factors'), ...(biases ? { bias: ref('bias') } : {}) };
+  const shape = { rows: block.rows, columns: equations.rank, stride: factorStride(equations.rank, strideStep) };
   const offsets = block.columns.offsets as Int32Array;
   const steps = new StepList(contracts);
-  for (const matrix of [inputs.previous, factors]) steps.allocate(STAGE, place, matrix, shape);
-  addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs: { factors }, params: { rank, lambda, cgBelow: 0, cgSteps: 1 } }, balancedRanges(offsets, taskCount(offsets[block.rows])));
-  steps.handOut(STAGE, factors, place);
-  steps.free(STAGE, place, [...Object.values(inputs), factors]);
-  const [solved] = (await runSteps(steps.steps, ctx, { given: [[inputs.block, block, place], [inputs.fixed, fixed, place]] })).handed;
-  return solved.columns.values as Float32Array;
+  for (const matrix of [inputs.previous, outputs.factors]) steps.allocate(STAGE, place, matrix, shape);
+  if (outputs.bias) steps.allocate(STAGE, place, outputs.bias, { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
+  addSliced(steps, STAGE, place, { kernel: 'update', inputs, outputs, params: { ...equations, cgBelow: 0, cgSteps: 1 } }, balancedRanges(offsets, taskCount(offsets[block.rows])));
+  for (const output of Object.values(outputs)) steps.handOut(STAGE, output, place);
+  steps.free(STAGE, place, [...Object.values(inputs), ...Object.values(outputs)]);
+  const none: Partition = { layout: 'bias', rows: fixed.rows, columns: { values: sharedArray(Float32Array, biases ? fixed.rows : 0) } };
+  const given: [PartitionRef, Partition, string][] = [[inputs.block, block, place], [inputs.fixed, fixed, place]];
+  const [factors, bias] = (await runSteps(steps.steps, ctx, { given: inputs.fixedBias ? [...given, [inputs.fixedBias, none, place]] : given })).handed;
+  return { factors: factors.columns.values as Float32Array, ...(bias && { bias: bias.columns.values as Float32Array }) };
 }
