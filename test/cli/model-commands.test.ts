@@ -138,7 +138,7 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   it('names unknown users, who get nothing or what is popular', async () => {
     expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: ['999999999', 'x'] });
     const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '999999999,1', '--n', '2', '--unknown-users', 'popular', '--json', '--quiet');
-    expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users are unknown to the model: they get the items with the most ratings\n']);
+    expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users is unknown to the model and gets the items with the most ratings\n']);
     expect((JSON.parse(stdout) as { recommendations: object[] }).recommendations).toMatchObject([{ user: 1, fallback: false }, { user: 1, fallback: false }, { user: 999999999, fallback: true }, { user: 999999999, fallback: true }]);
     expect((await factorflow('recommend', model, '--users', '999999999', '--unknown-users', 'popular', '--n', '1')).stdout).toMatch(/999999999 │ +1 │ +\d+ │ \d+ ratings/);
   });
