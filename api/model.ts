@@ -139,7 +139,7 @@ export class Model {
     checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means), this.#session.context(options));
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means, this.#hasBiases), this.#session.context(options));
   }
 
   /**

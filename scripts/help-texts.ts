@@ -32,7 +32,7 @@ export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Reco
 }
 
 function overview(width: number): Promise<string> {
-  const parser = baseParser(width).usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet files.');
+  const parser = baseParser(width).usage('$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet, Arrow, CSV and NDJSON files.');
   for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
   return textOf(parser.epilog(`${examplesText(overviewExamples)}\n\n${closing}`), []);
 }

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { concatKeys } from '../../engine/keys/arrow-keys.ts';
-import { formatCount } from '../../engine/format.ts';
+import { counted, formatCount } from '../../engine/format.ts';
 import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
@@ -18,7 +18,7 @@ import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
 import type { Dataset } from '../dataset.ts';
-import type { ItemsOptions, RecommendOptions, UsersOptions } from './recommend-options.ts';
+import { type ItemsOptions, type RecommendOptions, UNKNOWN_USER_ADVICE, type UsersOptions } from './recommend-options.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /** Users that are searched for one by one, and the memory of an index that threads can reach beside their own. */
@@ -61,7 +61,7 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
   };
   const onEnd = (short: number, ctx: ExecutionContext) => {
     tell(chosen, short, n, 'users', ctx);
-    if (unknown.length > 0) ctx.events({ type: 'warning', text: `${formatCount(unknown.length)} of ${formatCount(positions.length + unknown.length)} users are unknown to the model: ${unknownUsers === 'popular' ? 'they get the items with the most ratings' : 'they get no items'}` });
+    if (unknown.length > 0) ctx.events({ type: 'warning', text: unknownText(unknown.length, positions.length + unknown.length, unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items') });
   };
   // A column of numbers has no place for the id of another kind.
   const rows = unknownUsers === 'popular' ? concatKeys(users.type, [known, keysOfIds(unknown.filter((id) => fitsKeys(users.type, id)), users.type)]) : known;
@@ -104,6 +104,10 @@ async function excludeBlock(dataset: Dataset, columns: ListColumns, model: Facto
   return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
 }
 
+function unknownText(unknown: number, all: number, given: string): string {
+  return `${formatCount(unknown)} of ${counted(all, 'user')} ${unknown === 1 ? 'is' : 'are'} unknown to the model and ${unknown === 1 ? 'gets' : 'get'} ${given}`;
+}
+
 /** Known users by ascending position, each once, and the others as they are given. Throws UsageError by the policy, naming the first. */
 function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptions['unknownUsers']) {
   const positions = new Set<number>();
@@ -114,7 +118,7 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
     else unknown.set(String(id), id);
   }
   const [first] = unknown.values();
-  if (first !== undefined && policy === 'error') throw new UsageError(`the model has no user ${String(first)}`);
+  if (first !== undefined && policy === 'error') throw new UsageError(`the model has no user ${String(first)}`, { advice: UNKNOWN_USER_ADVICE });
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
 }
 
@@ -127,7 +131,7 @@ function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
 }
 
 function tell({ unknown }: ChosenItems, short: number, n: number, unit: 'users' | 'items', { events }: ExecutionContext): void {
-  const others = unit === 'users' ? 'items' : 'users';
-  if (unknown > 0) events({ type: 'warning', text: `${formatCount(unknown)} ids of the lists allow and deny are unknown to the model` });
-  if (short > 0) events({ type: 'warning', text: `${formatCount(short)} ${unit} have fewer than ${n} ${others}` });
+  const [one, others] = unit === 'users' ? ['user', 'items'] : ['item', 'users'];
+  if (unknown > 0) events({ type: 'warning', text: `${counted(unknown, 'id')} of the lists allow and deny ${unknown === 1 ? 'is' : 'are'} unknown to the model` });
+  if (short > 0) events({ type: 'warning', text: `${counted(short, one)} ${short === 1 ? 'has' : 'have'} fewer than ${n} ${others}` });
 }

@@ -20,6 +20,8 @@ export interface RecommendOptions extends ItemLists {
  */
 export type UnknownUsers = 'empty' | 'popular' | 'error';
 
+export const UNKNOWN_USER_ADVICE = "Leave it out, or choose unknownUsers: 'empty' or unknownUsers: 'popular'";
+
 /** Options of lists of users for items. */
 export interface ItemsOptions {
   /** Pairs that must not be recommended; pairs of unknown ids are ignored. */

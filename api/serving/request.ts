@@ -3,7 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { chooseItems } from '../../operators/serving/choose-items.ts';
 import { findItems } from './recommend-datasets.ts';
-import type { RequestOptions } from './recommend-options.ts';
+import { type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
 import type { ServedModel } from './served-model.ts';
 
 /** The answer to a request for one user. */
@@ -28,7 +28,7 @@ export async function recommendToUser(served: ServedModel, user: Id | undefined,
   const { users, items } = served.factors;
   const position = user === undefined ? -1 : findId(users, user);
   const known = position >= 0;
-  if (!known && unknownUsers === 'error') throw new UsageError(user === undefined ? 'the model knows no item that the user rated' : `the model has no user ${String(user)}`);
+  if (!known && unknownUsers === 'error') throw new UsageError(user === undefined ? 'the model knows no item that the user rated' : `the model has no user ${String(user)}`, { advice: UNKNOWN_USER_ADVICE });
   const chosen = chooseItems(items, options);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';

@@ -66,7 +66,7 @@ function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }:
   if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
     events({ type: 'warning', text: 'the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not. Compare it with the baselines' });
   }
-  if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings with exclude' });
+  if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude' });
 }
 
 async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {

@@ -1,4 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { defineCommand } from './command.ts';
 import { besideMeans, withoutComparison } from '../report/beside-means.ts';
 import { facts } from '../report/facts.ts';
@@ -9,6 +10,8 @@ import { machineOptions, parquetBackendOption } from '../options/machine-options
 import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions } from '../options/output-options.ts';
+
+const IMPLICIT_NOTE = 'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
 
 export const evaluate = defineCommand({
   summary: "Compare a model's predictions with known ratings",
@@ -45,7 +48,7 @@ export const evaluate = defineCommand({
         ['pairs', formatCount(pairs)],
         ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
         ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
-      ]), ...warnings.map(({ text }) => `warning: ${text}`)].join('\n'),
+      ]), ...((model.metadata.params as JsonObject | undefined)?.implicitPrefs === true ? [IMPLICIT_NOTE] : []), ...warnings.map(({ text }) => `warning: ${text}`)].join('\n'),
     };
   },
 });

@@ -8,7 +8,7 @@ import { codecOption, commonOptions, forceOption, toOption } from '../options/ou
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
-import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
+import { openOutput, summaryOf, writeOutput } from '../output/write-output.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { openSession } from '../sessions/open-session.ts';
 
@@ -21,7 +21,7 @@ export const foldIn = defineCommand({
     { name: 'ratings', describe: "ratings of the users, with the model's columns: files, folders, quoted globs, or - for stdin", required: true, many: true },
   ],
   options: {
-    output: text({ describe: `the users' factors (id, features): ${OUTPUT_DESCRIPTION}`, group: 'Output:' }),
+    output: text({ describe: "the users' factors (id, features): a .parquet or .arrow file; a folder of Parquet part files, without an ending; or - for stdout, with --to arrow", group: 'Output:' }),
     modelDir: text({ describe: 'folder for a model of these users with the items as they are, for recommend and others', group: 'Output:' }),
     regParam: decimal({ describe: 'λ of the users', group: 'Data:', least: 0, defaultText: "the training's" }),
     onDuplicates,
@@ -60,7 +60,7 @@ export const foldIn = defineCommand({
     return {
       json: { command: 'fold-in', users, withoutItems, ratings, coldRatings, seconds: { total: seconds }, ...(output === undefined ? {} : { output }), ...(modelDir === undefined ? {} : { model: modelDir }) },
       text: summaryOf(output ?? '', [
-        ['users', `${formatCount(users)}${withoutItems === 0 ? '' : `; ${formatCount(withoutItems)} without a known item are left out`}`],
+        ['users', `${formatCount(users)}${withoutItems === 0 ? '' : `; ${formatCount(withoutItems)} without a known item ${withoutItems === 1 ? 'is' : 'are'} left out`}`],
         ['ratings', `${formatCount(ratings)}${coldRatings === 0 ? '' : `; ${counted(coldRatings, 'rating')} of unknown items`}`],
         ['time', seconds3(seconds)],
         ...(output === undefined ? [] : ([['output', output]] as const)),

@@ -18,7 +18,7 @@ export const train = defineCommand({
   examples: [
     ['train ratings/ --model-dir model --rank 64 --test-fraction 0.1', 'measure the error on a tenth of the ratings'],
     ['train ratings.parquet --model-dir model --user-col userId --item-col movieId', 'name the columns'],
-    ['train ratings/ --model-dir model --algorithm sgd --biases --reg-param 0.05', 'by stochastic gradient descent'],
+    ['train ratings/ --model-dir model --algorithm sgd --rank 64', 'by stochastic gradient descent'],
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model --plan plan.json', 'run a plan that plan --json printed'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],

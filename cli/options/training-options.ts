@@ -28,7 +28,7 @@ export const trainingOptions = {
 };
 
 /** Only of `train` and `plan`. */
-export const initModelOption = text({ describe: "sgd: model to go on from with these ratings as new ones; by default 2 epochs from a rate of 0.002, and the model's λ for new users and items alone", group: 'Model:' });
+export const initModelOption = text({ describe: "model to go on from, with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, with the model's λ for new users and items alone; of implicit data one round of ALS", group: 'Model:' });
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 

@@ -18,7 +18,7 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
   const error = classify(thrown);
   if (error instanceof FactorFlowError) {
     const { summary, details } = error;
-    const advice = details.advice === undefined ? undefined : nameFlags(details.advice, options);
+    const advice = details.advice === undefined ? undefined : nameFlags(columnAdvice(details.advice, options), options);
     // The place in the file is composed anew, and stays untouched.
     const { message } = new UsageError(nameFlags(summary, options), { ...details, advice });
     return { message, text: `factorflow: ${message}`, code: error.code, exitCode: error.exitCode };
@@ -29,6 +29,12 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
   const machine = `factorflow ${version}, node ${process.version}, ${process.platform} ${process.arch}`;
   const text = `factorflow: internal error: ${stack}\n\nThis is a bug in FactorFlow (${machine}). Please report it with the command line and the lines above:\n${bugsUrl()}`;
   return { message: `internal error: ${message}`, text, code: 'INTERNAL', exitCode: 1 };
+}
+
+/** Advice on columns for commands without flags for all of them: a model's own names are fixed. */
+function columnAdvice(advice: string, options: Options): string {
+  if (!('userCol' in options)) return advice.replace(/Name the columns with userCol, .* and timestampCol/, 'Rename the columns as those that the model was trained on');
+  return 'timestampCol' in options ? advice : advice.replace(', ratingCol and timestampCol', ' and ratingCol');
 }
 
 /** Turns errors of the system and of the JavaScript engine into errors of the library. */

@@ -66,6 +66,7 @@ function trainingText({ model, training, modelDir, options, totalSeconds, peakRs
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, testPairs, baselines)],
       ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, testPairs, baselines)],
       ...Object.entries(best?.testMetrics ?? {}).map(([name, value]) => [`test ${name}`, value.toFixed(4)] as const),
+      ['test error', testPairs === undefined || !implicit || best?.testMetrics !== undefined ? undefined : 'none; evaluate --ranking measures models of implicit data'],
       ['test pairs', testPairs === undefined ? undefined : formatCount(testPairs)],
       ['cold pairs', coldPairs === undefined ? undefined : `${formatCount(coldPairs)} (not averaged in)`],
       ['time', `${seconds3(totalSeconds)} in all, ${seconds3(seconds.load)} of it loading; at most ${formatBytes(peakRssBytes)} of memory`],

@@ -2,13 +2,18 @@ import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 
 /** The errors of a model and of means over the same pairs. */
-export interface JudgedErrors {
+interface Errors {
   readonly testRmse: number;
   readonly baselines: Baselines;
 }
 
+/** A model of which no more is known than that it has biases. */
+export interface JudgedErrors extends Errors {
+  readonly biases: boolean;
+}
+
 /** A model that was just trained. */
-export interface JudgedModel extends JudgedErrors {
+export interface JudgedModel extends Errors {
   readonly params: { readonly rank: number; readonly regParam: number; readonly biases: boolean; readonly maxIter: number; readonly earlyStop?: number; readonly regOffset?: number };
   readonly trainRmse: number;
 }
@@ -21,7 +26,7 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] = testRmse < mean.rmse ? ['no better than damped means of items and users', dampedMeans.rmse] : ['no better than the mean rating', mean.rmse];
   const text = `the model's test RMSE, ${testRmse.toFixed(4)}, is ${worse}, ${by.toFixed(4)}`;
-  return { code: 'no-better-than-means', text: 'params' in judged ? `${text}: ${reasonAndAdvice(judged)}` : `${text}. Train it with other parameters: more regularization, a smaller rank, or biases` };
+  return { code: 'no-better-than-means', text: 'params' in judged ? `${text}: ${reasonAndAdvice(judged)}` : `${text}. Train it with other parameters: ${either([...(judged.biases ? [] : ['biases']), 'more regularization', 'a smaller rank'])}` };
 }
 
 /** The reason by the training error. */

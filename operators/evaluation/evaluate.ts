@@ -33,10 +33,13 @@ export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';
   readonly #model: FactorModel;
   readonly #means: DampedMeans | undefined;
+  readonly #biases: boolean;
 
-  constructor(model: FactorModel, means?: DampedMeans) {
+  /** `biases`: true where the model has them, for advice. */
+  constructor(model: FactorModel, means?: DampedMeans, biases = false) {
     this.#model = model;
     this.#means = means;
+    this.#biases = biases;
   }
 
   describe(): JsonObject {
@@ -75,7 +78,7 @@ export class Evaluate implements Sink<Evaluation> {
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const errors = own.errors();
     const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
-    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines }) : undefined;
+    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines, biases: this.#biases }) : undefined;
     if (verdict) ctx.events({ type: 'warning', ...verdict });
     return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: verdict ? [verdict] : [] };
   }

@@ -50,7 +50,7 @@ export const commonParams: ParamsOf<CommonParams> = {
   maxIter: { kind: 'whole number', help: 'iterations; each solves all items, then all users (sgd: visits each rating once)', least: 1, most: MOST_ITERATIONS, fallback: 10 },
   regParam: { kind: 'number', help: 'λ, multiplied by the number of ratings of the user or item', called: 'regParam (λ)', least: 0, fallback: withBiases.regParam, defaultText: `${withBiases.regParam}; without biases ${withoutBiases.regParam}; implicit: 4, or 0.003 with --unobserved-weight` },
   regOffset: { kind: 'number', help: 'added to λ n, in standard deviations of the ratings; binds users and items of a few ratings', least: 0, fallback: withBiases.regOffset, defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}` },
-  seed: { kind: 'whole number', help: 'seed of the start and of --test-fraction; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
+  seed: { kind: 'whole number', help: 'seed of the start and of ratings held out at random; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
   biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },
   biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: withBiases.biasDamping, defaultText: withBiases.biasDamping.join(',') },
   precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },

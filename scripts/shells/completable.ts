@@ -1,5 +1,5 @@
 import { commandList } from '../../cli/commands/command-list.ts';
-import { flagName, type Options } from '../../cli/options/option.ts';
+import { type Options, shownFlag } from '../../cli/options/option.ts';
 
 /** A command as shells complete it. */
 export interface CompletableCommand {
@@ -35,7 +35,10 @@ const help: CompletableFlag = { name: 'help', alias: 'h', describe: 'Show help',
 function flagsOf(options: Options): CompletableFlag[] {
   return Object.entries(options)
     .filter(([, { hidden }]) => !hidden)
-    .map(([key, { alias, describe, isSwitch, choices = [] }]) => ({ name: flagName(key), alias, describe, takesValue: !isSwitch, choices }));
+    .map(([key, { alias, isSwitch, choices = [], ...line }]) => {
+      const { flag, describe } = shownFlag(key, line);
+      return { name: flag, alias, describe, takesValue: !isSwitch, choices };
+    });
 }
 
 /** "-n" of a name of one letter, which is written with two dashes as well. */

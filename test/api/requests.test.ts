@@ -78,7 +78,7 @@ describe('a request for one user', () => {
     const events: ProgressEvent[] = [];
     const stream = await model.recommendForUsers(users.slice(0, 3), 5, { deny: [...all.slice(2), 77_777] }).stream({ onEvent: (event) => events.push(event) });
     expect((await rowsOf(stream)).length).toBe(6);
-    expect(events.map((event) => (event.type === 'warning' ? event.text : ''))).toEqual(['1 ids of the lists allow and deny are unknown to the model', '3 users have fewer than 5 items']);
+    expect(events.map((event) => (event.type === 'warning' ? event.text : ''))).toEqual(['1 id of the lists allow and deny is unknown to the model', '3 users have fewer than 5 items']);
   });
 
   it('of an unknown user is empty, popular or an error, as the caller says', async () => {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { commandList } from '../../cli/commands/command-list.ts';
 import { completionScripts as builtScripts } from '../../cli/generated/completions.ts';
-import { flagName } from '../../cli/options/option.ts';
+import { shownFlag } from '../../cli/options/option.ts';
 import { completionScripts } from '../../scripts/shells/completion-scripts.ts';
 import { fails, runHere, temporaryFolder } from './run-cli.ts';
 
@@ -30,9 +30,9 @@ describe('the scripts', () => {
     const { options } = await load();
     for (const script of Object.values(builtScripts)) {
       expect(script).toContain(name);
-      for (const [key, { hidden }] of Object.entries(options)) {
-        const flag = flagName(key);
-        if (!hidden) expect(script).toMatch(new RegExp(`(--|-l |-s )${flag}\\b`));
+      for (const [key, option] of Object.entries(options)) {
+        const { flag } = shownFlag(key, option);
+        if (!option.hidden) expect(script).toMatch(new RegExp(`(--|-l |-s )${flag}\\b`));
       }
     }
   });

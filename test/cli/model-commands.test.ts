@@ -10,13 +10,20 @@ describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
-    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0, warnings: [{ code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than the mean rating/) }] });
+    expect(report).toEqual({ command: 'evaluate', metrics: errors, baselines: { mean: errors, dampedMeans: errors }, pairs: 100_000, coldPairs: 0, badRows: 0, warnings: [] });
+  });
+
+  it('warns of a model that is no better than means', async () => {
+    const turned = await writeParquet(join(folder, 'turned.parquet'), `SELECT "user", item, (10 - rating)::FLOAT AS rating FROM '${ratings}'`);
+    expect(await json('evaluate', model, turned)).toMatchObject({ warnings: [{ code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than/) }] });
+    const { stdout } = await factorflow('evaluate', model, turned, '--quiet');
+    expect(stdout).toMatch(/\nwarning: the model's test RMSE, /);
   });
 
   it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
-    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\nwarning: the model's test RMSE, /);
+    expect(stdout).toMatch(/RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\n$/);
   });
 
   it('has no error where no pair is known', async () => {
@@ -131,7 +138,7 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   it('names unknown users, who get nothing or what is popular', async () => {
     expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({ users: 3, rows: 2, unknownUsers: ['999999999', 'x'] });
     const { code, stdout, stderr } = await factorflow('recommend', model, '--users', '999999999,1', '--n', '2', '--unknown-users', 'popular', '--json', '--quiet');
-    expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users are unknown to the model: they get the items with the most ratings\n']);
+    expect([code, stderr]).toEqual([0, 'factorflow: warning: 1 of 2 users is unknown to the model and gets the items with the most ratings\n']);
     expect((JSON.parse(stdout) as { recommendations: object[] }).recommendations).toMatchObject([{ user: 1, fallback: false }, { user: 1, fallback: false }, { user: 999999999, fallback: true }, { user: 999999999, fallback: true }]);
     expect((await factorflow('recommend', model, '--users', '999999999', '--unknown-users', 'popular', '--n', '1')).stdout).toMatch(/999999999 │ +1 │ +\d+ │ \d+ ratings/);
   });

@@ -80,7 +80,7 @@ describe.concurrent('plan', () => {
     expect(stdout).toMatch(/^Physical plan: sgd\n/);
     expect(stdout).toMatch(/11 +sgd-epoch +round +cpu +sgd-block blocks +8 x 8 +64 +3 /);
     expect(stdout).toMatch(/rate paper: γ_t = 0\.08 \/ \(1 \+ 0\.3 t\^1\.5\)/);
-    expect(stdout).toMatch(/fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313 may share it, its twentieth \(65\) safely/);
+    expect(stdout).toMatch(/a block has one worker at a time; several would have to be far fewer than min\(⌊m\/i⌋, ⌊n\/j⌋\) = 1313/);
   });
 
   it('without data, and with the measures of a run', async () => {

@@ -42,6 +42,12 @@ describe.concurrent('train', () => {
     for (const name of ['users', 'items', 'ratings', 'train RMSE', 'test RMSE', 'the mean', 'damped means', 'test MAE', 'test pairs', 'cold pairs', 'time', model]) expect(stdout).toContain(name);
   });
 
+  it('says that errors do not measure implicit data', async () => {
+    const model = join(folder, 'implicit');
+    expect((await factorflow(...training, '--implicit', '--model-dir', model, '--quiet')).stdout).toMatch(/\n {2}test error +none; evaluate --ranking measures/);
+    expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(/\nThe model is of implicit data: .*Measure it with --ranking\n$/);
+  });
+
   it('reads flags from a configuration in either spelling, and flags win', async () => {
     const config = join(folder, 'config.json');
     writeFileSync(config, JSON.stringify({ rank: 3, 'max-iter': 4, regParam: 0.3, quiet: true, json: true }));

@@ -93,4 +93,23 @@ describe.each(builds)('implicit kernels with %s', (build) => {
       });
     }
   });
+
+  it('solve exactly where weights of millions leave nothing of the shift in float32', () => {
+    const rank = 24;
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(16, rank, 1);
+    const lengths = [12, CHUNK_RATINGS + 1, 3];
+    const block = ratingBlock(lengths, theta.rows, 2);
+    const shifts = shiftsOf(lengths.length);
+    const heavy = { alpha: 1e8, base: 1 };
+    const dense = gramMatrix(memory.values(theta), theta.stride, rank, theta.rows, 1);
+    const factors = memory.matrix(lengths.length, rank, 3);
+    const { values } = updateImplicit(memory.scope({ ...heavy, ...exact, from: 0, to: lengths.length, rank }, { block, shifts }, { fixed: theta, previous: factors, factors, gram: gramOf(memory, theta, 1) }));
+    expect(values.badRow).toBe(-1);
+    lengths.forEach((_, row) => {
+      const x = memory.values(factors).slice(row * theta.stride, row * theta.stride + rank);
+      const { matrix, bias } = implicitEquations(dense, memory.values(theta), theta.stride, rank, rowOf(block, row), heavy, shifts.columns.values[row] as number);
+      expect(residual(matrix, x, bias)).toBeLessThan(1e-4);
+    });
+  });
 });

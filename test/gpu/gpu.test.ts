@@ -16,11 +16,14 @@ describe.skipIf(noGpu)('a GPU', () => {
     const offsets = Int32Array.from({ length: rows + 1 }, (_, i) => 2 * i);
     const factors = Float32Array.from({ length: rows * stride }, (_, i) => Math.sin(i));
     const groups = Math.ceil(rows / NORM_ROWS);
-    const sums = await gpu.buffer(4 * groups, 'sums');
+    const sums = await gpu.buffer(8 * groups, 'sums');
     const kernel = await gpu.compile(weightedNormKernel, {});
     const bindings = { offsets: await gpu.bufferOf(offsets, 'offsets'), factors: await gpu.bufferOf(factors, 'factors'), sums };
-    const { bytes } = await gpu.pass('norm').dispatch(kernel, bindings, { from_row: 0, to_row: rows, stride }, groups).submit({ read: { buffer: sums, bytes: 4 * groups } });
-    const sum = new Float32Array(bytes).reduce((a, b) => a + b);
-    expect(sum).toBeCloseTo(2 * factors.reduce((a, b) => a + b * b), 2);
+    const { bytes } = await gpu.pass('norm').dispatch(kernel, bindings, { from_row: 0, to_row: rows, stride, exponent: 1, first: 1, second: 1, others: 1 }, groups).submit({ read: { buffer: sums, bytes: 8 * groups } });
+    const sums64 = Float64Array.from(new Float32Array(bytes));
+    const of = (first: number) => sums64.filter((_, k) => k % 2 === first).reduce((a, b) => a + b);
+    const squares = factors.reduce((a, b) => a + b * b);
+    expect(of(0)).toBeCloseTo(2 * squares, 2);
+    expect(of(1)).toBeCloseTo(squares, 2);
   });
 });

@@ -78,6 +78,7 @@ const cases: Readonly<Record<string, Case>> = {
   'als cholesky': alsCase(als),
   'als cg': alsCase({ ...als, solver: 'cg' }),
   'als biases': alsCase({ ...als, ...biased }),
+  'als cg with biases': alsCase({ ...als, solver: 'cg', ...biased }),
   'als nonnegative': alsCase({ ...als, nonnegative: true }),
   'als nonnegative with biases': alsCase({ ...als, nonnegative: true, ...biased }),
   'als auto': alsCase({ ...als, solver: 'auto' }),

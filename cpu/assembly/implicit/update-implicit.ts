@@ -2,8 +2,8 @@
  * One half-iteration of implicit ALS: for each row u, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ is solved before the next row begins, where
  * G is the Gram matrix of all θ, computed once for all rows. A row without ratings becomes 0. The workspace is that of update.ts.
  */
-import { addDiagonal } from '../normal-equations';
-import { solveCholesky } from '../solve/cholesky';
+import { addDiagonal, definiteShift } from '../normal-equations';
+import { factor, solveCholesky } from '../solve/cholesky';
 import { solveFormed } from '../solve/conjugate-gradient';
 import { solveNonnegative } from '../solve/nonnegative';
 import { gatheredOf, panelCapacity, vectorsOf } from '../update';
@@ -15,6 +15,7 @@ import { addGram, addWeightedEquations } from './weighted-equations';
 
 /** The solver of formed rows; values of `method`. */
 const CG: i32 = 0;
+const CHOLESKY: i32 = 1;
 const NONNEGATIVE: i32 = 2;
 
 /** Adds ratings of one long row to the workspace's A and b. */
@@ -23,18 +24,32 @@ export function accumulateImplicit(theta: usize, size: usize, indices: usize, ta
 }
 
 /**
+ * The shift for Cholesky of the workspace's A: `shift`, or A's rounding error where A is not definite without that in float32, as weights of
+ * millions make it. Only an A whose rounding error is above `shift` is tried first, in a copy.
+ */
+function exactShift(size: usize, rank: i32, shift: f32, workspace: usize): f32 {
+  const least = definiteShift(workspace, size, rank, shift);
+  if (least == shift) return shift;
+  const trial = gatheredOf(workspace, size);
+  memory.copy(trial, workspace, (size * size) >> 2);
+  addDiagonal(trial, size, rank, shift);
+  return factor(trial, size, vectorsOf(workspace, size) + size) ? shift : least;
+}
+
+/**
  * Solves the row whose A (without G and shift) and b lie in the workspace; true when x is finite. `method`: 0 CG, 1 Cholesky, 2
  * non-negative. `anchored`: (G + shift) times the row's previous factors is added to b.
  */
 export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, shift: f32, anchored: bool, output: usize, previous: usize, method: i32, steps: i32, workspace: usize): bool {
   const bias = vectorsOf(workspace, size);
+  addGram(workspace, gram, size);
+  if (method == CHOLESKY) shift = exactShift(size, rank, shift, workspace);
   if (anchored) {
     const own = bias + size;
     multiplyGram(gram, size, previous, own);
     addShift(own, 1, shift, previous, size);
     for (let j: usize = 0; j < size; j += VECTOR) v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
   }
-  addGram(workspace, gram, size);
   addDiagonal(workspace, size, rank, shift);
   if (method == NONNEGATIVE) return solveNonnegative(workspace, size, rank, bias, output, previous, gatheredOf(workspace, size));
   if (method != CG) return solveCholesky(workspace, size, bias, output, bias + size) && allFinite(output, size);

@@ -15,6 +15,7 @@
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot, scale } from '../vectors';
+import { projectOut, turnBeside } from './eliminate-bias';
 import { gatherAndMultiply } from './gather-panels';
 import { multiplyPanels } from './panels';
 
@@ -141,6 +142,7 @@ function iterate(
   const enough = enoughOf(rho, biasSquares);
   if (rho <= enough) return;
   copy(p, r, size);
+  let beside: f32 = sums ? dot(sums, p, size) : 0;
   for (let step = 0; step < steps; step++) {
     if (matrix) {
       multiplySymmetric(matrix, size, p, q);
@@ -148,14 +150,14 @@ function iterate(
       scale(q, shift, p, size);
       multiplyPanels(panels, size, min(kept, count), (step & 1) == 0, p, q, factors);
       if (kept < count) gatherAndMultiply(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, false, p, q, factors, 0);
-      if (sums) addMultiple(q, -dot(sums, p, size) / weight, sums, size);
     }
-    const curvature = dot(p, q, size);
+    const curvature: f32 = sums ? projectOut(beside / weight, sums, p, q, size) : dot(p, q, size);
     // Rounding can leave none where A is all but singular: x is then as good as float32 makes it.
     if (curvature <= 0) return;
     const next = advance(rho / curvature, p, q, x, r, size);
     if (next <= enough) return;
-    turn(next / rho, p, r, size);
+    if (sums) beside = turnBeside(next / rho, sums, p, r, size);
+    else turn(next / rho, p, r, size);
     rho = next;
   }
 }

@@ -8,7 +8,7 @@
  *
  *     (A + shift I - s sᵀ / c) x = b - (t / c) s
  */
-import { VECTOR, WORD } from '../simd';
+import { VECTOR, WORD, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, dot } from '../vectors';
 
 /** Takes β out of A (upper triangle, without the shift) and b. */
@@ -24,4 +24,38 @@ export function eliminateBias(matrix: usize, size: usize, b: usize, sums: usize,
 @inline
 export function biasOf(size: usize, sums: usize, weight: f32, total: f32, x: usize): f32 {
   return (total - dot(sums, x, size)) / weight;
+}
+
+/** q -= a s, which takes the bias out of q = A p where a = sᵀp / c; gives the new pᵀq. */
+@inline
+export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f32 {
+  const factor = f32x4.splat(a);
+  let even = f32x4.splat(0);
+  let odd = even;
+  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
+    const left = multiplySubtract(factor, v128.load(s + j), v128.load(q + j));
+    const right = multiplySubtract(factor, v128.load(s + j, 16), v128.load(q + j, 16));
+    v128.store(q + j, left);
+    v128.store(q + j, right, 16);
+    even = multiplyAdd(v128.load(p + j), left, even);
+    odd = multiplyAdd(v128.load(p + j, 16), right, odd);
+  }
+  return sumLanes(f32x4.add(even, odd));
+}
+
+/** p = r + β p; gives sᵀp, which the next product has time to wait for. */
+@inline
+export function turnBeside(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
+  const factor = f32x4.splat(beta);
+  let even = f32x4.splat(0);
+  let odd = even;
+  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
+    const left = multiplyAdd(factor, v128.load(p + j), v128.load(r + j));
+    const right = multiplyAdd(factor, v128.load(p + j, 16), v128.load(r + j, 16));
+    v128.store(p + j, left);
+    v128.store(p + j, right, 16);
+    even = multiplyAdd(v128.load(s + j), left, even);
+    odd = multiplyAdd(v128.load(s + j, 16), right, odd);
+  }
+  return sumLanes(f32x4.add(even, odd));
 }

@@ -117,7 +117,6 @@ export function touchRows(theta: usize, size: usize, indices: usize): u32 {
   return sum;
 }
 
-
 /** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
 @inline
 function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {

@@ -43,7 +43,7 @@ export function convergenceReport(problem: ConvergenceProblem, schedule: SgdSche
   if (kind !== 'hogwild' && kind !== 'tile' && !schedule.deviceBlocks) {
     const s = schedule.workers;
     const few = Math.min(rowBands, columnBands) < 2 * s && !(kind === 'wavefront' && columnBands >= 2 * s);
-    const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: each block has one, where fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide} may share it, its twentieth (${format(leastSide / SAFE_PART)}) safely`;
+    const text = `no two of the s = ${s} workers share a row or a column, so none of their steps collide: a block has one worker at a time; several would have to be far fewer than min(⌊m/i⌋, ⌊n/j⌋) = ${leastSide}`;
     const warning = `the grid of ${rowBands} x ${columnBands} blocks has fewer than 2 s = ${2 * s} bands, so the order of blocks is hardly random (cuMF_SGD, Figure 15): use fewer workers`;
     return { workers: 1, leastSide, bound, collisionRate: 0, text, ...(few ? { warning } : {}) };
   }

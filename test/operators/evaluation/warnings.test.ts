@@ -78,8 +78,9 @@ describe('a model that is no better than damped means', () => {
     const [baselines, params] = [{ mean: { rmse: 1, mae: 1 }, dampedMeans: { rmse: 0.9, mae: 0.8 } }, { rank: 2, regParam: 0, biases: true, maxIter: 10, earlyStop: 2, regOffset: 7 }];
     expect(compareToMeans({ params, trainRmse: 0.5, testRmse: 0.95, baselines })?.text).toMatch(/no better than damped means of items and users, 0\.9000: it fits .* Try regParam: 0\.1 or regOffset: 14$/);
     expect(compareToMeans({ params, trainRmse: 0.95, testRmse: 1.5, baselines })?.text).toMatch(/no better than the mean rating, 1\.0000: it has not .* Try maxIter: 20 or regOffset: 3\.5$/);
-    expect(compareToMeans({ testRmse: 0.9, baselines })?.text).toMatch(/Train it with other parameters/);
-    expect(compareToMeans({ testRmse: 0.8999, baselines })).toBeUndefined();
+    expect(compareToMeans({ testRmse: 0.9, baselines, biases: true })?.text).toMatch(/Train it with other parameters: more regularization or a smaller rank$/);
+    expect(compareToMeans({ testRmse: 0.9, baselines, biases: false })?.text).toMatch(/Train it with other parameters: biases, more regularization or a smaller rank$/);
+    expect(compareToMeans({ testRmse: 0.8999, baselines, biases: true })).toBeUndefined();
   });
 
   it('is not one that is better', async () => {
