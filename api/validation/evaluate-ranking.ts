@@ -64,7 +64,7 @@ export async function evaluateRanking(model: Model, factors: FactorModel, sessio
 function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }: ExecutionContext): void {
   const { implicitPrefs, loss } = (params ?? {}) as JsonObject;
   if (typeof algorithm === 'string' && implicitPrefs !== true && loss !== 'bpr') {
-    events({ type: 'warning', text: 'the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not. Compare it with the baselines' });
+    events({ type: 'warning', text: `the model was trained to predict ratings (RMSE), not to rank: its best items are those with the highest predicted rating, whether users would choose them or not${excluding ? '. Compare it with the baselines' : ''}` });
   }
   if (!excluding) events({ type: 'warning', text: 'no pairs are excluded: items that users have rated already are ranked as well, and there are no baselines. Give the training ratings by the option exclude' });
 }

@@ -13,6 +13,8 @@ export type TrainingWarning = {
 
 /** Seconds since 1970 in 1973: no scale of ratings starts there, and times do. */
 const LEAST_TIME = 1e8;
+/** Nanoseconds since 1970 in 2286. */
+const LAST_TIME = 1e19;
 /** A scale of ratings has at most so many times its deviation above its mean; 0 to 100 with most ratings at 0 has about 10. */
 const HEAVY_TAIL = 12;
 /** The largest value of scales of stars and points. */
@@ -36,7 +38,7 @@ function valueWarning({ ratings, mean, deviation, least, most, whole }: RatingSh
     const text = `all ${formatCount(ratings)} ratings are ${plain(least)}: they tell what was chosen and not how much it was liked. A model that predicts ${plain(least)} for every pair is perfect, so its order of items means nothing. Such data are implicit feedback, which ALS takes with implicitPrefs: true`;
     return { code: 'equal-ratings', text: `${text}; check ratingCol if there should be other values` };
   }
-  if (whole && least >= LEAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
+  if (whole && least >= LEAST_TIME && most <= LAST_TIME) return { code: 'times', text: `the ratings are whole numbers from ${plain(least)} to ${plain(most)}, which look like times. Check ratingCol` };
   if (least < 0 || most <= LARGEST_SCALE || most - mean <= HEAVY_TAIL * deviation) return undefined;
   const kind = whole ? 'counts' : 'amounts';
   return {

@@ -16,7 +16,7 @@ import type { HostPart } from './data/cut-blocks.ts';
 import type { SgdData } from './data/data.ts';
 import { hogwildTeams } from './schedules/gpu-schedule.ts';
 import type { SgdLayoutData } from './data/layout.ts';
-import { lambdasOf, type SgdParams } from './params.ts';
+import { type SgdParams, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 import { BATCH_RATINGS } from './schedules/schedule.ts';
 import { TASKS_PER_WORKER } from './stages.ts';
@@ -199,9 +199,8 @@ class Binding {
     const { scale, rows, columns } = this.#data;
     const { bands } = this.#laid;
     const starts = (ranges: readonly RowRange[]) => [0, ...ranges.map(({ to }) => to)];
-    const lambdas = lambdasOf(this.#params);
-    // λ belongs to factors that are 1 / √σ of the model's.
-    const step = { rowLambda: lambdas[rows.name] / scale.deviation, columnLambda: lambdas[columns.name] / scale.deviation };
+    const lambdas = steppedLambdas(this.#params, scale.deviation);
+    const step = { rowLambda: lambdas[rows.name], columnLambda: lambdas[columns.name] };
     switch (kernel) {
       case 'initialize':
         return startParams(this.#params, this.#data, stage === 'initialize-rows');

@@ -42,6 +42,16 @@ export function lambdasOf({ regParam, regParamUsers = regParam, regParamItems = 
   return { users: regParamUsers, items: regParamItems };
 }
 
+/**
+ * λ on the scale of ratings of a deviation, where factors are 1 / √σ of the model's. At most 1 / 4α: a λ above it, beside which the ratings are
+ * next to nothing, makes all factors 0 as well, and a step would take a large part of a factor.
+ */
+export function steppedLambdas(params: SgdParams, deviation: number): { readonly users: number; readonly items: number } {
+  const { users, items } = lambdasOf(params);
+  const most = 1 / (4 * params.learningRate);
+  return { users: Math.min(users / deviation, most), items: Math.min(items / deviation, most) };
+}
+
 /** What is taken from the factors and from the biases of each side beside λ: o on the scale of the ratings' deviation, and d. */
 export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams): Readonly<Record<'users' | 'items', { readonly offset: number; readonly damping: number }>> {
   const { users, items } = forSides(biases ? biasDamping : 0);

@@ -16,7 +16,7 @@ import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
 import { LearningRate } from './learning-rate.ts';
-import { lambdasOf, type SgdParams, shrinks } from './params.ts';
+import { type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 
 export interface SgdInput {
@@ -91,12 +91,12 @@ function trainedFrom({ userFactors, itemFactors }: ModelFactors, data: SgdData, 
 /** The functions of SGD that the training loop calls. */
 function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, continued: boolean, name: string, segments: readonly number[] | undefined): Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given'> {
   const { block, scale, squares } = data;
-  const lambdas = lambdasOf(params);
+  const lambdas = steppedLambdas(params, scale.deviation);
   const noise = DIVERGED.absolute * scale.deviation ** 2 * block.ratings;
   const features = sgdFeatures(params);
   // A feature that is 1 counts once for each rating.
   const ones = params.biases ? block.ratings : 0;
-  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) => (lambdas[side] === 0 ? 0 : (lambdas[side] / scale.deviation) * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
+  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) => (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
   return {
     // Σ r² is the loss of factors that are all 0; a good start and a good first epoch have less, unless all ratings are equal.
     startLoss: continued || scale.alike ? 'measure' : scale.deviation ** 2 * squares,

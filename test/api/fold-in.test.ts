@@ -105,6 +105,27 @@ describe('fold-in', () => {
     expect((await sgd.foldIn(users)).users).toBe(sgd.userCount);
   });
 
+  it.each([true, false])('folds users of a converged model by SGD in as it has them, for ratings of any deviation: biases %s', async (biases) => {
+    const scaled = dataOf(rows.map((row) => ({ ...row, rating: 30 * row.rating })));
+    // Stepped factors are about as far as γ from where they would stand still.
+    const model = await new SGD({ rank: 3, maxIter: 1000, regParam: 3, regOffset: 1, biases, ...(biases && { biasDamping: 2 }), rate: 'constant', learningRate: 0.005, schedule: 'wavefront', seed: 5 }).fit(scaled);
+    const { model: folded } = await model.foldIn(scaled);
+    const parts = [folded, model].map((one) => {
+      const columns = Array.from({ length: biases ? 4 : 3 }, (_, of) => Array.from(valuesOf(one)).filter((_, at) => at % (biases ? 5 : 3) === of));
+      const mean = columns.at(-1)?.reduce((sum, value) => sum + value / one.userCount, 0) ?? 0;
+      return biases ? [columns.slice(0, 3).flat(), columns[3].map((value) => value - mean)] : [columns.flat()];
+    });
+    parts[0].forEach((own, of) => {
+      const given = parts[1][of];
+      expect(Math.hypot(...given)).toBeGreaterThan(10);
+      expect(Math.hypot(...own.map((value, at) => value - given[at])) / Math.hypot(...given)).toBeLessThan(0.03);
+    });
+    const { user } = rows[0];
+    const rated = rows.filter((row) => row.user === user).map(({ item, rating }) => ({ item, rating: 30 * rating }));
+    const [{ items }, wanted] = await Promise.all([model.recommend({ ratings: rated }, 5), folded.recommend(user, 5, { deny: rated.map(({ item }) => item) })]);
+    items.forEach(({ score }, k) => expect(score / wanted.items[k].score).toBeCloseTo(1, 4));
+  });
+
   it('refuses ratings that are no numbers, and lists that are none', async () => {
     const model = await fit({ biases: false });
     await expect(model.recommend({ ratings: [{ item: rows[0].item, rating: Number.NaN }] }, 3)).rejects.toThrow(/the rating of item \d+ must be a finite number, got NaN/);

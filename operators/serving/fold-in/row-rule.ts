@@ -9,10 +9,12 @@ export interface RowRule {
   /** μ with biases, else 0. */
   readonly mean: number;
   readonly lambda: number;
-  /** Factors are regularized by λ n^ν + o, biases by λ n + d; o in the ratings' own unit. */
+  /** Factors are regularized by λ n^ν + o, biases by biasLambda n + d; o in the ratings' own unit. */
   readonly exponent: number;
   readonly offset: number;
   readonly damping: number;
+  /** λ of biases: that of factors, but for models by SGD. */
+  readonly biasLambda: number;
   /** Of implicit data: a rating's weight is α |r|, its target base + α r, and ΘᵀΘ counts `unobserved` times. */
   readonly implicit?: { readonly alpha: number; readonly base: number; readonly unobserved: number };
 }
@@ -37,24 +39,25 @@ export function rowRule(metadata: JsonObject, rank: number, meanBias: () => numb
   if (offset > 0 && Number.isNaN(deviation)) throw new DataError('the model was trained with regOffset, and does not tell the deviation of its ratings', { phase: 'fold-in', advice: 'Train it again with this release' });
   const damping = Array.isArray(params.biasDamping) ? number(params.biasDamping[0], 0) : number(params.biasDamping, 0);
   const weight = typeof params.unobservedWeight === 'number' ? params.unobservedWeight : undefined;
-  // SGD trains on ratings of deviation 1: its λ, like the offset, is in units of the ratings' own.
-  const unit = metadata.algorithm === 'sgd' && regParam === undefined && deviation > 0 ? deviation : 1;
   const told = number(metadata.meanRating, Number.NaN);
+  const bounded = Math.max(lambda, LEAST_LAMBDA);
   return {
     rank,
     biases,
     nonnegative: params.nonnegative === true,
     mean: !biases ? 0 : Number.isNaN(told) ? meanBias() : told,
-    lambda: Math.max(unit * lambda, LEAST_LAMBDA),
+    lambda: bounded,
     exponent: number(params.regExponent, 1),
     offset: offset > 0 ? offset * deviation : 0,
     damping,
+    // SGD steps biases with the λ of its factors, on ratings of deviation 1; there the λ of factors is λ / σ.
+    biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? bounded / deviation : bounded,
     ...(implicit ? { implicit: { alpha: number(params.alpha, 1), base: weight === undefined ? 1 : 0, unobserved: weight ?? 1 } } : {}),
   };
 }
 
 /** Numbers added to the diagonal for a user of n ratings (implicit: of n positive ones, among `items`): of factors, and of the bias. */
-export function shiftsOf({ lambda, exponent, offset, damping, implicit }: RowRule, n: number, items: number): { readonly factors: number; readonly bias: number } {
+export function shiftsOf({ lambda, exponent, offset, damping, biasLambda, implicit }: RowRule, n: number, items: number): { readonly factors: number; readonly bias: number } {
   const counted = implicit?.base === 0 ? n + implicit.unobserved * items : n;
-  return { factors: lambda * counted ** exponent + offset, bias: lambda * n + damping };
+  return { factors: lambda * counted ** exponent + offset, bias: biasLambda * n + damping };
 }

@@ -51,8 +51,8 @@ export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: Ro
   const slices = device.info.wholePasses ? [{ from: 0, to: block.rows }] : balancedRanges(block.offsets, taskCount(block.ratings));
   const exact = { rank: features, cgBelow: 0, cgSteps: 1, ...(await variantOf(device, block, features, rule, ctx)) };
   if (rule.implicit === undefined) {
-    const { lambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
-    const params = { ...exact, lambda, exponent, offset, ...(biases ? { mean, damping } : {}), ...(nonnegative ? { nonnegative } : {}) };
+    const { lambda, biasLambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
+    const params = { ...exact, lambda, exponent, offset, ...(biases ? { mean, damping, biasLambda } : {}), ...(nonnegative ? { nonnegative } : {}) };
     addSliced(steps, STAGE, place, { kernel: 'update', inputs: { ...inputs, ...(biases ? { fixedBias: ref('fixed-bias') } : {}) }, outputs, params }, slices);
   } else {
     const { alpha, base, unobserved } = rule.implicit;
