@@ -66,7 +66,8 @@ async function prepare({ model, factors }: UpdatedModel, given: Dataset, options
   const foreign = Object.keys(rest).find((name) => !names.includes(name) && rest[name as keyof typeof rest] !== undefined);
   if (foreign !== undefined) {
     const known = [...namesOf<string>(sgdTable), 'validation'].includes(foreign);
-    throw new UsageError(known ? `${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters` : `update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
+    if (known) throw new UsageError(`${foreign} cannot act on a model of implicit data, which is updated by one round of ALS with its own parameters`, { advice: 'Leave it out' });
+    throw new UsageError(`update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });
   }
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...rest });

@@ -68,7 +68,7 @@ export const alsTable: ParamTable<AlsParams> = {
     { refused: 'precision', when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16', message: (named) => `${named('precision', 'f16')} cannot act with ${named('alpha', 0)}, whose weights have no roots to divide by`, advice: 'Leave the precision at auto' },
     { refused: 'biases', when: ({ biases, implicitPrefs }) => implicitPrefs && biases, message: (named) => `${named('biases')} cannot act with ${named('implicitPrefs')}: implicit data have no level to learn`, advice: 'Leave one of them out' },
     metricNeedsEarlyStop,
-    { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data have not`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
+    { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
   ],
   dependent: (given) => {

@@ -7,9 +7,10 @@
  *
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
-import { advance, enoughOf, multiplySymmetric, turn } from '../solve/conjugate-gradient';
+import { advance, enoughOf, turn } from '../solve/conjugate-gradient';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
 import { clear, copy, dot } from '../vectors';
+import { multiplyGram } from './multiply-gram';
 import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
 
 /** y = a (y + shift p) */
@@ -48,7 +49,7 @@ export function solveImplicit(
   if (anchored) {
     clear(r, size);
   } else {
-    multiplySymmetric(gram, size, x, r);
+    multiplyGram(gram, size, x, r);
     addShift(r, -1, shift, x, size);
   }
   gatherAndMultiplyWeighted(theta, size, indices, targets, weights, min(kept, count), panels, true, x, r, factors);
@@ -60,7 +61,7 @@ export function solveImplicit(
   if (rho <= enough) return;
   copy(p, r, size);
   for (let step = 0; step < steps; step++) {
-    multiplySymmetric(gram, size, p, q);
+    multiplyGram(gram, size, p, q);
     addShift(q, 1, shift, p, size);
     multiplyWeightedPanels(panels, size, weights, min(kept, count), (step & 1) == 0, p, q, factors);
     if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, spare, false, p, q, factors);

@@ -4,12 +4,13 @@
  */
 import { addDiagonal, definiteShift } from '../normal-equations';
 import { factor, solveCholesky } from '../solve/cholesky';
-import { multiplySymmetric, solveFormed } from '../solve/conjugate-gradient';
+import { solveFormed } from '../solve/conjugate-gradient';
 import { solveNonnegative } from '../solve/nonnegative';
 import { gatheredOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
 import { allFinite, clear, copy } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';
+import { multiplyGram } from './multiply-gram';
 import { addGram, addWeightedEquations } from './weighted-equations';
 
 /** The solver of formed rows; values of `method`. */
@@ -45,7 +46,7 @@ export function solveAccumulatedImplicit(size: usize, rank: i32, gram: usize, sh
   if (method == CHOLESKY) shift = exactShift(size, rank, shift, workspace);
   if (anchored) {
     const own = bias + size;
-    multiplySymmetric(gram, size, previous, own);
+    multiplyGram(gram, size, previous, own);
     addShift(own, 1, shift, previous, size);
     for (let j: usize = 0; j < size; j += VECTOR) v128.store(bias + j, f32x4.add(v128.load(bias + j), v128.load(own + j)));
   }

@@ -1,5 +1,6 @@
 /** The products of solve/panels.ts with a weight for each rating: y += Θᵀ W Θ p. Lists of weights end in eight zeros. */
-import { addPanel, gatherPanel, multiplyPanel, PANEL } from '../solve/panels';
+import { gatherAndMultiplyPanel, touchRows } from '../solve/gather-panels';
+import { addPanel, multiplyPanel, PANEL } from '../solve/panels';
 import { multiplyAdd } from '../simd';
 
 /** Bytes of the weights of a panel. */
@@ -70,9 +71,9 @@ export function gatherAndMultiplyWeighted(
 ): void {
   let step = <isize>(size << 3);
   let panel = panels;
-  gatherPanel(theta, size, indices, min(count, PANEL), panel);
-  for (;;) {
-    multiplyPanel(panel, size, p, factors);
+  let touched: u32 = 0;
+  for (; count > 0; count -= PANEL) {
+    gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
     if (targets) {
       subtractFromTargets(targets, weights, factors, factors + 32);
       targets += STEP;
@@ -80,13 +81,11 @@ export function gatherAndMultiplyWeighted(
       weigh(weights, factors);
     }
     weights += STEP;
-    count -= PANEL;
-    if (count <= 0) break;
     indices += 32;
-    gatherPanel(theta, size, indices, min(count, PANEL), panel + step);
+    if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
     addPanel(panel, size, factors, y);
     panel += step;
     if (!keep) step = -step;
   }
-  addPanel(panel, size, factors, y);
+  store<u32>(factors, touched);
 }

@@ -16,7 +16,8 @@
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot, scale } from '../vectors';
 import { projectOut, turnBeside } from './eliminate-bias';
-import { gatherAndMultiply, multiplyPanels } from './panels';
+import { gatherAndMultiply } from './gather-panels';
+import { multiplyPanels } from './panels';
 
 /** Limits of ρ over ‖b‖², and over the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;

@@ -43,7 +43,7 @@ export function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f
   return sumLanes(f32x4.add(even, odd));
 }
 
-/** p = r + β p; gives sᵀp, which the next product has time to wait for. */
+/** p = r + β p; gives sᵀp, which is needed only after the product A p: its latency is hidden. */
 @inline
 export function turnBeside(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
   const factor = f32x4.splat(beta);

@@ -10,49 +10,12 @@
  * One pass forms the eight products t_k = θ_kᵀ p of a panel and adds Σ t_k θ_k to y while it is still in the first-level
  * cache. The last panel is filled with zero rows, which add nothing.
  */
-import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
+import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 
 /** Ratings of a panel. */
 export const PANEL: i32 = 8;
-const PANEL_STEP: usize = 8 * 16;
-
-/** Gathers `count` <= 8 rows of θ into a panel; missing rows are zero. */
-export function gatherPanel(theta: usize, size: usize, indices: usize, count: i32, panel: usize): void {
-  const end = panel + (size << 3);
-  if (count == PANEL) {
-    // Four rows at a time keep all addresses in registers.
-    for (let half = 0; half < PANEL; half += 4) {
-      let source0 = theta + indexAt(indices, half) * size;
-      let source1 = theta + indexAt(indices, half + 1) * size;
-      let source2 = theta + indexAt(indices, half + 2) * size;
-      let source3 = theta + indexAt(indices, half + 3) * size;
-      for (let target = panel + (<usize>half << 4); target < end; target += PANEL_STEP) {
-        v128.store(target, v128.load(source0));
-        v128.store(target, v128.load(source1), 16);
-        v128.store(target, v128.load(source2), 32);
-        v128.store(target, v128.load(source3), 48);
-        source0 += VECTOR;
-        source1 += VECTOR;
-        source2 += VECTOR;
-        source3 += VECTOR;
-      }
-    }
-    return;
-  }
-  const zero = f32x4.splat(0);
-  for (let k = 0; k < PANEL; k++) {
-    let target = panel + (<usize>k << 4);
-    if (k < count) {
-      let source = theta + indexAt(indices, k) * size;
-      for (; target < end; target += PANEL_STEP) {
-        v128.store(target, v128.load(source));
-        source += VECTOR;
-      }
-    } else {
-      for (; target < end; target += PANEL_STEP) v128.store(target, zero);
-    }
-  }
-}
+/** Bytes of four columns of a panel. */
+export const PANEL_STEP: usize = 8 * 16;
 
 /** products[k] = θ_kᵀ p for the panel's eight ratings. */
 export function multiplyPanel(panel: usize, size: usize, p: usize, products: usize): void {
@@ -108,7 +71,7 @@ export function addPanel(panel: usize, size: usize, factors: usize, y: usize): v
 }
 
 /** The same, and sums += Σ_k θ_k. */
-function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
+export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);
@@ -150,25 +113,6 @@ function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sum
   }
 }
 
-/** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
-@inline
-function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
-  if (count < PANEL) {
-    // A copy beside the factors, padded with zeros, since the next row's ratings follow these.
-    const tail = products + 16;
-    memory.fill(tail, 0, 32);
-    memory.copy(tail, values, <usize>count << 2);
-    values = tail;
-  }
-  const ratings0 = v128.load(values);
-  const ratings1 = v128.load(values, 16);
-  const factors0 = v128.load(factors);
-  const factors1 = v128.load(factors, 16);
-  v128.store(products, multiplyAdd(ratings1, factors1, multiplyAdd(ratings0, factors0, v128.load(products))));
-  v128.store(factors, f32x4.sub(ratings0, factors0));
-  v128.store(factors, f32x4.sub(ratings1, factors1), 16);
-}
-
 /**
  * y += Θᵀ Θ p over the `count` > 0 ratings whose panels lie at `panels`, from the last panel to the first when `backward`:
  * alternating passes find in the cache the panels that the last pass read at its end. `factors`: 64 bytes.
@@ -192,45 +136,4 @@ export function multiplyPanels(panels: usize, size: usize, count: i32, backward:
     other = swap;
   }
   addPanel(panels, size, factors, y);
-}
-
-/**
- * The same for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
- * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
- * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
- * The next panel is requested before the sum over this one, which runs while its rows arrive.
- */
-export function gatherAndMultiply(
-  theta: usize,
-  size: usize,
-  indices: usize,
-  values: usize,
-  count: i32,
-  panels: usize,
-  keep: bool,
-  p: usize,
-  y: usize,
-  factors: usize,
-  sums: usize,
-): void {
-  let step = <isize>(size << 3);
-  let panel = panels;
-  gatherPanel(theta, size, indices, min(count, PANEL), panel);
-  for (;;) {
-    multiplyPanel(panel, size, p, factors);
-    if (values) {
-      subtractFromRatings(values, count, factors, factors + 32);
-      values += 32;
-    }
-    count -= PANEL;
-    if (count <= 0) break;
-    indices += 32;
-    gatherPanel(theta, size, indices, min(count, PANEL), panel + step);
-    if (sums) addPanelAndSum(panel, size, factors, y, sums);
-    else addPanel(panel, size, factors, y);
-    panel += step;
-    if (!keep) step = -step;
-  }
-  if (sums) addPanelAndSum(panel, size, factors, y, sums);
-  else addPanel(panel, size, factors, y);
 }

@@ -43,7 +43,7 @@ describe('the parameter earlyStopMetric', () => {
     expect(() => new SGD({ earlyStopMetric: 'ndcg@20' })).toThrow('earlyStopMetric acts only with earlyStop');
     expect(() => new ALS({ earlyStop: 2, earlyStopMetric: 'ndgc@20' })).toThrow('earlyStopMetric must be a metric such as ndcg@20, recall@10, mrr or auc, got "ndgc@20"');
     expect(() => new SGD({ earlyStop: 2, earlyStopMetric: 'ndcg' })).toThrow('got "ndcg"');
-    expect(() => new ALS({ implicitPrefs: true, earlyStop: 2 })).toThrow('earlyStop cannot act with implicitPrefs on the RMSE, which implicit data have not');
+    expect(() => new ALS({ implicitPrefs: true, earlyStop: 2 })).toThrow('earlyStop cannot act with implicitPrefs on the RMSE, which implicit data do not have');
     expect(new ALS({ earlyStop: 2, earlyStopMetric: 'rmse' }).params.earlyStopMetric).toBe('rmse');
   });
 });

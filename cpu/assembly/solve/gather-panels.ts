@@ -1,0 +1,175 @@
+/** Passes over rows of θ that become panels (see panels.ts) on the way. */
+import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
+import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
+
+/** Gathers `count` < 8 rows of θ into a panel; missing rows are zero. */
+function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel: usize): void {
+  const end = panel + (size << 3);
+  const zero = f32x4.splat(0);
+  for (let k = 0; k < PANEL; k++) {
+    let target = panel + (<usize>k << 4);
+    if (k < count) {
+      let source = theta + indexAt(indices, k) * size;
+      for (; target < end; target += PANEL_STEP) {
+        v128.store(target, v128.load(source));
+        source += VECTOR;
+      }
+    } else {
+      for (; target < end; target += PANEL_STEP) v128.store(target, zero);
+    }
+  }
+}
+
+/**
+ * Gathers `count` rows of θ into a panel, and products[k] = θ_kᵀ p for them: of eight rows each element is stored from the register in
+ * which it is multiplied, in the order of multiplyPanel. `size` is a multiple of 32.
+ */
+export function gatherAndMultiplyPanel(theta: usize, size: usize, indices: usize, count: i32, panel: usize, p: usize, products: usize): void {
+  if (count < PANEL) {
+    gatherRows(theta, size, indices, count, panel);
+    multiplyPanel(panel, size, p, products);
+    return;
+  }
+  for (let half = 0; half < 2; half++) {
+    let source0 = theta + indexAt(indices, 0) * size;
+    let source1 = theta + indexAt(indices, 1) * size;
+    let source2 = theta + indexAt(indices, 2) * size;
+    let source3 = theta + indexAt(indices, 3) * size;
+    let sum0 = f32x4.splat(0);
+    let sum1 = sum0;
+    let sum2 = sum0;
+    let sum3 = sum0;
+    let target = panel;
+    let factors = p;
+    const end = p + size;
+    for (; factors < end; factors += 2 * VECTOR) {
+      let factor = v128.load(factors);
+      let row = v128.load(source0);
+      v128.store(target, row);
+      sum0 = multiplyAdd(row, factor, sum0);
+      row = v128.load(source1);
+      v128.store(target, row, 16);
+      sum1 = multiplyAdd(row, factor, sum1);
+      row = v128.load(source2);
+      v128.store(target, row, 32);
+      sum2 = multiplyAdd(row, factor, sum2);
+      row = v128.load(source3);
+      v128.store(target, row, 48);
+      sum3 = multiplyAdd(row, factor, sum3);
+      factor = v128.load(factors, 16);
+      row = v128.load(source0, 16);
+      v128.store(target, row, 128);
+      sum0 = multiplyAdd(row, factor, sum0);
+      row = v128.load(source1, 16);
+      v128.store(target, row, 144);
+      sum1 = multiplyAdd(row, factor, sum1);
+      row = v128.load(source2, 16);
+      v128.store(target, row, 160);
+      sum2 = multiplyAdd(row, factor, sum2);
+      row = v128.load(source3, 16);
+      v128.store(target, row, 176);
+      sum3 = multiplyAdd(row, factor, sum3);
+      source0 += 2 * VECTOR;
+      source1 += 2 * VECTOR;
+      source2 += 2 * VECTOR;
+      source3 += 2 * VECTOR;
+      target += 2 * PANEL_STEP;
+    }
+    v128.store(products, sumLanesOfFour(sum0, sum1, sum2, sum3));
+    products += 16;
+    panel += 64;
+    indices += 16;
+  }
+}
+
+/**
+ * Reads a word of every cache line of eight rows of θ, line by line of all eight, so that their misses of caches and page tables overlap;
+ * the rows are then gathered from the first-level cache. Gives a sum that the caller stores: reads without a use could be left out.
+ */
+export function touchRows(theta: usize, size: usize, indices: usize): u32 {
+  let sum: u32 = 0;
+  let row0 = theta + indexAt(indices, 0) * size;
+  let row1 = theta + indexAt(indices, 1) * size;
+  let row2 = theta + indexAt(indices, 2) * size;
+  let row3 = theta + indexAt(indices, 3) * size;
+  let row4 = theta + indexAt(indices, 4) * size;
+  let row5 = theta + indexAt(indices, 5) * size;
+  let row6 = theta + indexAt(indices, 6) * size;
+  let row7 = theta + indexAt(indices, 7) * size;
+  const end = row0 + size;
+  for (; row0 < end; row0 += 64) {
+    sum += load<u32>(row0);
+    sum += load<u32>(row1);
+    sum += load<u32>(row2);
+    sum += load<u32>(row3);
+    sum += load<u32>(row4);
+    sum += load<u32>(row5);
+    sum += load<u32>(row6);
+    sum += load<u32>(row7);
+    row1 += 64;
+    row2 += 64;
+    row3 += 64;
+    row4 += 64;
+    row5 += 64;
+    row6 += 64;
+    row7 += 64;
+  }
+  return sum;
+}
+
+/** factors[k] = r_k - factors[k] for `count` <= 8 ratings, 0 for the missing ones; the 4 lanes at `products` += r_k factors[k]. */
+@inline
+function subtractFromRatings(values: usize, count: i32, factors: usize, products: usize): void {
+  if (count < PANEL) {
+    // A copy beside the factors, padded with zeros, since the next row's ratings follow these.
+    const tail = products + 16;
+    memory.fill(tail, 0, 32);
+    memory.copy(tail, values, <usize>count << 2);
+    values = tail;
+  }
+  const ratings0 = v128.load(values);
+  const ratings1 = v128.load(values, 16);
+  const factors0 = v128.load(factors);
+  const factors1 = v128.load(factors, 16);
+  v128.store(products, multiplyAdd(ratings1, factors1, multiplyAdd(ratings0, factors0, v128.load(products))));
+  v128.store(factors, f32x4.sub(ratings0, factors0));
+  v128.store(factors, f32x4.sub(ratings1, factors1), 16);
+}
+
+/**
+ * multiplyPanels for `count` > 0 ratings that are gathered on the way, and whose panels stay at `panels` when `keep` is set, or
+ * else take turns in the first two. With `values`, y += Σ (r_uv - θ_vᵀ p) θ_v instead, and the four lanes at factors + 32
+ * get Σ r_uv θ_vᵀ p added. With `sums`, sums += Σ θ_v as well. `factors`: 96 bytes.
+ * The rows of the next panel are requested before the sum over this one, which runs while they arrive.
+ */
+export function gatherAndMultiply(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  values: usize,
+  count: i32,
+  panels: usize,
+  keep: bool,
+  p: usize,
+  y: usize,
+  factors: usize,
+  sums: usize,
+): void {
+  let step = <isize>(size << 3);
+  let panel = panels;
+  let touched: u32 = 0;
+  for (; count > 0; count -= PANEL) {
+    gatherAndMultiplyPanel(theta, size, indices, count, panel, p, factors);
+    if (values) {
+      subtractFromRatings(values, count, factors, factors + 32);
+      values += 32;
+    }
+    indices += 32;
+    if (count >= 2 * PANEL) touched += touchRows(theta, size, indices);
+    if (sums) addPanelAndSum(panel, size, factors, y, sums);
+    else addPanel(panel, size, factors, y);
+    panel += step;
+    if (!keep) step = -step;
+  }
+  store<u32>(factors, touched);
+}
