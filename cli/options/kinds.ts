@@ -62,7 +62,7 @@ export function oneOrTwo(spec: Spec<undefined> & { readonly least?: number }): O
     if (parts.length <= 2 && [first, second].every((value) => Number.isFinite(value) && value >= (spec.least ?? Number.NEGATIVE_INFINITY))) return parts.length === 1 ? first : [first, second];
     throw new UsageError(`${flag} must be a number${range(spec)}, or two with a comma between, got ${shown(given)}`);
   };
-  return { ...spec, fallback: undefined, read };
+  return { ...spec, isList: true, fallback: undefined, read };
 }
 
 function numeric<F extends number | undefined>(kind: string, isKind: (value: number) => boolean, spec: NumberSpec<F>): Option<number | F> {

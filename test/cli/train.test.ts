@@ -50,12 +50,12 @@ describe.concurrent('train', () => {
 
   it('reads flags from a configuration in either spelling, and flags win', async () => {
     const config = join(folder, 'config.json');
-    writeFileSync(config, JSON.stringify({ rank: 3, 'max-iter': 4, regParam: 0.3, quiet: true, json: true }));
+    writeFileSync(config, JSON.stringify({ rank: 3, 'max-iter': 4, regParam: 0.3, biasDamping: [2, 4], quiet: true, json: true }));
     const { stdout, stderr } = await factorflow('train', ratings, '--model-dir', join(folder, 'configured'), '-c', config, '--max-iter', '1');
     expect(stderr).toBe('');
     expect(JSON.parse(stdout)).toHaveProperty('iterations.length', 1);
     const metadata = JSON.parse(readFileSync(join(folder, 'configured/metadata/part-00000'), 'utf8')) as unknown;
-    expect(metadata).toMatchObject({ rank: 5, factorflow: { rank: 3, params: { regParam: 0.3 } } });
+    expect(metadata).toMatchObject({ rank: 5, factorflow: { rank: 3, params: { regParam: 0.3, biasDamping: [2, 4] } } });
   });
 
   it('stores the cold-start strategy, takes other column names, and measures on a path', async () => {
