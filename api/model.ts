@@ -214,7 +214,7 @@ export class Model {
   async recommend(user: Id | { readonly ratings: readonly RatedItem[] }, n: number, options: RequestOptions = {}): Promise<UserRecommendations> {
     checkRequest(options, this.#served);
     checkCount(n);
-    return typeof user === 'object' ? recommendFromRatings(this.#served, user.ratings, n, options) : recommendToUser(this.#served, user, n, options);
+    return typeof user === 'object' && user !== null ? recommendFromRatings(this.#served, user.ratings, n, options) : recommendToUser(this.#served, user ?? undefined, n, options);
   }
 
   /**

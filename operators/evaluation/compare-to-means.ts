@@ -1,5 +1,10 @@
+import { commonParams, type CommonParams } from '../params/common.ts';
+import type { SgdParams } from '../sgd/params.ts';
 import type { Baselines } from './baselines.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
+
+/** The larger damping of the defaults: a larger one binds biases more than the means that the model is compared with need. */
+const MOST_DAMPING = Math.max(...[commonParams.biasDamping.fallback].flat());
 
 /** The errors of a model and of means over the same pairs. */
 interface Errors {
@@ -14,7 +19,7 @@ export interface JudgedErrors extends Errors {
 
 /** A model that was just trained. */
 export interface JudgedModel extends Errors {
-  readonly params: { readonly rank: number; readonly regParam: number; readonly biases: boolean; readonly maxIter: number; readonly earlyStop?: number; readonly regOffset?: number };
+  readonly params: Pick<CommonParams, 'rank' | 'regParam' | 'biases' | 'maxIter' | 'earlyStop' | 'regOffset' | 'biasDamping'> & Pick<SgdParams, 'regParamUsers' | 'regParamItems'>;
   readonly trainRmse: number;
 }
 
@@ -31,14 +36,22 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
 
 /** The reason by the training error. */
 function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
-  const { rank, regParam, biases, maxIter, earlyStop, regOffset = 0 } = params;
+  const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } = params;
   const overfits = trainRmse < dampedMeans.rmse;
   const set = (name: string, value: number, when: boolean) => (when ? [`${name}: ${Number(value.toPrecision(3))}`] : []);
+  // Beside a λ of each side, regParam is refused.
+  const lambdas = Object.entries(regParamUsers !== undefined && regParamItems !== undefined ? { regParamUsers, regParamItems } : { regParam });
+  const damping = Math.max(...[biasDamping].flat());
   const advice = [
-    ...(biases ? [] : ['biases: true']),
+    ...(biases ? set('biasDamping', MOST_DAMPING, damping > MOST_DAMPING) : ['biases: true']),
     ...(overfits
-      ? [...set('regParam', 2 * regParam || 0.1, true), ...set('regOffset', 2 * regOffset, regOffset > 0), ...set('rank', Math.ceil(rank / 2), rank > 2), ...set('earlyStop', 2, earlyStop === undefined)]
-      : [...set('maxIter', 2 * maxIter, true), ...set('regParam', regParam / 2, regParam > 0), ...set('regOffset', regOffset / 2, regOffset > 0)]),
+      ? [
+          ...(biases ? set('regOffset', 2 * regOffset || commonParams.regOffset.fallback, true) : set('regOffset', 2 * regOffset, regOffset > 0)),
+          ...lambdas.flatMap(([name, lambda]) => set(name, 2 * lambda || 0.1, true)),
+          ...set('rank', Math.ceil(rank / 2), rank > 2),
+          ...set('earlyStop', 2, earlyStop === undefined),
+        ]
+      : [...set('regOffset', regOffset / 2, regOffset > 0), ...lambdas.flatMap(([name, lambda]) => set(name, lambda / 2, lambda > 0)), ...set('maxIter', 2 * maxIter, earlyStop === undefined)]),
   ];
   const reason = overfits ? `it fits the training ratings (RMSE ${trainRmse.toFixed(4)}) and not others` : `it has not yet fitted the training ratings (RMSE ${trainRmse.toFixed(4)})`;
   return `${reason}. Try ${either(advice)}`;

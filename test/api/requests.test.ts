@@ -86,6 +86,7 @@ describe('a request for one user', () => {
     for (const { item } of rows) counts.set(item, (counts.get(item) ?? 0) + 1);
     const popular = [...counts].sort((left, right) => right[1] - left[1] || left[0] - right[0]).map(([item, score]) => ({ item, score }));
     expect(await model.recommend(4242, 3)).toEqual({ user: 4242, known: false, items: [], short: true, unknownItems: 0 });
+    expect(await model.recommend(null as never, 3)).toMatchObject({ user: null, known: false });
     expect(await model.recommend(4242, 3, { unknownUsers: 'popular', deny: [popular[1].item] })).toEqual({ user: 4242, known: false, fallback: 'popular', items: [popular[0], popular[2], popular[3]], short: false, unknownItems: 0 });
     await expect(model.recommend('nobody', 3, { unknownUsers: 'error' })).rejects.toThrow('the model has no user nobody');
     const lists = await rowsOf(model.recommendForUsers([4242, users[1], 'nobody', users[0]], 2, { unknownUsers: 'popular' }));
