@@ -33,7 +33,7 @@ export interface TrainingRun {
   readonly coldPairs?: number;
   /** Errors of the training ratings' means over the known pairs of the validation set; absent where it has none. */
   readonly baselines?: Baselines;
-  /** What a user should know about the ratings and the model; each was an event too. */
+  /** Warnings about the ratings and the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
   readonly seconds: { readonly load: number; readonly train: number };
   /** The plan as it was run: with the cuts and counts of the data, and with the measures of the run. */

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../check-options.ts';
 
-/** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: any adapter, or an error. */
+/** `auto`: a hardware GPU where there is one, else the CPU. `gpu`: an adapter of either kind, or an error. */
 export type DeviceName = 'auto' | 'cpu' | 'gpu';
 
 const deviceNames: readonly DeviceName[] = ['auto', 'cpu', 'gpu'];

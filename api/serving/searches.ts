@@ -12,7 +12,7 @@ interface Indices {
   readonly grams: Map<string, Promise<PartitionRef>>;
 }
 
-/** Frees the indices of models that nobody closed and nobody has any more. */
+/** Frees the indices of models that were collected without a call of `close`. */
 const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indices).catch(() => undefined));
 
 /**

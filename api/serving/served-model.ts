@@ -5,7 +5,7 @@ import { type RowRule, rowRule } from '../../operators/serving/fold-in/row-rule.
 import type { Session } from '../session.ts';
 import type { Searches } from './searches.ts';
 
-/** What answering requests needs of a model. */
+/** The parts of a model that answer requests. */
 export interface ServedModel {
   readonly factors: FactorModel;
   /** f: features without biases. */
@@ -15,7 +15,7 @@ export interface ServedModel {
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
   readonly session: Session;
   readonly searches: Searches;
-  /** What the model tells of its training. */
+  /** The training as the model's metadata tell it. */
   readonly metadata: JsonObject;
 }
 

@@ -19,7 +19,7 @@ export interface ValidationPairs {
   readonly baselines?: Baselines;
 }
 
-/** What was found out about the ratings before training. */
+/** Findings about the ratings before training. */
 export interface LookedAt {
   readonly means?: DampedMeans;
   readonly warnings: readonly TrainingWarning[];

@@ -79,7 +79,7 @@ function updateFit({ model, factors, means }: UpdatedModel, ratings: Dataset, op
   return { fit: { params, input, start: factors, startMeans: means, startCounts: model.itemCounts, ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}), ...(givesLambda(rest) ? {} : { stepLambda: 0 }) }, run: { validation, signal, onEvent } };
 }
 
-/** What binds rows beside λ, by which new rows are solved; models of before have none. */
+/** Offset and damping, by which new rows are solved beside λ; older models have none. */
 function trainedShrinking({ biases, regOffset, biasDamping }: JsonObject): Pick<SgdParams, 'regOffset'> & Partial<Pick<SgdParams, 'biasDamping'>> {
   return { regOffset: typeof regOffset === 'number' ? regOffset : 0, ...(biases === true ? { biasDamping: (biasDamping ?? 0) as OneOrTwo } : {}) };
 }

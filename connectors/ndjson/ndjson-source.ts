@@ -57,7 +57,7 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
       return {
         layout: rows.layout,
         read: (layout, schema, signal, takesFaults) => {
-          // Where some fields are chosen, others may come later in the file.
+          // Fields that were not chosen may come later in the file.
           const passesOthers = options.columns !== undefined || schema.fields.length < layout.names.length;
           const scan = passesOthers ? new ObjectScanner(layout.names, true).scan : layout.scan;
           return rows.read({ ...layout, scan }, schema, batchSize, signal, takesFaults);

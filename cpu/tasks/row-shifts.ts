@@ -6,12 +6,12 @@ export function ratingPower(n: number, exponent: number): number {
   return n === 0 ? 0 : n ** exponent;
 }
 
-/** What a row of n ratings has on the diagonal of A: λ n^ν + o. */
+/** The shift of the diagonal of A for a row of n ratings: λ n^ν + o. */
 export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowRegularization): number {
   return lambda * ratingPower(n, exponent) + offset;
 }
 
-/** What the bias of a row of n ratings has on the diagonal beside n: λ n + d. */
+/** The shift of the bias's diagonal, beside n, for a row of n ratings: λ n + d. */
 export function biasShift(n: number, { lambda, biasLambda = lambda, damping = 0 }: RowRegularization): number {
   return biasLambda * n + damping;
 }

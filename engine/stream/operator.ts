@@ -26,7 +26,7 @@ export interface Source extends Description {
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
 }
 
-/** What a consumer needs of values. A source whose values have their types already need not look at it. */
+/** Needs of a consumer about values. A source whose values have their types already need not look at it. */
 export interface ValueNeeds {
   /** Columns that should be numbers: a source of text reads them as such if any of their values are. */
   readonly numbers: readonly string[];
@@ -45,7 +45,7 @@ export interface SourceStatistics {
 export interface Operator extends Description {
   /** The output columns for given input columns; throws DataError naming the columns that exist when one is missing. */
   outputSchema(input: Schema): Schema;
-  /** What it needs of the input's values. */
+  /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
   /** True for an operator that leaves rows out or adds columns, and keeps values and the rows' origins: what its consumer needs reaches the source. */
   readonly passesNeeds?: boolean;
@@ -56,7 +56,7 @@ export interface Operator extends Description {
 
 /** Consumes its whole input before it has a result, such as a file or a table of keys. */
 export interface Sink<Result> extends Description {
-  /** What it needs of the input's values. */
+  /** Needs of the operator about its input's values. */
   readonly needs?: ValueNeeds;
   requiredColumns(): readonly string[] | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;

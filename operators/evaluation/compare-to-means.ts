@@ -27,7 +27,7 @@ export interface JudgedModel extends Errors {
 export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
-  // Where means are perfect, all ratings are equal, which another warning tells.
+  // Perfect means come from equal ratings, which another warning tells.
   if (testRmse < dampedMeans.rmse || dampedMeans.rmse === 0) return undefined;
   const [worse, by] = testRmse < mean.rmse ? ['no better than damped means of items and users', dampedMeans.rmse] : ['no better than the mean rating', mean.rmse];
   const text = `the model's test RMSE, ${testRmse.toFixed(4)}, is ${worse}, ${by.toFixed(4)}`;

@@ -24,7 +24,7 @@ export interface Evaluation extends PairErrors {
   readonly badRows: number;
   /** Errors of the training ratings' means over the same pairs; absent where the model has no such means, or knows no pair. */
   readonly baselines?: Baselines;
-  /** What a user should know about the model; each was an event too. */
+  /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
 }
 

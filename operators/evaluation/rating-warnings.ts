@@ -23,7 +23,7 @@ const LARGEST_SCALE = 20;
 /** The part of users or items that may have one rating each; catalogues have many rare items. */
 const MOST_SINGLE = { user: 0.5, item: 0.9 } as const;
 
-/** What the ratings look like beside ratings on a scale. `duplicates` repeat an earlier pair, where that is known. */
+/** Warnings about ratings that are unlike ratings on a scale. `duplicates` repeat an earlier pair, where that is known. */
 export function ratingWarnings(facts: RatingShape, duplicates = 0, policy: DuplicatePolicy = 'keep'): TrainingWarning[] {
   if (facts.ratings === 1) return [{ code: 'one-rating', text: 'there is one rating: the model can only repeat it. Check the input, the split and the policies for bad rows' }];
   const warnings = [valueWarning(facts), ...sideWarnings(facts)];

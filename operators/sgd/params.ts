@@ -52,7 +52,7 @@ export function steppedLambdas(params: SgdParams, deviation: number): { readonly
   return { users: Math.min(users / deviation, most), items: Math.min(items / deviation, most) };
 }
 
-/** What is taken from the factors and from the biases of each side beside λ: o on the scale of the ratings' deviation, and d. */
+/** Amounts taken from the factors and from the biases of each side beside λ: o on the scale of the ratings' deviation, and d. */
 export function shrinkOf({ regOffset: offset, biases, biasDamping }: SgdParams): Readonly<Record<'users' | 'items', { readonly offset: number; readonly damping: number }>> {
   const { users, items } = forSides(biases ? biasDamping : 0);
   return { users: { offset, damping: users }, items: { offset, damping: items } };

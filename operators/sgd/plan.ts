@@ -111,7 +111,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
       ...rejected,
     ],
   };
-  // Where two versions of the factors alone do not fit there is no need to walk the steps, of which a large grid has millions.
+  // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has millions.
   const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
   const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
   return { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz), peak[HOST] ?? 0) } };
@@ -131,7 +131,7 @@ function startReason({ biases }: SgdParams, start: string | undefined): string {
 function shrinkReason(params: SgdParams): string[] {
   const { users, items } = shrinkOf(params);
   const parts = [users.offset === 0 ? [] : [`factors by 1 + ${users.offset} γ`], users.damping === 0 && items.damping === 0 ? [] : [`biases of users and items by 1 + ${users.damping} γ and 1 + ${items.damping} γ`]].flat();
-  return parts.length === 0 ? [] : [`in front of an epoch of rate γ divides ${parts.join(', ')}: what o in λ n + o and the damping of biases take in an epoch, whatever a row's ratings`];
+  return parts.length === 0 ? [] : [`in front of an epoch of rate γ divides ${parts.join(', ')}: what o in λ n + o and the damping of biases take in an epoch, for any number of ratings of a row`];
 }
 
 function rateReason({ rate, learningRate: alpha, decay }: SgdParams): string {

@@ -47,7 +47,7 @@ export type Numbered<Name extends string> = { readonly [name in `${Name}.${numbe
 /** The rows [from, to) of a block or of a matrix. */
 export type Rows = { readonly from: number; readonly to: number };
 
-/** What regularizes the rows of a side; n: a row's ratings. */
+/** Regularization of the rows of a side; n: a row's ratings. */
 export type RowRegularization = {
   readonly lambda: number;
   /** ν of λ n^ν; default 1. */

@@ -14,7 +14,7 @@ export interface PartWorkerData {
 export interface PartTasks<Request> {
   readonly worker: URL;
   readonly workerData: Readonly<Record<string, unknown>>;
-  /** Independent of each other: any thread may take any of them. */
+  /** Independent of each other: each thread may take each of them. */
   readonly requests: readonly Request[];
   readonly workers: number;
   /** Rows of all requests together. */

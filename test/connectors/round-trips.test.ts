@@ -1,4 +1,4 @@
-/** What is written is read the same, for each format, compression and type of ids. */
+/** Written tables are read the same, for each format, compression and type of ids. */
 import { type DataType, Field, Float64, Int32, Int64, makeData, RecordBatch, Schema, Struct, Utf8, vectorFromArray } from 'apache-arrow';
 import fc from 'fast-check';
 import { join } from 'node:path';

@@ -69,7 +69,7 @@ describe('ids of other types are kept exactly, or refused with their value', () 
     expect(() => keyTypeOf(new FixedSizeBinary(8), 'id')).toThrow(/ids must be whole numbers, text or UUIDs/);
   });
 
-  test('nulls are refused by nobody here; without a listener the first value is an error', () => {
+  test('nulls are not refused here; without a listener the first value is an error', () => {
     const withNull = makeData({ type: new Float64(), length: 2, data: Float64Array.of(0.5, 3), nullCount: 1, nullBitmap: Uint8Array.of(0b10) });
     expect(keysOf(withNull).refused).toEqual({});
     expect(() => keysFromData(floats([1.5]), 'int64')).toThrow(DataError);

@@ -131,7 +131,7 @@ describe('als', () => {
     }
   });
 
-  it('finds the level of positive ratings at once from absolute rows, as any start does in the end', async () => {
+  it('finds the level of positive ratings at once from absolute rows, as every start does in the end', async () => {
     const rows = randomRatings(5, 60, 50, 1200);
     const first = async (start: 'spark' | 'level', maxIter: number) => (await fit(rows, { rank: 6, maxIter, start })).training?.iterations.at(-1)?.trainRmse ?? NaN;
     expect(await first('level', 1)).toBeLessThan(0.65 * (await first('spark', 1)));

@@ -4,7 +4,7 @@
  *     | A + shift I   s | | x |   | b |
  *     | sᵀ            c | | β | = | t |
  *
- * β = (t - sᵀx) / c is eliminated, which leaves a system of the size of A, whatever solves it:
+ * β = (t - sᵀx) / c is eliminated, which leaves a system of the size of A for every solver:
  *
  *     (A + shift I - s sᵀ / c) x = b - (t / c) s
  */

@@ -62,7 +62,7 @@ function readUnit(given: Float32Array, from: number, vector: Float32Array): Floa
   return vector;
 }
 
-/** θ̄, the same whatever the order of columns, and the largest ‖θ_v‖. */
+/** θ̄, the same for any order of columns, and the largest ‖θ_v‖. */
 function meanOf(columns: number, rank: number, read: (column: number) => Float32Array): { readonly mean: Float32Array; readonly longest: number } {
   const sums = new Float64Array(rank);
   let longest = 0;

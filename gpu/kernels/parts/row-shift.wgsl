@@ -1,4 +1,4 @@
-// What is added to the diagonal of A of a row with n ratings: lambda n^exponent + offset; with biases also that of the row's bias, with its n ones.
+// The shift of the diagonal of A of a row with n ratings: lambda n^exponent + offset; with biases also that of the row's bias, with its n ones.
 fn shift_of(n: u32) -> f32 {
   let count = f32(n);
   var power = count;

@@ -98,7 +98,7 @@ fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
   return sum;
 }
 
-// What the elimination of the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
+// The part that eliminating the row's bias takes off the elements at `at`: s s^T / weight from A, s t / weight from b.
 fn of_bias(at: u32, scale: f32) -> vec4f {
   if (at >= BIAS_START) {
     return ones[at - BIAS_START] * (ones[QUADS].x * scale);

@@ -51,7 +51,7 @@ export function gramStage(side: Side, whole: string, rows: number, { rank, unobs
   };
 }
 
-/** What a half-iteration's task uses and takes beside those of explicit ALS. */
+/** Uses and parameters of a half-iteration's task beside those of explicit ALS. */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
 }

@@ -51,7 +51,7 @@ describe('recommend', () => {
     }
   });
 
-  it.each([0, 1])('orders equal scores by item id, whatever the norms (users all %i)', async (value) => {
+  it.each([0, 1])('orders equal scores by item id, for any norms (users all %i)', async (value) => {
     const { items, ...model } = randomModel(6, 3, 3000, 2, 4);
     const itemFactors = Float32Array.from({ length: 6000 }, (_, k) => (k % 2 === 0 ? 1 : -1) * (1 + (k >> 1) % 17));
     const ids: number[] = [];

@@ -101,7 +101,7 @@ function* entries({ work }: Buffers, { count }: Uniforms) {
   for (let i = 0; i < count; i++) yield list.subarray(4 * i, 4 * i + 4);
 }
 
-/** What regularizes a row, as parts/row-shift.wgsl has it. */
+/** Regularization of a row, as parts/row-shift.wgsl has it. */
 function shiftsOf({ biases }: Params, { lambda, exponent, offset, damping }: Uniforms, ratings: number): Shifts {
   const shift = fround(fround(lambda) * ratings ** exponent + offset);
   return biases ? { shift, ownShift: fround(fround(lambda) * ratings + damping) } : { shift };
