@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Source, SourceStatistics, SplitOptions, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { SourceSplits } from '../../engine/stream/split.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
@@ -82,7 +82,7 @@ export class ParquetSource implements Source {
   }
 
   /** Files of the disk by row groups; those of a web server come in one stream. */
-  async splits(_ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, _needs: ValueNeeds | undefined, { targetBytes }: SplitOptions): Promise<SourceSplits | undefined> {
+  async splits(_ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, _needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
     const infos = new Map((await this.files()).map((info) => [info.file, info]));
     const requests = await this.requests(columns);

@@ -25,13 +25,8 @@ export interface Source extends Description {
   statistics?(): Promise<SourceStatistics>;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
-  /** The rows of `execute` cut into parts that other threads can read; undefined where they come in one stream only. */
-  splits?(ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, options: SplitOptions): Promise<SourceSplits | undefined>;
-}
-
-export interface SplitOptions {
-  /** Bytes, as stored, that a split should have; a format may have reasons for more. */
-  readonly targetBytes: number;
+  /** The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one stream only. */
+  splits?(ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined>;
 }
 
 /** Needs of a consumer about values. A source whose values have their types already need not look at it. */

@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 /** The rows of all splits, read after a journey through JSON, with their places. */
 async function readAll(source: Source, targetBytes: number, columns?: readonly string[]) {
-  const found = await source.splits?.(context(), columns, undefined, { targetBytes });
+  const found = await source.splits?.(context(), columns, undefined, targetBytes);
   if (found === undefined) throw new Error('the source has no splits');
   const batches: RecordBatch[] = [];
   for (const split of found.splits) {
