@@ -72,6 +72,7 @@ export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';
 export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
 export type { Place } from './engine/plan/place.ts';
+export type { ByteRange, SourceSplit, SourceSplits } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
 export type { AlsParams } from './operators/als/params.ts';
