@@ -24,6 +24,7 @@ export interface RatingBlocks {
  * bits. Releases the chunks.
  */
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+  using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const { byUser, extra, removed } = await buildUserBlock(indexed, duplicates, ctx);
   const lengths = indexed.itemCounts.slice();
@@ -35,6 +36,7 @@ export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: Dup
 
 /** The ratings by user alone. Releases the chunks. */
 export async function buildUserBlock(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<Omit<CombinedRatings, 'block'> & { readonly byUser: RatingBlock }> {
+  using _ = ctx.metrics.begin('sort');
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const rowData = duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;

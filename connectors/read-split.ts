@@ -1,0 +1,13 @@
+import type { ReadSplit } from '../engine/stream/split.ts';
+
+/** The readers of splits by format, each loaded at its first split. */
+const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
+  parquet: async () => (await import('./parquet/parquet-splits.ts')).readParquetSplit,
+};
+
+/** Reads a split of any format (see ReadSplit). */
+export const readSplit: ReadSplit = async function* (split, schema, options) {
+  const reader = readers[split.format];
+  if (reader === undefined) throw new Error(`no reader of splits of the format ${split.format}`);
+  return yield* (await reader())(split, schema, options);
+};
