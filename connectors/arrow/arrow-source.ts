@@ -25,6 +25,7 @@ export interface ArrowLayout {
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
+  readonly phase = 'read';
 
   constructor(paths: string | readonly string[]) {
     super(paths, arrowFormat);
