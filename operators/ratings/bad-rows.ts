@@ -44,6 +44,19 @@ export class BadRowCounter {
   }
 }
 
+/** Adds up the bad rows of stretches that follow each other. */
+export class BadRowTotal {
+  #found: BadRows = { count: 0, first: null };
+
+  add({ count, first }: BadRows): void {
+    this.#found = { count: this.#found.count + count, first: this.#found.first ?? first };
+  }
+
+  get found(): BadRows {
+    return this.#found;
+  }
+}
+
 /** Counts bad rows in the run's measures, and warns of them or throws DataError, by the policy. */
 export function reportBadRows({ count, first }: BadRows, policy: BadRowPolicy, ctx: ExecutionContext): void {
   if (first === null) return;

@@ -40,21 +40,30 @@ export interface IndexedRatings {
   readonly swapped?: boolean;
 }
 
+export interface IndexOptions {
+  /** More ratings are a CapacityError. */
+  readonly maximumRows?: number;
+  /** The expected number of ratings, for progress. */
+  readonly totalRows?: number;
+}
+
+/** Most ratings that are read. */
+export function mostRows({ maximumRows = Number.POSITIVE_INFINITY }: IndexOptions): number {
+  return Math.min(maximumRows, 2 ** 31 - 1);
+}
+
 /**
  * Numbers users and items 0.. by ascending external id, so that the order of rows doesn't matter. Chunks of about a
- * million rows are numbered by tasks while the next ones are read; their key lists are then merged.
+ * million rows are numbered by tasks while the next ones are read; their ids are then numbered together.
  * Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings gives them.
  */
 export class IndexIds implements Sink<IndexedRatings> {
   readonly name = STAGE;
   readonly phase = 'number';
-  readonly #maximumRows: number;
-  readonly #totalRows: number | undefined;
+  readonly #options: IndexOptions;
 
-  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: their expected number, for progress. */
-  constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
-    this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
-    this.#totalRows = options.totalRows;
+  constructor(options: IndexOptions = {}) {
+    this.#options = options;
   }
 
   describe(): JsonObject {
@@ -68,7 +77,7 @@ export class IndexIds implements Sink<IndexedRatings> {
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<IndexedRatings> {
     const types = typesOf(input.schema);
     const started = performance.now();
-    const phase = startPhase(ctx.events, 'read', 'ratings', this.#totalRows);
+    const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
     const numbering = new Numbering(ctx);
     const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
     let chunk = newChunk();
@@ -83,7 +92,7 @@ export class IndexIds implements Sink<IndexedRatings> {
           chunk = newChunk();
         }
         rows += batch.numRows;
-        requireFewer(rows, this.#maximumRows);
+        requireFewer(rows, mostRows(this.#options));
         phase.progress(rows);
       }
       if (chunk.rows > 0) await numbering.start(chunk);
