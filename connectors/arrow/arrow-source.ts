@@ -24,6 +24,7 @@ export interface ArrowLayout {
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
+  readonly phase = 'read';
 
   constructor(paths: string | readonly string[]) {
     super(paths, { extensions: arrowExtensions, open: (file) => OpenArrow.open(file) } satisfies FileFormat<ArrowLayout>);

@@ -30,6 +30,7 @@ export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> 
  */
 export class NdjsonSource extends FileSetSource<RowLayout> {
   readonly name = 'ndjson-source';
+  readonly phase = 'read';
   readonly #options: NdjsonSourceOptions;
 
   /** Throws UsageError for options that cannot be used. */

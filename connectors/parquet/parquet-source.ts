@@ -46,6 +46,7 @@ const FOOTERS_AT_ONCE = 4;
  */
 export class ParquetSource implements Source {
   readonly name = 'parquet-source';
+  readonly phase = 'read';
   readonly replayable = true;
   readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;

@@ -31,6 +31,7 @@ export interface TextSourceOptions extends TextOptions {
  */
 export class TextSource extends FileSetSource<TextLayout> {
   readonly name = 'text-source';
+  readonly phase = 'read';
   readonly #options: TextSourceOptions;
 
   /** Throws UsageError for options that cannot be used. */

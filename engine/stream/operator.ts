@@ -13,6 +13,8 @@ import type { BatchStream } from './stream.ts';
  */
 export interface Description {
   readonly name: string;
+  /** The name of its time in profiles; default: `name`. */
+  readonly phase?: string;
   describe(): JsonObject;
 }
 

@@ -24,6 +24,7 @@ export interface RatingBlocks {
  * bits. Releases the chunks.
  */
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+  using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const rowNumbers = rowNumbersFor(indexed.rows);
   const { byUser, extra } = await buildUserBlock(indexed, duplicates, ctx, rowNumbers);
@@ -44,6 +45,7 @@ export async function buildUserBlock(
   ctx: ExecutionContext,
   rowNumbers = rowNumbersFor(indexed.rows),
 ): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
+  using _ = ctx.metrics.begin('sort');
   const name = dataSetName('blocks');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
   const rowData = duplicates === 'last' ? await numberRows(indexed.chunks, ref('row-data'), ctx) : undefined;
