@@ -292,7 +292,8 @@ export class Model {
       coldStartStrategy: this.coldStartStrategy,
       factorflow: this.metadata,
     };
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
+    const { executor, metrics } = this.#session.context();
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
   }
 
   /** True where the last two features are folded biases. */

@@ -85,7 +85,6 @@ async function committed(output: ByteOutput, write: () => Promise<number>): Prom
     await output.commit();
     return rows;
   } catch (error) {
-    await output.discard();
-    throw error;
+    throw await output.fail(error);
   }
 }

@@ -1,6 +1,7 @@
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { messageOf } from '../../files/file-problem.ts';
+import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
 import { WasmInstance } from './wasm-instance.ts';
 
@@ -11,13 +12,14 @@ const compression = { uncompressed: 0, snappy: 1, gzip: 2, brotli: 3, zstd: 5, l
 const MOST_ROWS = 2 ** 31 - 1;
 
 /** The rows of an Arrow IPC stream as a Parquet file of one row group, or none without rows. */
-export function encodeRowGroup(stream: Uint8Array, { codec, dictionary, file }: { readonly codec: Codec; readonly dictionary: boolean; readonly file: string }): Uint8Array {
+export function encodeRowGroup(stream: Uint8Array, { codec, dictionary, withoutStatistics, file }: Encoding & { readonly format: 'parquet' }): Uint8Array {
   using instance = WasmInstance.take();
   const { wasm } = instance;
   try {
     return instance.guardSync(() => {
-      const properties = new wasm.WriterPropertiesBuilder().setCompression(compression[codec]).setMaxRowGroupSize(MOST_ROWS).setDictionaryEnabled(dictionary).build();
-      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), properties);
+      let properties = new wasm.WriterPropertiesBuilder().setCompression(compression[codec]).setMaxRowGroupSize(MOST_ROWS).setDictionaryEnabled(dictionary);
+      for (const column of withoutStatistics) properties = properties.setColumnStatisticsEnabled(column, wasm.EnabledStatistics.None);
+      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), properties.build());
     });
   } catch (error) {
     if (error instanceof FactorFlowError) throw error;
