@@ -84,8 +84,10 @@ export class ByteOutput {
     if (this.#output === undefined) return error;
     this.#sink.destroy();
     if (!this.#target.closed) {
+      // An error that comes first must not end the wait.
+      const closed = new Promise((resolve) => this.#target.once('close', resolve));
       this.#target.destroy();
-      await once(this.#target, 'close');
+      await closed;
     }
     return this.#output.fail(error);
   }
