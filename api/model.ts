@@ -80,6 +80,7 @@ export class Model {
   /** Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that is missing or wrong. */
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
+    using _ = session.beginPhase('load model');
     return new Model({ ...(await loadedParts(directory)), session });
   }
 
@@ -277,6 +278,7 @@ export class Model {
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
   async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
+    using _ = this.#session.beginPhase('save');
     const { rank, users, items, userFactors, itemFactors } = this.#factors;
     const stored: StoredModel = {
       rank,

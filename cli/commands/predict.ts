@@ -4,7 +4,7 @@ import { knownRows, openSession } from '../sessions/open-session.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
@@ -23,14 +23,15 @@ export const predict = defineCommand({
     parquetBackend: parquetBackendOption,
     codec: codecOption,
     force: forceOption,
+    profile: profileOption,
     ...commonOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
     ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const { output, coldStart } = values;
     const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
-    await using session = await openSession(values, signal);
+    await using session = await openSession(values, { signal, profile });
     const pairs = await session.read.any(positionals.pairs, readSpec(values));
     expect('write', (await knownRows(pairs)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);
