@@ -3,8 +3,8 @@ import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
 import type { LineEncoder } from '../output/encode-rows.ts';
-import { LONGEST_ROW } from '../text/dialect.ts';
 import { columnTexts } from '../text/format-value.ts';
 
 /**
