@@ -24,7 +24,9 @@ import { readExclusions, recommendAll, recommendSome, recommendUsers } from './s
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
-import { type Explanation, explainItem, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import { type Explanation, explainItem } from './serving/explain.ts';
+import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import type { RatingsOfUser } from './serving/ratings-of-user.ts';
 import { Searches } from './serving/searches.ts';
 import { ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
@@ -230,8 +232,11 @@ export class Model {
     return foldInUsers(parts, ruleOf(this.#served, options.regParam), ratings, options, (made) => new Model(made));
   }
 
-  /** Takes a score apart into what each of a user's ratings, which a model does not keep, contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). */
-  async explain(ratings: readonly RatedItem[], item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
+  /**
+   * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). A model does not keep
+   * ratings: give the user's, or a data set with the model's columns that they are in. Throws UsageError for a user who has none there.
+   */
+  async explain(ratings: readonly RatedItem[] | RatingsOfUser, item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', ...runOptionNames], '{ regParam: 0.1 }');
     return explainItem(this.#served, ratings, item, options);
   }

@@ -12,7 +12,7 @@ export interface ServedModel {
   readonly rank: number;
   /** Ratings of each item, by position; undefined where the model does not tell. */
   readonly itemCounts: Uint32Array | undefined;
-  readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
   readonly session: Session;
   readonly searches: Searches;
   /** The training as the model's metadata tell it. */

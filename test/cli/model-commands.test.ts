@@ -174,6 +174,28 @@ describe.concurrent('fold-in and export', () => {
   });
 });
 
+describe.concurrent('explain', () => {
+  it('takes a score apart, as JSON and as a table', async () => {
+    const [{ item }] = (await json('recommend', model, '--users', '2', '--n', '1')).recommendations as { item: number }[];
+    const args = ['explain', model, ratings, '--user', '2', '--item', String(item), '--n', '2'];
+    const report = await json(...args);
+    const shares = report.contributions as { item: number; rating: number; share: number }[];
+    expect(report).toMatchObject({ command: 'explain', user: '2', item: String(item), modelScore: expect.any(Number), unknownItems: 0 });
+    expect(shares.length).toBeGreaterThan(2);
+    expect(shares.reduce((sum, { share }) => sum + share, report.base as number)).toBeCloseTo(report.score as number, 6);
+    const { stdout } = await factorflow(...args, '--quiet');
+    expect(stdout).toMatch(/score +\d+\.\d{4} of item \d+ for user 2\n +the model's own .*\n +base .*\n +ratings +\d+ ratings\n/);
+    expect(stdout.split('\n').filter((line) => /│ +\d+ │ +\d+ │ +-?\d\.\d{4} │/.test(line))).toHaveLength(2);
+    expect(stdout).toMatch(new RegExp(`${shares.length - 2} others? │`));
+  });
+
+  it('names a user without ratings and an unknown item', async () => {
+    await fails(2, /the ratings have none of user nobody/, 'explain', model, ratings, '--user', 'nobody', '--item', '90735');
+    await fails(2, /the model has no item 123456789/, 'explain', model, ratings, '--user', '2', '--item', '123456789');
+    await fails(2, /--item/, 'explain', model, ratings, '--user', '2');
+  });
+});
+
 describe.concurrent('similar', () => {
   it('prints the items or users most like some', async () => {
     const { code, stdout, stderr } = await factorflow('similar', model, '--user', '1,2', '--n', '3', '--quiet');
