@@ -19,8 +19,9 @@ export interface ServedModel {
   readonly metadata: JsonObject;
 }
 
-/** The rule by which later users are solved. Throws UsageError where the model tells no λ and none is given. */
-export function ruleOf({ factors, rank, metadata }: ServedModel, regParam?: number): RowRule {
+/** The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells no λ and none is given. */
+export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): RowRule {
+  searches.requireOpen();
   return rowRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
 }
 

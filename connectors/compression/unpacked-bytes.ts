@@ -6,12 +6,12 @@ import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { storedBytes } from '../files/stored-bytes.ts';
 import { ByteCursor } from './byte-cursor.ts';
-import { requireZstd } from './compressions.ts';
+import { compressionOf, requireZstd } from './compressions.ts';
 import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
 import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
- * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending does not matter). Members and frames that
+ * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for bytes too few to tell). Members and frames that
  * follow each other are joined. Throws DataError that names the file for data that are cut off or damaged.
  */
 export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
@@ -21,6 +21,8 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
   try {
     const head = await cursor.peek(4);
     const magic = magicOf(head);
+    const { compression } = compressionOf(path);
+    if (compression !== 'none' && head.length > 0 && head.length < 4) throw damaged(compression, true, file);
     if (head[0] === 0x1f && head[1] === 0x8b) yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
     else if (magic === ZSTD_MAGIC || magic === LZ4_MAGIC || isSkippable(magic)) yield* framesOf(cursor, file);
     else yield* cursor.all();
