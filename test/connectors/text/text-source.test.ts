@@ -104,6 +104,13 @@ describe('what is found out', () => {
     expect(rows).toHaveLength(count);
     expect(rows.findIndex(([a, b, c], i) => a !== i || b !== 'ä",\n'.repeat(i % 40) || c !== i / 4)).toBe(-1);
   });
+
+  test.each([0, 1, 2, 3])('characters of three and four bytes across the edges of the window, moved by %d', async (moved) => {
+    const title = '漢😀字'.repeat(100);
+    const { rows } = await read(`${'a'.repeat(moved + 1)},b\n${`1,${title}\n`.repeat(5000)}`);
+    expect(rows).toHaveLength(5000);
+    expect(rows.every(([, text]) => text === title)).toBe(true);
+  });
 });
 
 describe('folders', () => {
