@@ -23,7 +23,9 @@ export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, User
 export type { FactorArrays } from './api/serving/factor-arrays.ts';
 export type { ExportOptions } from './connectors/model/export-factors.ts';
 export type { FoldedUsers, FoldInOptions } from './api/serving/fold-in.ts';
-export type { Explanation, RatedItem } from './api/serving/fold-in-request.ts';
+export type { Explanation } from './api/serving/explain.ts';
+export type { RatedItem } from './api/serving/fold-in-request.ts';
+export type { RatingsOfUser } from './api/serving/ratings-of-user.ts';
 export type { UserRecommendations } from './api/serving/request.ts';
 export type { SimilarOptions } from './api/serving/similar-rows.ts';
 export { type RunOptions, Session, type SessionOptions } from './api/session.ts';
