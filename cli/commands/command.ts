@@ -64,12 +64,13 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
-export function defineCommand<O extends Options & typeof commonOptions>({ run, ...description }: CommandSpec<O>): Command {
+/** A command without the flags json and quiet prints by itself. */
+export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json, quiet } = values as Values<typeof commonOptions>;
+      const { json = false, quiet = true } = values as Partial<Values<typeof commonOptions>>;
       return { json, quiet, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
