@@ -23,6 +23,7 @@ import type { Model } from './model.ts';
 import { checkDevice, type DeviceRequest } from './devices/device-request.ts';
 import { openRequests } from './devices/open-requests.ts';
 import { openDevices, type SessionDevice } from './devices/open-devices.ts';
+import { Profile } from './profile.ts';
 import { parseSize } from './sizes.ts';
 
 export interface SessionOptions {
@@ -35,6 +36,8 @@ export interface SessionOptions {
   /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
   readonly parquetBackend?: ParquetBackendName;
+  /** Measures where the time of this session's work goes. */
+  readonly profile?: Profile;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
@@ -60,36 +63,40 @@ export class Session implements AsyncDisposable {
   readonly memoryBudget: number;
   readonly #executor: Executor;
   readonly #parquetBackend: ParquetBackendName | undefined;
+  readonly #profile: Profile | undefined;
   /** The device of requests, opened at the first one. */
   #requests: Executor | undefined;
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, parquetBackend: ParquetBackendName | undefined) {
+  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, { parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'>) {
     this.#executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#parquetBackend = parquetBackend;
+    this.#profile = profile;
   }
 
   /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, fakeDevices, signal, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, signal' });
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, profile, fakeDevices, signal, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
+    if (profile !== undefined && !(profile instanceof Profile)) throw new UsageError(`profile must be a Profile, got ${shown(profile)}`, { advice: 'Make one by new Profile()' });
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
+    using _ = profile?.begin('open devices');
     const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-    return new Session(new LocalExecutor(opened.devices), opened.device, budget, parquetBackend);
+    return new Session(new LocalExecutor(opened.devices), opened.device, budget, { parquetBackend, profile });
   }
 
   /** A session without devices and threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
-  static withoutDevices({ parquetBackend }: Pick<SessionOptions, 'parquetBackend'> = {}): Session {
-    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), parquetBackend);
+  static withoutDevices({ parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
+    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), { parquetBackend, profile });
   }
 
   /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
@@ -120,6 +127,7 @@ export class Session implements AsyncDisposable {
       /** Files of any of these formats, told by their endings and first bytes; reads those at once. */
       any: async (paths: string | readonly string[], options: OpenSourceOptions = {}): Promise<Dataset> => {
         checkOptions('read.any', options, ['format', 'parquetBackend', ...textOptionNames], "{ format: 'csv' }");
+        using _ = this.beginPhase('open files');
         return this.source(await openSource(paths, { parquetBackend: this.#parquetBackend, ...options }));
       },
     };
@@ -145,6 +153,8 @@ export class Session implements AsyncDisposable {
 
   /** The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or wrong. */
   async loadModel(directory: string): Promise<Model> {
+    if (this.#closed) throw sessionClosed();
+    using _ = this.beginPhase('load model');
     const { Model } = await import('./model.ts');
     return Model.load(this, directory);
   }
@@ -156,7 +166,7 @@ export class Session implements AsyncDisposable {
       onEvent({ type: 'warning', text: this.#warning });
       this.#warning = undefined;
     }
-    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics() };
+    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans) };
   }
 
   /**
@@ -169,6 +179,14 @@ export class Session implements AsyncDisposable {
     return { ...ctx, executor: this.#requests };
   }
 
+  /**
+   * Begins a phase of this session's profile that belongs to no run.
+   * @internal
+   */
+  beginPhase(phase: string): Disposable {
+    return new RunMetrics(this.#profile?.spans).begin(phase);
+  }
+
   /** True after `close`. */
   get closed(): boolean {
     return this.#closed;
@@ -176,6 +194,7 @@ export class Session implements AsyncDisposable {
 
   /** Waits for the tasks under way and ends the threads; work that still runs or begins in this session throws UsageError. */
   async close(): Promise<void> {
+    using _ = this.#profile?.begin('end');
     this.#closed = true;
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
   }

@@ -27,6 +27,7 @@ interface CpuDeviceOptions {
   readonly build?: KernelBuild;
   readonly place?: Place;
   readonly collectsHere?: boolean;
+  readonly handlers?: URL;
 }
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
@@ -48,9 +49,10 @@ export class CpuDevice implements Device {
 
   /**
    * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. `collectsHere`: false
-   * leaves the garbage of the calling thread alone, whose event loop may not stop for it.
+   * leaves the garbage of the calling thread alone, whose event loop may not stop for it. `handlers`: a module with those of further
+   * tasks (`GivenHandlers`).
    */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true }: CpuDeviceOptions = {}) {
+  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers }: CpuDeviceOptions = {}) {
     checkThreads(threads);
     this.#collectsHere = collectsHere;
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
@@ -67,7 +69,7 @@ export class CpuDevice implements Device {
       strideStep: STRIDE_STEP,
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
-    const workerData: CpuWorkerData = { memory, build };
+    const workerData: CpuWorkerData = { memory, build, handlers: handlers?.href };
     this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData });
   }
 
@@ -172,11 +174,11 @@ function checkThreads(threads: number): void {
   if (!Number.isInteger(threads) || threads < 1 || threads > 256) throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
 }
 
-/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... */
-export function openCpus(count: number, threads = availableParallelism()): CpuDevice[] {
+/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `handlers`: as for one device. */
+export function openCpus(count: number, threads = availableParallelism(), handlers?: URL): CpuDevice[] {
   checkThreads(threads);
   return Array.from({ length: count }, (_, number) => {
     const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);
-    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}` });
+    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}`, handlers });
   });
 }

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
+import type { TaskOutcome } from '../engine/task.ts';
 import type { KernelTasks, None, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
 
@@ -39,3 +40,9 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
 export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>;
 
 export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;
+
+/**
+ * Handlers, by task name, of tasks that the device does not know itself, such as those that read and write files. A module
+ * exports them as `handlers`; its URL is given to the device, and a thread imports it at the first task that needs it.
+ */
+export type GivenHandlers = Readonly<Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>>;

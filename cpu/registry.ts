@@ -63,10 +63,8 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
 
 const byName: Readonly<Record<string, ((scope: TaskScope<never>) => TaskOutcome) | undefined>> = handlers;
 
-/** Does a task that came as a message. */
-export function handle(kernel: string, scope: TaskScope): TaskOutcome {
-  const handler = byName[kernel];
-  if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+/** The handler of a task that came as a message; undefined for one that this device does not know. */
+export function handlerOf(kernel: string): ((scope: TaskScope) => TaskOutcome) | undefined {
   // A task is made by its contract, so its parameters are those of its kernel.
-  return handler(scope as TaskScope<never>);
+  return byName[kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
 }

@@ -5,13 +5,15 @@ import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
-import type { MatrixView, TaskScope } from './handler.ts';
+import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
-import { handle } from './registry.ts';
+import { handlerOf } from './registry.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
   readonly build: 'relaxed-simd' | 'simd';
+  /** The URL of a module with further handlers. */
+  readonly handlers?: string;
 }
 
 export interface CpuRequest {
@@ -24,23 +26,30 @@ export interface CpuRequest {
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, build, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const { memory, build, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
 const kernels = loadKernels(memory, build);
 
 let collection = 0;
 
-export default function runTask({ slot, request }: { slot: number; request: CpuRequest }): WorkerReply {
+export default async function runTask({ slot, request }: { slot: number; request: CpuRequest }): Promise<WorkerReply> {
   const start = performance.now();
   if (request.collection !== collection) {
     collection = request.collection;
     collectGarbage();
   }
   try {
-    const outcome = handle(request.kernel, scopeOf(request, slot));
+    const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));
+    const outcome = await handler(scopeOf(request, slot));
     return { outcome, milliseconds: performance.now() - start };
   } catch (error) {
     return { error: serializeError(error) };
   }
+}
+
+async function givenHandler(kernel: string): Promise<GivenHandlers[string]> {
+  const given = handlers === undefined ? {} : ((await import(handlers)) as { readonly handlers: GivenHandlers }).handlers;
+  if (given[kernel] === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+  return given[kernel];
 }
 
 function scopeOf(request: CpuRequest, slot: number): TaskScope {

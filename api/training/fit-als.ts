@@ -59,6 +59,7 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions)
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
@@ -76,7 +77,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = ratingFacts(byUser, keyCount(items), 'users');
+  const facts = ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users'));
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
@@ -99,6 +100,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
 
 /** The kernels to use, timed first where that pays. */
 async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  using _ = ctx.metrics.begin('tune');
   await tuneKernels(blocks, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
@@ -116,6 +118,7 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
+  using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
   return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };

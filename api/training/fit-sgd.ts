@@ -98,6 +98,7 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
 }
 
 async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();

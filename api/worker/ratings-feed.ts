@@ -38,7 +38,7 @@ export class RatingsFeed {
     const messages = messagesAt(cursor, FEED, true);
     const first = await messages.next();
     if (first.done) throw new DataError('the Arrow data have no schema', { phase: 'read', file: FEED });
-    return new RatingsFeed(cursor, messages, new IpcDecoder(first.value, FEED));
+    return new RatingsFeed(cursor, messages, new IpcDecoder(first.value, FEED, 0));
   }
 
   /** Throws DataError for damaged data and for a stream without its end mark. */

@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { choice } from '../options/kinds.ts';
 import { parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { readSpec, textOptions } from '../options/text-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../output/write-output.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -17,6 +17,7 @@ const options = {
   codec: codecOption,
   parquetBackend: parquetBackendOption,
   force: forceOption,
+  profile: profileOption,
   ...commonOptions,
 };
 
@@ -31,7 +32,7 @@ export const convert = defineCommand({
     ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
   epilog: 'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls, and in columns of numbers also NA, NULL and the like.',
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const started = performance.now();
     const { from, to, codec, parquetBackend, force, json } = values;
     const output = positionals.paths.at(-1) ?? '';
@@ -39,7 +40,7 @@ export const convert = defineCommand({
     if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
     const sink = await openOutput(output, { to, codec, parquetBackend, force, json }, inputs);
     const { Session } = await import('../../api/session.ts');
-    await using session = Session.withoutDevices({ parquetBackend });
+    await using session = Session.withoutDevices({ parquetBackend, profile });
     const source = await session.read.any(inputs, readSpec({ ...values, format: from }));
     expect('write', (await knownRows(source)) ?? 0);
     const { rows, bytes } = await writeOutput(source, sink, { signal, onEvent });

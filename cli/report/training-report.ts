@@ -16,6 +16,8 @@ export interface TrainedRun {
   /** Name of the session's GPU; null without one. */
   readonly adapter: string | null;
   readonly modelDir: string;
+  /** True where training went on from a model. */
+  readonly updated: boolean;
   /** The flags of the command, for advice. */
   readonly options: Options;
   readonly totalSeconds: number;
@@ -28,7 +30,7 @@ export function trainingResult(run: TrainedRun): CommandResult {
 }
 
 /** The report of `--json`, without the command and the model's folder. */
-export function trainingJson({ model, training, adapter, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir'>): JsonObject {
+export function trainingJson({ model, training, adapter, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
@@ -49,13 +51,13 @@ export function trainingJson({ model, training, adapter, options, totalSeconds, 
   };
 }
 
-function trainingText({ model, training, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): string {
+function trainingText({ model, training, modelDir, updated, options, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
+    `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],

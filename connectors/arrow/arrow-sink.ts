@@ -26,6 +26,7 @@ export interface ArrowSinkOptions {
 /** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears once it is complete. */
 export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #format: 'file' | 'stream';
   readonly #codec: ArrowCodec;

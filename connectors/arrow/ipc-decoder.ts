@@ -13,11 +13,12 @@ export class IpcDecoder {
   readonly #reader: RecordBatchReader;
   readonly #queue: Uint8Array[] = [];
   readonly #file: string;
-  #batches = 0;
+  #batches: number;
 
-  /** Throws DataError for a schema that cannot be read. */
-  constructor(schema: IpcMessage, file: string) {
+  /** `firstBatch`: the number of the first batch. Throws DataError for a schema that cannot be read. */
+  constructor(schema: IpcMessage, file: string, firstBatch: number) {
     this.#file = file;
+    this.#batches = firstBatch;
     registerCodecs();
     this.#queue.push(schema.head, schema.body);
     try {

@@ -89,14 +89,15 @@ function unordered(file: string): DataError {
   return new DataError('this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe', { phase: 'read', file, advice: 'Name the file, or send the stream format' });
 }
 
-/** Kind and length of body by a message's metadata, which are checked; `broken` makes the error. */
-export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number } {
+/** Kind, rows and length of body by a message's metadata, which are checked; `broken` makes the error. */
+export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number; rows: number } {
   try {
     verifyMetadata(metadata);
-    const { headerType, bodyLength } = Message.decode(metadata);
+    const message = Message.decode(metadata);
+    const { headerType, bodyLength } = message;
     if (!(bodyLength >= 0 && bodyLength <= LARGEST)) throw new Error(`a body of ${bodyLength} bytes`);
     const kind = headerType === MessageHeader.Schema ? 'schema' : headerType === MessageHeader.DictionaryBatch ? 'dictionary' : 'batch';
-    return { kind, bodyLength };
+    return { kind, bodyLength, rows: message.isRecordBatch() ? message.header().length : 0 };
   } catch (error) {
     throw broken(`the metadata are damaged: ${messageOf(error)}`);
   }

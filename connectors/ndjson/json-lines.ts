@@ -4,7 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
-import { LONGEST_ROW } from '../text/dialect.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
 import { columnTexts } from '../text/format-value.ts';
 
 /**

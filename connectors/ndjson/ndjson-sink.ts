@@ -22,6 +22,7 @@ export interface NdjsonSinkOptions {
  */
 export class NdjsonSink implements CheckedSink {
   readonly name = 'ndjson-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: { readonly compression: Compression; readonly overwrite: boolean };
 

@@ -34,6 +34,7 @@ export interface ParquetSinkOptions {
  */
 export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: ParquetSinkOptions;
 

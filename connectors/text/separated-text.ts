@@ -4,7 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatch, plainSchema } from '../files/plain-columns.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
-import { LONGEST_ROW } from './dialect.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
 import type { TextDialect } from './dialect.ts';
 import { columnTexts } from './format-value.ts';
 

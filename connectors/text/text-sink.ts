@@ -27,6 +27,7 @@ export interface TextSinkOptions {
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: Required<Omit<TextSinkOptions, 'overwrite'>>;
   readonly #overwrite: boolean | undefined;

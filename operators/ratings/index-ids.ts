@@ -53,6 +53,7 @@ export interface IndexedRatings {
  */
 export class IndexIds implements Sink<IndexedRatings> {
   readonly name = STAGE;
+  readonly phase = 'number';
   readonly #maximumRows: number;
   readonly #totalRows: number | undefined;
 

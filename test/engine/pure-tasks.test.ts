@@ -76,7 +76,7 @@ const cases: Readonly<Record<string, Case>> = {
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
   'count-columns': { params: { ...whole, bands: 2 }, inputs: { bands, block }, outputs: { counts: undefined } },
-  'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined } },
+  'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
   'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
   'batch-order': { params: { seed: 1, stream: 2, epoch: 3, batches: 9 }, inputs: {}, outputs: { order: undefined } },

@@ -34,7 +34,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/main.ts', to: ['engine/node-version.ts'], because: 'a Node that is too old may not load more' },
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
-  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/text/text-type.ts'], because: 'defaults and choices that --help prints' },
+  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },
   { from: 'cli/options/nearest.ts', to: ['engine/nearest.ts'], because: 'one measure of likeness for names of flags and of columns' },
   { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts'], because: 'choices that --help prints' },
   { from: 'cli/commands/generate.ts', to: ['synthetic/presets.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },

@@ -2,8 +2,8 @@ import { makeData } from 'apache-arrow';
 import type { Bool, Data, Int32, Utf8 } from 'apache-arrow';
 import { arrowType } from './arrow-type.ts';
 import { COMMA, DOT, isMissing, isNaNText, latin1, NOT_A_NUMBER, NOT_WHOLE, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
-import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING } from './record-scanner.ts';
-import type { FieldBlock } from './record-scanner.ts';
+import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING } from './field-block.ts';
+import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
 
 const QUOTE = 0x22;

@@ -1,8 +1,8 @@
 import { COMMA, DOT, isMissing, isNaNText, latin1, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
 import { hasLeadingZero } from './read-column.ts';
 import type { ValueRules } from './read-column.ts';
-import { LITERAL, NESTED, STRING } from './record-scanner.ts';
-import type { FieldBlock } from './record-scanner.ts';
+import { LITERAL, NESTED, STRING } from './field-block.ts';
+import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
 
 /** Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. `comma`: as 4,5 where commas are not decimal. */

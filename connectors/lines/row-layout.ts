@@ -6,8 +6,8 @@ import { arrowType } from './arrow-type.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
 import { unescaped } from './read-column.ts';
 import type { ValueRules } from './read-column.ts';
-import { ESCAPED, ESCAPED_STRING, RecordProblem } from './record-scanner.ts';
-import type { FieldBlock } from './record-scanner.ts';
+import { ESCAPED, ESCAPED_STRING, RecordProblem } from './field-block.ts';
+import type { FieldBlock, ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';
 import type { TextType } from './text-type.ts';
 
@@ -34,9 +34,12 @@ export interface RowLayout {
   /** The rules by which fields become values. */
   readonly rules: ValueRules;
   readonly schema: Schema;
-  /** Finds whole rows in bytes, and their fields. */
-  scan(block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean): number;
+  /** The scanner where all columns are wanted, or only some. */
+  scanner(all: boolean): RowScan;
 }
+
+/** Finds whole rows in bytes, and their fields. */
+export type RowScan = (block: FieldBlock, bytes: Uint8Array, from: number, bounds: ScanBounds) => number;
 
 const MOST_FIELDS = 1 << 20;
 
@@ -45,10 +48,10 @@ export function blockRows(window: RowWindow, columns: number, wanted: number): n
   return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
 }
 
-/** Scans from a position of the window. Throws DataError with the line and its text. */
-export function scanWindow(window: RowWindow, block: FieldBlock, from: number, { scan }: Pick<RowLayout, 'scan'>): number {
+/** Scans from a position of the window to the end of its range. Throws DataError with the line and its text. */
+export function scanWindow(window: RowWindow, block: FieldBlock, from: number, scan: RowScan, limit = window.limit): number {
   try {
-    return scan(block, window.bytes, from, window.to, window.atEnd);
+    return scan(block, window.bytes, from, { to: window.to, limit, atEnd: window.atEnd });
   } catch (error) {
     if (error instanceof RecordProblem) throw window.problem(error.message, error.position, error.advice);
     throw error;
