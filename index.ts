@@ -38,7 +38,7 @@ export type { FileSetSource } from './connectors/files/file-set-source.ts';
 export type { FileFormatName } from './connectors/files/format-names.ts';
 export type { ConstantColumn, PartitionColumn } from './connectors/files/hive-partitions.ts';
 export { openSource, type OpenSourceOptions } from './connectors/open-source.ts';
-export type { CheckedSink, WriteSummary } from './connectors/output/checked-sink.ts';
+export type { CheckedSink, WriteSummary, WritingContext } from './connectors/output/checked-sink.ts';
 export type { Codec, ParquetBackendName, ParquetFileInfo } from './connectors/parquet/backend.ts';
 export type { ColumnChunkInfo, ColumnStatistics, RowGroupInfo } from './connectors/parquet/footer.ts';
 export { ParquetSink, type ParquetSinkOptions } from './connectors/parquet/parquet-sink.ts';

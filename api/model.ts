@@ -289,7 +289,8 @@ export class Model {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     using _ = this.#session.beginPhase('save');
     const stored = storedParts(this.#factors, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
+    const { executor, metrics } = this.#session.context();
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
   }
 
   /** True where the last two features are folded biases. */

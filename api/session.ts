@@ -205,9 +205,7 @@ export class Session implements AsyncDisposable {
 }
 
 const noDevices: Executor = {
-  get devices(): never {
-    throw new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
-  },
+  devices: [],
   memory: new HostMemory(),
   close: async () => {},
 };

@@ -2,7 +2,7 @@ import { DataType, Field, Float32, Int32, Int64, List, Schema, tableFromIPC, Utf
 import type { Data, RecordBatch } from 'apache-arrow';
 import { ipcBytes } from '../arrow/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
-import { factorBatch } from './factor-table.ts';
+import { factorBatch } from './write-factors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
 /** Rows of factors as a whole Arrow IPC stream {id, features: list<float32>}. */
