@@ -56,7 +56,7 @@ export async function writeFactorPart({ ids, factors }: FactorTable, { file, ran
   }
 }
 
-function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
+export function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
   const length = id.length;
   const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
   const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
