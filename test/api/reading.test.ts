@@ -1,10 +1,9 @@
 /** Ratings that the session's threads read from splits: the same as those that come in one stream. */
-import { appendFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { RatingInput, type RatingOptions } from '../../api/rating-input.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
-import { partitionKey } from '../../engine/partition.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Dataset, Session } from '../../index.ts';
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
