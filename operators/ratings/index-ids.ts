@@ -12,7 +12,7 @@ import type { Sink } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
-import { CHUNK_ROWS, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
+import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 
 const STAGE = 'index-ids';
 
@@ -79,7 +79,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const started = performance.now();
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
     const numbering = new Numbering(ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
+    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {

@@ -84,7 +84,7 @@ class WasmFileReader implements ParquetFileReader {
 
   async *#readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-    const { batchSize, columns } = options;
+    const { batchSize, columns, borrowed = false } = options;
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = { batchSize, rowGroups: [rowGroup], ...exact };
@@ -96,10 +96,13 @@ class WasmFileReader implements ParquetFileReader {
       for (;;) {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
         if (done || value === undefined) return;
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
         if (numbers) {
-          instance.guardSync(() => value.free());
-          yield numbers;
+          try {
+            yield numbers;
+          } finally {
+            instance.guardSync(() => value.free());
+          }
           continue;
         }
         const bytes = instance.guardSync(() => value.intoIPCStream());
