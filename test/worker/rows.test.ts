@@ -74,6 +74,18 @@ describe('blocks of explicit ratings', () => {
     expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
   });
 
+  it('may be empty, where a host has no rows', async () => {
+    const even = { ...triples, users: triples.users.map((id) => 2 * (id as number)) };
+    const params = { rank: 4, maxIter: 2, seed: 1 };
+    const expected = await oneHost(params, even);
+    const rows = training(params, 2, even);
+    await rows.start();
+    for (let k = 0; k < 2; k++) await rows.iterate();
+    expect(rows.factors('users')).toEqual(expected.users);
+    expect(rows.factors('items')).toEqual(expected.items);
+    expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
+  });
+
   it('of a worker that was killed between two iterations are loaded into another one, and the factors are the same', async () => {
     const params = { rank: 6, maxIter: 4, seed: 1, solver: 'cg' as const };
     const expected = await oneHost(params);
