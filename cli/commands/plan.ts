@@ -24,7 +24,7 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel', 'spillDir'] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',

@@ -1,5 +1,6 @@
 import type { EventSink } from '../events.ts';
 import type { RunMetrics } from '../metrics.ts';
+import type { SpillSpace } from '../spill/spill-space.ts';
 import type { Executor } from './device.ts';
 
 /** The surroundings of a running pipeline. */
@@ -10,4 +11,6 @@ export interface ExecutionContext {
   readonly events: EventSink;
   /** Rows, bytes and time of every operator and stage of this run. */
   readonly metrics: RunMetrics;
+  /** Absent where everything stays in memory. */
+  readonly spill?: SpillSpace;
 }

@@ -15,6 +15,7 @@ import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { ChunkKeeper } from './chunk-keeper.ts';
 import { RatingChunk } from './rating-chunk.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
@@ -44,6 +45,8 @@ export interface IndexedRatings {
   readonly chunks: readonly CodedChunk[];
   /** True where users and items have changed places (see relabel): `users` are then the items. */
   readonly swapped?: boolean;
+  /** True where memory did not hold the chunks: their codes and values lie in files. */
+  readonly spilled?: boolean;
 }
 
 /**
@@ -55,11 +58,13 @@ export class IndexIds implements Sink<IndexedRatings> {
   readonly name = STAGE;
   readonly phase = 'number';
   readonly #maximumRows: number;
+  readonly #rowsInMemory: number;
   readonly #totalRows: number | undefined;
 
-  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: their expected number, for progress. */
-  constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
+  /** `maximumRows`: rows beyond it throw CapacityError at once; `rowsInMemory`: chunks with more of them are spilled; `totalRows`: their expected number, for progress. */
+  constructor(options: { readonly maximumRows?: number; readonly rowsInMemory?: number; readonly totalRows?: number } = {}) {
     this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
+    this.#rowsInMemory = options.rowsInMemory ?? Number.POSITIVE_INFINITY;
     this.#totalRows = options.totalRows;
   }
 
@@ -76,7 +81,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
     const started = performance.now();
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#totalRows);
-    const numbering = new Numbering(ctx);
+    const numbering = new Numbering(this.#rowsInMemory, ctx);
     const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
@@ -128,12 +133,14 @@ class Numbering {
   readonly #ctx: ExecutionContext;
   readonly #name = dataSetName('ratings');
   readonly #chunks: PendingChunk[] = [];
+  readonly #keeper: ChunkKeeper;
   readonly #running = new Set<Promise<void>>();
   /** Chunks that are numbered: the memory of their ids is free. */
   readonly recycled: RatingChunk[] = [];
   #failure: unknown;
 
-  constructor(ctx: ExecutionContext) {
+  constructor(rowsInMemory: number, ctx: ExecutionContext) {
+    this.#keeper = new ChunkKeeper(rowsInMemory, ctx);
     this.#device = hostDevice(ctx.executor).info;
     this.#ctx = ctx;
   }
@@ -155,6 +162,7 @@ class Numbering {
     steps.free(STAGE, place, [ids]);
     const given = [[ids, chunk.ids(), place], [values, { layout: 'values', rows: chunk.rows, columns: chunk.values() }, place]] as const;
     const run = runSteps(steps.steps, this.#ctx, { given })
+      .then(() => this.#keeper.keep({ rows: chunk.rows, codes, values }))
       .then(
         () => undefined,
         (error: unknown) => void (this.#failure ??= error),
@@ -174,7 +182,7 @@ class Numbering {
     if (this.#failure !== undefined) throw this.#failure;
     const users = await this.#mergeSide(userType, this.#chunks.map(({ chunk, users: keys }) => [keys, chunk.userMap as PartitionRef]));
     const items = await this.#mergeSide(itemType, this.#chunks.map(({ chunk, items: keys }) => [keys, chunk.itemMap as PartitionRef]));
-    return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks: this.#chunks.map(({ chunk }) => chunk) };
+    return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks: this.#chunks.map(({ chunk }) => chunk), spilled: this.#keeper.spilled };
   }
 
   /** Joins the chunks' key lists to one ascending list and makes each chunk's map: its code -> position in the list. */
