@@ -167,6 +167,7 @@ export class Session implements AsyncDisposable {
 
   /** The model in a folder that `save` or Spark ML wrote. Throws DataError naming the file that is missing or wrong. */
   async loadModel(directory: string): Promise<Model> {
+    if (this.#closed) throw sessionClosed();
     using _ = this.beginPhase('load model');
     const { Model } = await import('./model.ts');
     return Model.load(this, directory);
@@ -219,9 +220,7 @@ export class Session implements AsyncDisposable {
 }
 
 const noDevices: Executor = {
-  get devices(): never {
-    throw new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
-  },
+  devices: [],
   memory: new HostMemory(),
   close: async () => {},
 };

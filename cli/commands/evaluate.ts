@@ -17,7 +17,7 @@ export const evaluate = defineCommand({
   summary: "Compare a model's predictions with known ratings",
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
+    { name: 'ratings', describe: 'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin', required: true, many: true },
   ],
   options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, ...commonOptions },
   examples: [

@@ -47,6 +47,7 @@ export const foldIn = defineCommand({
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
     const inputs = [positionals.model[0], ...positionals.ratings];
     const sink = output === undefined ? undefined : await openOutput(output, values, inputs);
+    if (sink !== undefined && !['parquet-sink', 'arrow-sink'].includes(sink.name)) throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, { advice: 'Write Parquet or Arrow instead' });
     if (modelDir !== undefined) {
       await refuseOverlap(modelDir, inputs);
       await checkWritable(modelDir);

@@ -12,7 +12,7 @@ export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'pairs', describe: "rows with the model's user and item columns; others are passed on", required: true, many: true },
+    { name: 'pairs', describe: "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin", required: true, many: true },
   ],
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),

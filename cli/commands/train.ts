@@ -46,6 +46,7 @@ export const train = defineCommand({
       training: model.training,
       adapter: session.device.adapter,
       modelDir,
+      updated: values.initModel !== undefined,
       options: trainOptions,
       // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,

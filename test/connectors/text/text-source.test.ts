@@ -189,6 +189,9 @@ describe('bad input', () => {
   test('gzip that is cut off or damaged', async () => {
     const packed = gzipSync('a,b\n'.repeat(10_000));
     await fails(packed.subarray(0, packed.length - 10), /the gzip data are cut off/, {}, 'cut.csv.gz');
+    for (const [ending, name] of [['gz', 'gzip'], ['zst', 'zstd'], ['lz4', 'lz4']]) {
+      for (const length of [1, 3]) await fails(packed.subarray(0, length), new RegExp(`the ${name} data are cut off`), {}, `short.csv.${ending}`);
+    }
     const damaged = Buffer.from(packed);
     damaged[packed.length - 6] ^= 255;
     await fails(damaged, /the gzip data are damaged/, {}, 'damaged.csv.gz');
