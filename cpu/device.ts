@@ -131,8 +131,9 @@ export class CpuDevice implements Device {
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
-    this.#collect();
     const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
+      // When the task begins, not when it is sent: what others have released since then is collected.
+      this.#collect();
       return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
     }, signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
@@ -173,9 +174,11 @@ export class CpuDevice implements Device {
 
   async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
     const partitions = Object.fromEntries(await Promise.all(refs.map(async (ref, part) => [`part.${part}`, await this.fetch(ref)] as const)));
-    this.#collect();
-    const request = { kernel: 'spill', params: { file, parts: refs.length }, partitions, matrices: {}, spilled: {}, collection: this.#collection };
-    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => ({ ...request, scratch: this.#scratch[slot] }));
+    const request = { kernel: 'spill', params: { file, parts: refs.length }, partitions, matrices: {}, spilled: {} };
+    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
+      this.#collect();
+      return { ...request, scratch: this.#scratch[slot], collection: this.#collection };
+    });
     const { spilled } = outcome.values as CpuTasks['spill']['values'];
     refs.forEach((ref, part) => {
       this.release(ref);
