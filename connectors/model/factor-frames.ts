@@ -1,6 +1,6 @@
 import { DataType, Field, Float32, Int32, Int64, List, Schema, tableFromIPC, Utf8 } from 'apache-arrow';
 import type { Data, RecordBatch } from 'apache-arrow';
-import { ipcBytes } from '../arrow/ipc-bytes.ts';
+import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
 import { factorBatch } from './write-factors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
@@ -24,7 +24,9 @@ export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number
   const most = Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
-    yield { first, rows: to - first, bytes: ipcBytes(factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank)) };
+    const kept = new KeptBytes();
+    writeBatchesTo(kept, [factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank)]);
+    yield { first, rows: to - first, bytes: kept.take() };
   }
 }
 
