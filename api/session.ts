@@ -12,6 +12,7 @@ import { TextSource, type TextSourceOptions } from '../connectors/text/text-sour
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
+import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
@@ -199,6 +200,11 @@ export class Session implements AsyncDisposable {
    */
   beginPhase(phase: string): Disposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
+  }
+
+  /** @internal Threads that load and compute on the CPU. */
+  get workers(): number {
+    return hostDevice(this.#executor).info.parallelism;
   }
 
   /** True after `close`. */

@@ -83,6 +83,6 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session.memoryBudget);
+  requireBudget(physical, session);
   return physical;
 }
