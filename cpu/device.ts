@@ -7,7 +7,7 @@ import type { Device } from '../engine/run/device.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import { readSpilled, type SpilledPartition } from '../engine/spill/spilled-partition.ts';
+import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import type { SpilledPartition } from '../engine/spill/spilled-partition.ts';
+import type { SpilledPartition } from './spilled-partition.ts';
 import type { KernelTasks, None, Numbered, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
 

@@ -4,7 +4,7 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import { readSpilled, type SpilledPartition } from '../engine/spill/spilled-partition.ts';
+import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';

@@ -4,7 +4,7 @@ import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
-import type { SpillSpace } from '../../engine/spill/spill-space.ts';
+import type { SpillSpace } from '../../engine/run/context.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
 import { forgetTemporary, registerTemporary } from './temporaries.ts';
 

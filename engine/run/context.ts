@@ -1,7 +1,12 @@
 import type { EventSink } from '../events.ts';
 import type { RunMetrics } from '../metrics.ts';
-import type { SpillSpace } from '../spill/spill-space.ts';
 import type { Executor } from './device.ts';
+
+/** Room on a disk for partitions that memory does not hold. */
+export interface SpillSpace {
+  /** The path of a file that does not exist yet; the folder is made with the first. Throws UsageError for a folder that cannot be written to. */
+  newFile(): Promise<string>;
+}
 
 /** The surroundings of a running pipeline. */
 export interface ExecutionContext {

@@ -75,6 +75,8 @@ const cases: Readonly<Record<string, Case>> = {
   initialize: { params: { ...whole, rank: RANK, seed: 3 }, inputs: { keys: hashes }, outputs: { factors: ROWS } },
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
+  'split-pairs': { params: { bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
+  'split-block': { params: { ...whole, bands: 2, firstRow: 5 }, inputs: { bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
   'count-columns': { params: { ...whole, bands: 2 }, inputs: { bands, block }, outputs: { counts: undefined } },
   'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
   'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },

@@ -1,5 +1,5 @@
 import { partitionBytes } from '../../../engine/partition.ts';
-import { writeSpilled } from '../../../engine/spill/spilled-partition.ts';
+import { writeSpilled } from '../../spilled-partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /** See `spill` of CpuTasks. */

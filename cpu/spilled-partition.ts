@@ -1,8 +1,8 @@
 import { closeSync, fstatSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
-import { CapacityError, DataError } from '../errors.ts';
-import { formatBytes } from '../format.ts';
-import type { JsonObject } from '../json.ts';
-import { type Partition, partitionBytes, type SharedColumn } from '../partition.ts';
+import { CapacityError, DataError } from '../engine/errors.ts';
+import { formatBytes } from '../engine/format.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { type Partition, partitionBytes, type SharedColumn } from '../engine/partition.ts';
 
 /** A partition whose columns lie in a file, as plain JSON: all that another thread needs to read it. */
 export type SpilledPartition = JsonObject & {
