@@ -42,6 +42,8 @@ export interface SessionOptions {
   readonly parquetBackend?: ParquetBackendName;
   /** Measures where the time of this session's work goes. */
   readonly profile?: Profile;
+  /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */
+  readonly splitBytes?: number;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
@@ -66,6 +68,8 @@ export class Session implements AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #executor: Executor;
+  /** @internal */
+  readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
   readonly #spill: SpillFolder;
@@ -74,20 +78,21 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'>) {
+  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
     this.#executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#spill = spill;
     this.#parquetBackend = parquetBackend;
+    this.splitBytes = splitBytes;
     this.#profile = profile;
   }
 
   /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that is missing or cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, fakeDevices, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -102,7 +107,7 @@ export class Session implements AsyncDisposable {
     using _ = profile?.begin('open devices');
     try {
       const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-      return new Session(new LocalExecutor(opened.devices), opened.device, budget, spill, { parquetBackend, profile });
+      return new Session(new LocalExecutor(opened.devices), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
     } catch (error) {
       await spill.close();
       throw error;

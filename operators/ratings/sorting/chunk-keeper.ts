@@ -1,8 +1,8 @@
-import { hostDevice } from '../../engine/run/devices.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 
 interface Kept {
   readonly rows: number;
@@ -17,7 +17,7 @@ export class ChunkKeeper {
   readonly #inMemory: Kept[] = [];
   #rows = 0;
 
-  constructor(rowsInMemory: number, ctx: ExecutionContext) {
+  constructor({ rowsInMemory = Number.POSITIVE_INFINITY }: { readonly rowsInMemory?: number }, ctx: ExecutionContext) {
     this.#most = rowsInMemory;
     this.#ctx = ctx;
   }
