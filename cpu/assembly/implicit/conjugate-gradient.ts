@@ -8,8 +8,9 @@
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
 import { advance, enoughOf, turn } from '../solve/conjugate-gradient';
+import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
-import { clear, copy, dot } from '../vectors';
+import { addMultiple, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
 import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
 
@@ -60,7 +61,7 @@ export function solveImplicit(
   const enough = enoughOf(rho, squares > 0 ? (along * along) / squares : 0);
   if (rho <= enough) return;
   copy(p, r, size);
-  for (let step = 0; step < steps; step++) {
+  for (let step = 0; step < steps - 1; step++) {
     multiplyGram(gram, size, p, q);
     addShift(q, 1, shift, p, size);
     multiplyWeightedPanels(panels, size, weights, min(kept, count), (step & 1) == 0, p, q, factors);
@@ -70,4 +71,11 @@ export function solveImplicit(
     turn(next / rho, p, r, size);
     rho = next;
   }
+  if (steps == 0) return;
+  // The last step needs pᵀA p, and leaves no residual.
+  v128.store(products, f32x4.splat(0));
+  addPanelsCurvature(panels, size, weights, min(kept, count), (steps & 1) == 1, p, factors, products);
+  if (kept < count) addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
+  const curvature = symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
+  addMultiple(x, rho / curvature, p, size);
 }
