@@ -12,7 +12,8 @@ import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
-import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
+import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
+import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
@@ -289,7 +290,8 @@ export class Model {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     using _ = this.#session.beginPhase('save');
     const stored = storedParts(this.#factors, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
+    const { executor, metrics } = this.#session.context();
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
   }
 
   /** True where the last two features are folded biases. */

@@ -23,5 +23,6 @@ export const commandList: readonly CommandEntry[] = [
   { name: 'plan', words: '[paths..]', summary: 'Show what a training run would do, and why', load: async () => (await import('./commands/plan.ts')).plan },
   { name: 'generate', words: '', summary: 'Write a synthetic data set', load: async () => (await import('./commands/generate.ts')).generate },
   { name: 'doctor', words: '[ratings..]', summary: 'Show versions, processor, memory and GPU; check and tune its kernels', load: async () => (await import('./commands/doctor.ts')).doctor },
+  { name: 'worker', words: '', summary: 'Train for a parent process: Arrow in, events and factors out', load: async () => (await import('./commands/worker.ts')).worker },
   { name: 'completion', words: '[shell]', summary: 'Print a script that completes commands and flags in a shell', load: async () => (await import('./commands/completion.ts')).completion },
 ];

@@ -91,6 +91,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const plan = planAls(known, params, devices, choices);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);

@@ -127,6 +127,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
+  ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);

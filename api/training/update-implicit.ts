@@ -39,6 +39,7 @@ export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, op
   return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => {
     const started = performance.now();
     const { params, input, plan, devices, indexed, blocks, start, itemCounts } = await prepare(updated, ratings, options, ctx);
+    ctx.events({ type: 'plan', plan });
     const loaded = performance.now();
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;

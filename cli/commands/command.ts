@@ -68,12 +68,13 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
-export function defineCommand<O extends Options & typeof commonOptions>({ run, ...description }: CommandSpec<O>): Command {
+/** A command without the flags json and quiet prints by itself. */
+export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json, quiet, profile = false } = values as Values<typeof commonOptions> & { readonly profile?: boolean };
+      const { json = false, quiet = true, profile = false } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean };
       return { json, quiet, profile, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };

@@ -26,14 +26,14 @@ export interface TrainedRun {
 
 /** The result of `train`. */
 export function trainingResult(run: TrainedRun): CommandResult {
-  return { json: trainingJson(run), text: trainingText(run) };
+  return { json: { command: 'train', ...trainingJson(run), model: run.modelDir }, text: trainingText(run) };
 }
 
-function trainingJson({ model, training, adapter, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+/** The report of `--json`, without the command and the model's folder. */
+export function trainingJson({ model, training, adapter, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
-    command: 'train',
     algorithm: training.algorithm,
     device: kind,
     adapter: kind === 'gpu' ? adapter : null,
@@ -48,7 +48,6 @@ function trainingJson({ model, training, adapter, modelDir, options, totalSecond
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     peakRssBytes,
-    model: modelDir,
   };
 }
 

@@ -25,18 +25,22 @@ const LARGEST = 2 ** 31 - 8;
  */
 export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
   try {
-    const cursor = new ByteCursor(chunks);
-    const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
-    if (isFile) await cursor.take(8);
-    let batches = 0;
-    for (let first = true; ; first = false) {
-      const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
-      if (message === undefined) return;
-      yield message;
-      if (message.kind === 'batch') batches++;
-    }
+    yield* messagesAt(new ByteCursor(chunks), file, needsMark);
   } finally {
     await chunks.return(undefined);
+  }
+}
+
+/** The same from the place of a cursor on, which then stands behind the end mark. */
+export async function* messagesAt(cursor: ByteCursor, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
+  const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
+  if (isFile) await cursor.take(8);
+  let batches = 0;
+  for (let first = true; ; first = false) {
+    const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
+    if (message === undefined) return;
+    yield message;
+    if (message.kind === 'batch') batches++;
   }
 }
 
