@@ -38,7 +38,7 @@ describe.each(builds)('update with %s', (build) => {
     const memory = new TestMemory(build);
     const theta = memory.matrix(400, rank, 1);
     const block = ratingBlock(lengths, theta.rows, 2);
-    for (const solver of [exact, cg(3), settling(12), settling(1)]) {
+    for (const solver of [exact, cg(3), settling(12), settling(1)] as Solver[]) {
       const factors = memory.matrix(lengths.length, rank, 3);
       if (solver.settles) memory.values(factors).fill(0);
       const before = rows(memory, factors);
@@ -66,7 +66,7 @@ describe.each(builds)('update with %s', (build) => {
     const theta = memory.matrix(50, rank, 1);
     const block = ratingBlock(lengths, theta.rows, 2);
     const twins = lengths.map((_, row) => normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), 0.1));
-    for (const solver of [exact, cg(rank + 4), settling(2)]) {
+    for (const solver of [exact, cg(rank + 4), settling(2)] as Solver[]) {
       const factors = memory.matrix(lengths.length, rank, 3);
       if (solver.settles) memory.values(factors).fill(0);
       expect(run(memory, block, theta, factors, 0.1, solver)).toBe(-1);
