@@ -286,6 +286,8 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },
   'count-columns': { bands: 'read', block: 'read', counts: 'write' },
   'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
+  'split-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-block': { bands: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
   'sort-bands': { bands: 'read', block: 'alone' },
   'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
