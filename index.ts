@@ -93,7 +93,7 @@ export type { CommonParams } from './operators/params/common.ts';
 export type { OneOrTwo } from './operators/params/table.ts';
 export type { ColdStart } from './operators/serving/predict.ts';
 export type { SplitOptions } from './operators/splits/random-split.ts';
-export type { BadRowPolicy } from './operators/ratings/select-ratings.ts';
+export type { BadRowPolicy } from './operators/ratings/bad-rows.ts';
 export type { SgdParams } from './operators/sgd/params.ts';
 export type { Similarity } from './operators/serving/similar.ts';
 export type { TrainingIteration } from './operators/training/iteration.ts';

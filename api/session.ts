@@ -38,6 +38,8 @@ export interface SessionOptions {
   readonly parquetBackend?: ParquetBackendName;
   /** Measures where the time of this session's work goes. */
   readonly profile?: Profile;
+  /** @internal Stored bytes of a split of a source; sources with no more come in one stream. */
+  readonly splitBytes?: number;
   /** @internal So many devices in the place of one, for tests and demonstrations. */
   readonly fakeDevices?: number;
   /** Cancels the opening: a driver may be slow, or hang. Runs in the session take signals of their own. */
@@ -62,6 +64,8 @@ export class Session implements AsyncDisposable {
   /** Bytes that the whole process may have resident. */
   readonly memoryBudget: number;
   readonly #executor: Executor;
+  /** @internal */
+  readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
   /** The device of requests, opened at the first one. */
@@ -69,19 +73,20 @@ export class Session implements AsyncDisposable {
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, { parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'>) {
+  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
     this.#executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
     this.#parquetBackend = parquetBackend;
+    this.splitBytes = splitBytes;
     this.#profile = profile;
   }
 
   /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, profile, fakeDevices, signal, ...unknown } = options;
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
     for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
@@ -91,7 +96,7 @@ export class Session implements AsyncDisposable {
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
     using _ = profile?.begin('open devices');
     const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-    return new Session(new LocalExecutor(opened.devices), opened.device, budget, { parquetBackend, profile });
+    return new Session(new LocalExecutor(opened.devices), opened.device, budget, { parquetBackend, profile, splitBytes });
   }
 
   /** A session without devices and threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */

@@ -9,7 +9,10 @@ import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
 import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
-import { numberKeys } from './tasks/loading/number-keys.ts';
+import { composeMaps, mergeIds } from './tasks/numbering/merge-ids.ts';
+import { countIds, rankIds } from './tasks/numbering/near-ids.ts';
+import { numberKeys, recodeIds } from './tasks/numbering/number-keys.ts';
+import { uniteIds } from './tasks/numbering/unite-ids.ts';
 import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
@@ -44,6 +47,12 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,
+  'recode-ids': recodeIds,
+  'count-ids': countIds,
+  'rank-ids': rankIds,
+  'unite-ids': uniteIds,
+  'merge-ids': mergeIds,
+  'compose-maps': composeMaps,
   'count-pairs': countPairs,
   'scatter-pairs': scatterPairs,
   'count-columns': countColumns,

@@ -4,14 +4,14 @@ import { formatCount } from '../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
-import { sharedArray } from '../../engine/partition.ts';
+import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 import { BatchChannel } from './batch-channel.ts';
@@ -85,6 +85,7 @@ export class RowBlock {
   /** Sorts the ratings into rows. Throws DataError for another number of ratings. */
   async build(rows: number): Promise<{ readonly rows: number; readonly columns: number; readonly ratings: number; readonly sum: number; readonly squares: number }> {
     if (rows !== this.#rows) throw new DataError(`${formatCount(this.#rows)} ratings came, but the block should have ${formatCount(rows)}`, { phase: 'load', file: 'the feed', advice: 'Send them again' });
+    if (rows === 0) return this.#buildEmpty();
     await this.#channel.end();
     const indexed = await this.#indexed;
     const { byUser: block } = await buildUserBlock(indexed, 'keep', this.#ctx);
@@ -95,6 +96,15 @@ export class RowBlock {
       squares += block.values[k] ** 2;
     }
     return { rows: block.rows, columns: keyCount(indexed.items), ratings: block.ratings, sum, squares };
+  }
+
+  /** A block without ratings, as of a host that has no rows. */
+  #buildEmpty() {
+    this.#channel.fail(new Error('the block is empty'));
+    const keys: KeyColumn = { type: 'int32', values: new Int32Array(0) };
+    const columns = emptyBlock(new Int32Array(0));
+    this.#built = { keys, columns: keys, lookup: new KeyLookup(keys), block: blockOf({ name: dataSetName('empty'), partition: 0, version: 0 }, columns) };
+    return { rows: 0, columns: 0, ratings: 0, sum: 0, squares: 0 };
   }
 
   /** The solver of the rows. The first call decides the unit. */

@@ -23,6 +23,7 @@ export class ParentInput {
   }
 
   async *bytes(): AsyncGenerator<Uint8Array> {
+    this.#tell({ taken: 0 });
     for (;;) {
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {

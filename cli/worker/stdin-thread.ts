@@ -10,7 +10,7 @@ import { parentPort } from 'node:worker_threads';
 /** To the main thread: bytes, or the end of stdin. */
 export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
 
-/** From the main thread: bytes that were taken, or the news that the process is about to end. */
+/** From the main thread: bytes that were taken (0: it begins to take them), or the news that the process is about to end. */
 export type ToStdin = { readonly taken: number } | { readonly ending: true };
 
 /** Bytes on the way to the main thread, at most. */
@@ -34,6 +34,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
   const parent = process.ppid;
   let underWay = 0;
   let deadline: NodeJS.Timeout | undefined;
+  let [ended, reading] = [false, false];
   const endWithin = (milliseconds: number) => {
     clearTimeout(deadline);
     deadline = setTimeout(() => process.kill(process.pid, 'SIGKILL'), milliseconds);
@@ -41,7 +42,8 @@ function watch(port: NonNullable<typeof parentPort>): void {
   const gone = () => {
     clearInterval(looking);
     send({ end: true });
-    endWithin(GRACE);
+    ended = true;
+    if (reading) endWithin(GRACE);
   };
   const looking = setInterval(() => {
     if (process.ppid !== parent) gone();
@@ -61,6 +63,9 @@ function watch(port: NonNullable<typeof parentPort>): void {
       if (deadline !== undefined) endWithin(ENDING_GRACE);
       return;
     }
+    // The time counts from here on for a parent that had gone before: the main thread was still loading the program.
+    if (!reading && ended) endWithin(GRACE);
+    reading = true;
     underWay -= message.taken;
     if (underWay < MOST_BYTES) stdin.resume();
   });

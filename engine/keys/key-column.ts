@@ -53,6 +53,13 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
   return { type: 'utf8', offsets, bytes };
 }
 
+/** A column over shared memory whose keys are to be set; `textBytes`: those of all utf8 keys. */
+export function emptyKeys(type: KeyType, count: number, textBytes: number): KeyColumn {
+  if (type === 'int32') return { type, values: sharedArray(Int32Array, count) };
+  if (type === 'int64') return { type, halves: sharedArray(Int32Array, 2 * count) };
+  return { type, offsets: sharedArray(Int32Array, count + 1), bytes: sharedArray(Uint8Array, textBytes) };
+}
+
 /** The keys at [from, to) of a column, as views. */
 export function sliceKeys(column: KeyColumn, from: number, to: number): KeyColumn {
   if (column.type === 'int32') return { type: 'int32', values: column.values.subarray(from, to) };

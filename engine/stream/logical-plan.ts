@@ -37,6 +37,14 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
   return operator.needs ?? (operator.passesNeeds ? needs : undefined);
 }
 
+/** The plan's needs of its source, where the consumer needs all columns of the result. */
+export function sourceRequest(plan: LogicalPlan): { readonly columns: readonly string[] | undefined; readonly needs: ValueNeeds | undefined } {
+  return operatorsOf(plan).reduceRight(
+    ({ columns, needs }: ReturnType<typeof sourceRequest>, operator) => ({ columns: operator.requiredColumns(columns), needs: needsBelow(operator, needs) }),
+    { columns: undefined, needs: undefined },
+  );
+}
+
 /** Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may read no others. */
 export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
   if (plan.kind === 'source') return metered(plan.source, await openSource(plan.source, ctx, columns, needs), ctx, { upstreamMs: 0 });

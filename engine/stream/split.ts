@@ -39,14 +39,14 @@ export type ByteRange = JsonObject & {
 };
 
 /** The end of a byte range, once it is read. */
-export interface SplitEnd {
+export type SplitEnd = {
   /** The byte at which its first record began. */
   readonly startsAt: number;
   /** The byte behind its last record, where the first one of the next range begins; `startsAt` where no record begins in the range. */
   readonly endsAt: number;
   /** Lines of its records. */
   readonly lines: number;
-}
+};
 
 export interface ReadSplitOptions {
   readonly signal: AbortSignal;

@@ -4,7 +4,8 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, type SharedColumn, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
 import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
-import { type CodedChunk, type IndexedRatings, mapPartition } from './index-ids.ts';
+import type { CodedChunk, IndexedRatings } from './index-ids.ts';
+import { mapPartition } from './number-ids.ts';
 
 const STAGE = 'index-ids';
 

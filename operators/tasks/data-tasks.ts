@@ -24,14 +24,6 @@ type Keyed = { readonly columnBits: number };
  */
 export interface DataTasks {
   /**
-   * Turns external ids into numbers of their own within one chunk of rows.
-   * Input: `ids` (layout key-pairs: the key arrays of users, prefix "user", and of items, prefix "item").
-   * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys by code, prefix
-   * "key", and `counts` Int32: the number of times that each occurs).
-   */
-  'number-keys': { inputs: { ids: PartitionRef }; outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef }; params: { readonly rows: number }; values: None };
-
-  /**
    * Counts the ratings of each band among the chunks of one group. Inputs: `bands`; of chunk i `codes.i` and, where codes
    * are the chunk's own, `rowMap.i` (`map` Uint32: code -> position). `by` says which code is the row. Output: `counts`
    * (`counts` Int32[bands]).

@@ -69,12 +69,18 @@ export class WorkerParent {
     }
   }
 
-  /** Sends a request of `rows`, and gives its answer with the frames before it. */
-  async ask(request: JsonObject, payload = new Uint8Array(0)): Promise<{ readonly answer: Frame; readonly factors: readonly Frame[] }> {
+  /** Sends a request of `rows`; gives its number. */
+  request(request: JsonObject, payload: Uint8Array = new Uint8Array(0)): number {
     const id = ++this.#requests;
-    const from = this.frames.length;
     this.write(frameHead({ ...request, id }, payload.length));
     this.write(payload);
+    return id;
+  }
+
+  /** Sends a request of `rows`, and gives its answer with the frames before it. */
+  async ask(request: JsonObject, payload: Uint8Array = new Uint8Array(0)): Promise<{ readonly answer: Frame; readonly factors: readonly Frame[] }> {
+    const from = this.frames.length;
+    const id = this.request(request, payload);
     for (;;) {
       const own = this.frames.slice(from).filter(({ header }) => header.id === id);
       const answer = own.find(({ header }) => header.type === 'answer');

@@ -95,6 +95,7 @@ describe('a feed is refused', () => {
   it('without its end mark, cut between two batches', async () => {
     const parent = new WorkerParent();
     parent.write('{"protocol":1,"command":"train"}\n');
+    await parent.frame('device');
     parent.write(cut);
     parent.close();
     const ended = await parent.ended;
@@ -125,6 +126,7 @@ describe('a feed is refused', () => {
   ] as const)('%s', async (_, end, code, message) => {
     const parent = new WorkerParent();
     parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { maxIter: 100_000 } })}\n`);
+    await parent.frame('device');
     parent.write(stream);
     end(parent);
     const ended = await parent.ended;

@@ -62,6 +62,7 @@ export class RowSolver {
 
   /** Draws the rows with which training begins, by seed and id, as version `version`. */
   async start(version: number): Promise<Float32Array> {
+    if (this.#isEmpty) return this.#nothing(version);
     const { rank, seed, nonnegative, start } = this.#params;
     const { place, strideStep } = hostDevice(this.#ctx.executor).info;
     const absolute = nonnegative || start === 'level';
@@ -81,6 +82,7 @@ export class RowSolver {
 
   /** Takes the factors of the fixed side, `columns` x rank. */
   async fix(factors: Float32Array): Promise<void> {
+    if (this.#isEmpty) return;
     const { place } = this.#device.info;
     const steps = new StepList(contracts);
     if (this.#fixed) steps.free(STAGE, place, [this.#ref('fixed')]);
@@ -99,6 +101,7 @@ export class RowSolver {
    * the whole fixed side, rank x rank. Throws DivergedError for a row whose equations have no finite solution.
    */
   async solve(version: number, { fromZeros, gram }: { readonly fromZeros: boolean; readonly gram?: Float64Array }): Promise<Float32Array> {
+    if (this.#isEmpty) return this.#nothing(version);
     const { place, strideStep, choosesKernels, kind } = this.#device.info;
     const params = this.#params;
     const { rank, implicitPrefs, nonnegative } = params;
@@ -139,6 +142,7 @@ export class RowSolver {
   /** The part of the Gram matrix that the held rows have, rank x rank. */
   async gram(): Promise<Float64Array> {
     const { rank } = this.#params;
+    if (this.#isEmpty) return new Float64Array(rank * rank);
     const { place, strideStep, wholePasses } = this.#device.info;
     const gram = this.#ref('gram');
     const steps = new StepList(contracts);
@@ -153,6 +157,7 @@ export class RowSolver {
   async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const params = this.#params;
     const { rank, implicitPrefs, regExponent, regParam } = params;
+    if (this.#isEmpty) return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
     const { place } = this.#device.info;
     const steps = new StepList(contracts);
     const rows = this.#rows();
@@ -181,6 +186,7 @@ export class RowSolver {
 
   /** Frees what the device holds. */
   async forget(): Promise<void> {
+    if (this.#isEmpty) return;
     const steps = new StepList(contracts);
     steps.free(STAGE, this.#device.info.place, [this.block.ref, ...(this.#fixed ? [this.#ref('fixed')] : []), ...(this.#version === undefined ? [] : [this.#rows()])]);
     await this.#run(steps);
@@ -188,10 +194,22 @@ export class RowSolver {
 
   /** Brings the ratings to the device, once. */
   async place(): Promise<void> {
+    if (this.#isEmpty) return;
     await runSteps([], this.#ctx, { given: [[this.block.ref, hostForm(this.block), this.#device.info.place]] });
   }
 
+  /** True for a block without rows, of which a device knows nothing. */
+  get #isEmpty(): boolean {
+    return this.block.rows === 0;
+  }
+
+  #nothing(version: number): Float32Array {
+    this.#version = version;
+    return new Float32Array(0);
+  }
+
   async #replace(version: number, values: Float32Array): Promise<void> {
+    if (this.#isEmpty) return void this.#nothing(version);
     const { place } = this.#device.info;
     const steps = new StepList(contracts);
     if (this.#version !== undefined) steps.free(STAGE, place, [this.#rows()]);
