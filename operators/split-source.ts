@@ -22,16 +22,26 @@ const STAGE = 'read-rows';
 /** Stored bytes of a task. Sources that have no more come in one stream. */
 const SPLIT_BYTES = 2 << 20;
 
+/** Fewest threads for files whose batches are the same in one stream: the calling thread keeps fewer ones busy. Ranges of text have batches of their own. */
+const FEWEST_THREADS = 4;
+
 /** Most bytes of a split, as stored, and of its rows in memory; a larger one is read by the calling thread, batch by batch. */
 const MOST_STORED = 32 << 20;
 const MOST_ROW_BYTES = 64 << 20;
 
 /** The same plan with the rows of its source read by the threads of the device, where it has splits. `readHere` reads a split in the calling thread. */
-export function readInThreads(plan: LogicalPlan, readHere: ReadSplit): LogicalPlan {
+export function readInThreads(plan: LogicalPlan, readHere: ReadSplit, splitBytes = SPLIT_BYTES): LogicalPlan {
   // Errors of operators name lines of a file, which ranges of it do not know.
   const wholeFiles = operatorsOf(plan).length > 0;
-  const replaced = (part: LogicalPlan): LogicalPlan => (part.kind === 'source' ? { ...part, source: new SplitSource(part.source, readHere, wholeFiles) } : { ...part, input: replaced(part.input) });
+  const replaced = (part: LogicalPlan): LogicalPlan => (part.kind === 'source' ? { ...part, source: new SplitSource(part.source, { readHere, wholeFiles, splitBytes }) } : { ...part, input: replaced(part.input) });
   return replaced(plan);
+}
+
+interface SplitReading {
+  readonly readHere: ReadSplit;
+  /** No ranges of files. */
+  readonly wholeFiles: boolean;
+  readonly splitBytes: number;
 }
 
 /** A source whose rows come from tasks, in the order and the batches of its splits. */
@@ -40,11 +50,10 @@ class SplitSource implements Source {
   readonly phase: string | undefined;
   readonly replayable: boolean;
   readonly #source: Source;
-  readonly #readHere: ReadSplit;
-  readonly #wholeFiles: boolean;
+  readonly #reading: SplitReading;
 
-  constructor(source: Source, readHere: ReadSplit, wholeFiles: boolean) {
-    [this.#source, this.#readHere, this.#wholeFiles] = [source, readHere, wholeFiles];
+  constructor(source: Source, reading: SplitReading) {
+    [this.#source, this.#reading] = [source, reading];
     [this.name, this.phase, this.replayable] = [source.name, source.phase, source.replayable];
   }
 
@@ -57,13 +66,15 @@ class SplitSource implements Source {
   }
 
   async execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-    const place = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
-    const found = place && !needs?.takesFaults ? await this.#source.splits?.(ctx, columns, needs, SPLIT_BYTES) : undefined;
+    const { readHere, wholeFiles, splitBytes } = this.#reading;
+    const device = ctx.executor.devices.find(({ info }) => info.kind === 'cpu')?.info;
+    const found = device && !needs?.takesFaults ? await this.#source.splits?.(ctx, columns, needs, splitBytes) : undefined;
     const splits = found?.splits ?? [];
-    const few = splits.reduce((sum, { bytes }) => sum + bytes, 0) <= SPLIT_BYTES;
-    if (place === undefined || found === undefined || few || (this.#wholeFiles && splits.some(({ range }) => range !== undefined))) return this.#source.execute(ctx, columns, needs);
-    const reading = new SplitStream(found.schema, groupSplits(splits, SPLIT_BYTES), this.#readHere, place, ctx);
-    return batchStream(found.schema, reading.batches());
+    const ranges = splits.some(({ range }) => range !== undefined);
+    const few = splits.reduce((sum, { bytes }) => sum + bytes, 0) <= splitBytes;
+    if (device === undefined || found === undefined || few || (ranges ? wholeFiles : device.parallelism < FEWEST_THREADS)) return this.#source.execute(ctx, columns, needs);
+    const stream = new SplitStream(found.schema, groupSplits(splits, splitBytes), readHere, device, ctx);
+    return batchStream(found.schema, stream.batches());
   }
 }
 

@@ -49,7 +49,7 @@ async function collect(params: ReadRowsParams, source: SplitRows): Promise<Outco
   const writer = new RecordBatchStreamWriter().reset(kept, source.schema);
   const origins: ReadRowsValues['origins'][number][] = [];
   let complete = true;
-  for await (const batch of source.read(params)) {
+  for await (const batch of source.read(params, false)) {
     const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
     origins.push({ file, rowGroup, firstRow });
     // The batches get one schema object: another one would make the writer begin again.
@@ -80,9 +80,10 @@ class SplitRows {
     return { signal: this.#signal, executor: new LocalExecutor([]), events: noEvents, metrics: new RunMetrics() };
   }
 
-  async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>): AsyncGenerator<RecordBatch> {
+  /** `borrowed`: see ReadSplitOptions. */
+  async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed: true });
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed });
       try {
         for (;;) {
           const next = await batches.next();
@@ -104,7 +105,7 @@ class SplitRows {
 async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   const operators = params.operators.map(operatorFrom);
   const selection = operators.pop() as SelectRatings;
-  let stream = batchStream(source.schema, source.read(params));
+  let stream = batchStream(source.schema, source.read(params, true));
   for (const operator of operators) stream = operator.execute(stream, source.context);
   const bad = new BadRowCounter();
   const selected = selection.select(stream, bad);

@@ -45,7 +45,7 @@ export function summaryOf(output: string, entries: Parameters<typeof facts>[0]):
 }
 
 /** Runs a data set into an opened output. */
-export async function writeOutput({ plan, session }: Dataset, sink: CheckedSink, options: RunOptions): Promise<WriteSummary> {
+export async function writeOutput(rows: Dataset, sink: CheckedSink, options: RunOptions): Promise<WriteSummary> {
   const { writeInto } = await import('../../api/write-into.ts');
-  return writeInto(plan, sink, session.context(options));
+  return writeInto(rows, sink, options);
 }
