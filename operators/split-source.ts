@@ -1,7 +1,7 @@
-import { RecordBatch, RecordBatchReader, type Schema, Table, tableToIPC } from 'apache-arrow';
+import { RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { throwIfAborted } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../engine/partition.ts';
+import { dataSetName, type PartitionRef } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { giveTo } from '../engine/run/hand-over.ts';
 import { Holdings } from '../engine/run/holdings.ts';
@@ -13,6 +13,7 @@ import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
 import type { ReadSplit, SourceSplit } from '../engine/stream/split.ts';
 import { type BatchStream, batchStream, setOrigin } from '../engine/stream/stream.ts';
 import type { BadRows } from './ratings/bad-rows.ts';
+import { eachOf, schemaPartition } from './ratings/read-ratings.ts';
 import { groupSplits, RangeOrder } from './ratings/split-order.ts';
 import type { ReadRowsValues } from './tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from './tasks/tasks.ts';
@@ -109,7 +110,7 @@ class SplitStream {
     const { ctx } = this.#holdings;
     try {
       await giveTo(ctx, this.#place, [[this.#schemaRef, schemaPartition(this.#schema)]]);
-      for await (const attempt of mapOrdered(each(this.#groups), this.#parallelism + 2, (group) => this.#attempt(group))) {
+      for await (const attempt of mapOrdered(eachOf(this.#groups), this.#parallelism + 2, (group) => this.#attempt(group))) {
         throwIfAborted(ctx.signal, 'read');
         yield* this.#take(attempt);
       }
@@ -172,16 +173,4 @@ class SplitStream {
   get #schemaRef(): PartitionRef {
     return { name: `${this.#name}/schema`, partition: 0, version: 0 };
   }
-}
-
-/** The columns alone, as an Arrow stream. */
-export function schemaPartition(schema: Schema): Partition {
-  const written = tableToIPC(new Table(schema));
-  const bytes = sharedArray(Uint8Array, written.length);
-  bytes.set(written);
-  return { layout: 'schema', rows: schema.fields.length, columns: { bytes } };
-}
-
-async function* each<T>(elements: readonly T[]): AsyncGenerator<T> {
-  yield* elements;
 }

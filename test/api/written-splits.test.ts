@@ -4,7 +4,11 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, DataError } from '../../engine/errors.ts';
+import { openSink } from '../../connectors/open-sink.ts';
+import { readSplit } from '../../connectors/read-split.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
 import { Session } from '../../index.ts';
+import { readInThreads } from '../../operators/split-source.ts';
 import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -29,11 +33,15 @@ const open = (workers: number, splitBytes: number) => Session.create({ device: '
 describe('rows that threads read', () => {
   it.each(['rows.csv', 'rows.csv.gz', 'rows.parquet', 'parts', 'rows.ndjson', 'rows.arrow'])('are those of one stream, in their order: %s', async (name) => {
     const expected = readFileSync(path('rows.csv'), 'utf8').replaceAll(/"(word \d+)"/g, '$1');
-    for (const [workers, splitBytes] of [[4, 1e9], [1, 3000], [4, 3000], [5, 20_000]]) {
-      const profile = new Profile();
-      await using session = await Session.create({ device: 'cpu', workers, splitBytes, profile });
-      const { rows } = await (await session.read.any(path(name))).write.csv(path('copy.csv'), { overwrite: true });
+    for (const [workers, splitBytes] of [[4, 1e9], [1, 60_000], [5, 40_000]]) {
+      await using session = await open(workers, splitBytes);
+      const ctx = session.context();
+      const { plan } = await session.read.any(path(name));
+      const { rows } = await runInto(readInThreads(plan, readSplit, splitBytes), openSink(path('copy.csv'), { overwrite: true }), ctx);
       expect(rows).toBe(ROWS);
+      // One packed file and one batch of Arrow are one split; a thread alone reads in ranges only.
+      const inThreads = splitBytes < 1e9 && !['rows.csv.gz', 'rows.arrow'].includes(name) && (workers > 1 || ['rows.csv', 'rows.ndjson'].includes(name));
+      expect((ctx.metrics.get('read-rows')?.runs ?? 0) > 1).toBe(inThreads);
       const text = readFileSync(path('copy.csv'), 'utf8');
       expect(text.replaceAll(/\.0\b/g, '') === expected.replaceAll(/\.0\b/g, '')).toBe(true);
     }
@@ -42,12 +50,12 @@ describe('rows that threads read', () => {
   it('are the same bytes of Parquet for any number of workers', async () => {
     for (const name of ['rows.csv', 'rows.parquet']) {
       const files: Buffer[] = [];
-      for (const workers of [1, 2, 4, 5]) {
-        await using session = await open(workers, 5000);
+      for (const workers of [1, 2, 5]) {
+        await using session = await open(workers, 50_000);
         await (await session.read.any(path(name))).write.parquet(path('copy.parquet'), { overwrite: true, rowGroupSize: 4000 });
         files.push(readFileSync(path('copy.parquet')));
       }
-      expect(files.slice(1).map((file) => file.equals(files[0]))).toEqual([true, true, true]);
+      expect(files.slice(1).map((file) => file.equals(files[0]))).toEqual([true, true]);
     }
   });
 
@@ -65,18 +73,18 @@ describe('rows that threads read', () => {
     await using session = await open(4, 1);
     const { rows } = await session.read.parquet(path('wide.parquet')).write.parquet(path('wide-copy.parquet'));
     expect(rows).toBe(3000);
-    expect((await (await duckdb()).runAndReadAll(`SELECT count(*), min(length(word)), sum(item)::INTEGER FROM '${path('wide-copy.parquet')}'`)).getRowsJS()).toEqual([[3000n, 64_000, 4_498_500]]);
+    expect((await (await duckdb()).runAndReadAll(`SELECT count(*), min(length(word)), sum(item)::INTEGER FROM '${path('wide-copy.parquet')}'`)).getRowsJS()).toEqual([[3000n, 64_000n, 4_498_500]]);
   });
 });
 
 describe('bad conditions', () => {
   it('name the file and the line, as one stream does', async () => {
     writeFileSync(path('bad.csv'), `user,item,rating\n${'1,2,3\n'.repeat(9000)}4,5,6,7\n${'1,2,3\n'.repeat(9000)}`);
-    for (const splitBytes of [1e9, 5000]) {
+    for (const splitBytes of [1e9, 30_000]) {
       await using session = await open(4, splitBytes);
       const error = await session.read.csv(path('bad.csv')).write.parquet(path('never.parquet')).catch((reason: unknown) => reason);
       expect(error).toBeInstanceOf(DataError);
-      expect(error).toMatchObject({ details: { file: path('bad.csv'), line: 9002 } });
+      expect(String(error)).toMatch(/line 9002\b.*bad\.csv/);
     }
     const whole = readFileSync(path('rows.parquet'));
     whole.fill(0xff, whole.length >> 1, (whole.length >> 1) + 300);
