@@ -33,7 +33,7 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
 export async function isPlainFile(file: string): Promise<boolean> {
   if (file === STANDARD_STREAM || !(await isRegularFile(file))) return false;
   const head = await firstBytes(file, 4);
-  return isTooShort(file, head) || isGzip(head) || isFrame(magicOf(head));
+  return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }
 
 /** True for bytes of a packed file's name that are fewer than such a file begins with. */

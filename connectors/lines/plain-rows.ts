@@ -38,7 +38,7 @@ export class PlainRows {
   /** Numbers, or the beginnings of texts. */
   #numbers: Float64Array[] = [];
   #ends: Int32Array[] = [];
-  /** True once the arrays belong to a batch. */
+  /** True when the next rows need arrays of their own. */
   #given = true;
 
   private constructor({ types, given, rules }: RowLayout, marks: PlainMarks, wanted: readonly number[], maximumRows: number) {
@@ -144,10 +144,10 @@ export class PlainRows {
     return record;
   }
 
-  /** The columns that are wanted, as Arrow data of their own. */
-  columns(): Data[] {
+  /** The columns that are wanted, as Arrow data: of their own, or `borrowed` until the next rows are read. */
+  columns(borrowed: boolean): Data[] {
     const length = this.rows;
-    this.#given = true;
+    this.#given = !borrowed;
     return this.#wanted.map((column) => {
       const type = this.#types[column];
       if (type === 'utf8') return this.#text(column);

@@ -65,7 +65,7 @@ export class RowFile<Layout extends RowLayout> {
    * the file's own. A value that cannot be read is a DataError that names the line, the column and the text; with `takesFaults`
    * it is null, and the batch's origin has that reason. Returns the end of the range.
    */
-  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
+  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults, borrowed = false }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
     const [window, range, file] = [this.#window, this.#range, inputName(this.#file)];
     if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
     const startsAt = range.known ? range.from : window.position;
@@ -81,7 +81,7 @@ export class RowFile<Layout extends RowLayout> {
       throwIfAborted(signal, 'read');
       const end = plain?.scan(window.bytes, window.from, { to: window.to, limit: window.limit, atEnd: window.atEnd });
       if (plain !== undefined && end !== undefined && plain.rows >= FEW_ROWS) {
-        const batch = toBatch(schema, plain.rows, plain.columns());
+        const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
         const first = window.lines + 1;
         window.advance(end, plain.rows);
         yield setOrigin(batch, { file, firstRow, lineOf: (row) => first + row });
