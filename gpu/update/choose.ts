@@ -58,7 +58,7 @@ function needsExact({ precision, largestRating }: Pick<UpdateProblem, 'precision
 }
 
 /** The variant with a name; throws UsageError when the adapter does not have it. */
-export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>): UpdateVariant {
+export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>): UpdateVariant {
   const main = updateVariants(info, shape);
   const called = (variant: UpdateVariant) => variant.name === name;
   const found = main.find(called) ?? everyVariant(info, shape).find(called);

@@ -9,6 +9,7 @@ import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
 import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { solveNonnegativeKernel } from '../kernels/solve/solve-nonnegative.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
@@ -194,9 +195,10 @@ class UpdateKernels {
   }
 
   async #compileSolve(): Promise<SizedKernel> {
-    const { variant, rank, solver } = this.#settings;
+    const { variant, rank, solver, nonnegative } = this.#settings;
     const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
     const one = (rows: number) => rows;
+    if (nonnegative) return { compiled: await this.#gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
     if (solver === 'cholesky') {
       const params = chooseSolveCholesky(rank, biases, half, { bytes: this.#gpu.info.limits.workgroupBytes });
       return { compiled: await this.#gpu.compile(solveCholeskyKernel, params), workgroups: one };

@@ -76,6 +76,8 @@ export type UpdateProblem = {
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
+  /** True keeps x >= 0; the solver is cholesky. */
+  readonly nonnegative?: boolean;
   /** Rows that are solved, and rows of θ. */
   readonly rows: number;
   readonly columns: number;
@@ -134,8 +136,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
    * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v.
    *
    * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
-   * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
-   * A GPU does not have it.
+   * `previous` tells which features the search starts from. A row that has none is bad. Biases are not bounded.
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };

@@ -1,5 +1,6 @@
 import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { minimumError } from './minima.ts';
 import { deviation, randomNumbers } from './numbers.ts';
 import { partEquations, ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
 import { downloadOutputs, expectedSteps, otherRowsKept, regularizationFor, regularized, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
@@ -21,6 +22,8 @@ export interface Expectation {
   readonly steps: number;
   /** Longest row that is solved exactly even with CG; -1 for none. */
   readonly exactTo: number;
+  /** True for exact minima over x >= 0, whose error is over its limits. */
+  readonly nonnegative?: boolean;
 }
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
@@ -47,10 +50,11 @@ export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Rea
   return error;
 }
 
-function rowError({ ratings, biases, lengths, regularization, previous }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
+function rowError({ ratings, biases, lengths, regularization, previous }: RatedProblem, row: number, x: Float64Array, { steps, exactTo, nonnegative = false }: Expectation): number {
   const { rank, stride, offsets } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
   const equations = regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization);
+  if (nonnegative) return minimumError(equations, x, biases);
   if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
   return deviation(x, expectedSteps(equations, biases, start, steps));
