@@ -32,8 +32,8 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
 }
 
 /** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
-export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
-  return { ...(await ratedBuffers(gpu, problem.ratings, precision)), ...(await uploadRowData(gpu, problem)) };
+export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
+  return { ...(await ratedBuffers(gpu, problem.ratings, precision, raw)), ...(await uploadRowData(gpu, problem)) };
 }
 
 /** The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated. */

@@ -12,6 +12,7 @@ struct Params {
   unscale: f32,
   alpha: f32,
   base: f32,
+  mean: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,7 +20,8 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> slots: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
 

@@ -17,20 +17,23 @@ third; with biases t_part gets this thread's part of t, where the ratings have a
     }
 {%- endfor %}
 {%- endif %}
-    {
-      let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
-    }
-    var bin = 0u;
 {%- if BIASES %}
     var t_part = 0.0;
+    var next_bias = 0.0;
 {%- endif %}
+    {
+      let slot = 0u;
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    }
+    var bin = 0u;
     for (var at = first; at < end; at += BIN) {
       if (chunk < CHUNKS) {
 {%- for pass in passes %}
 {%- if IMPLICIT %}
         { let rated = ring[(bin & 3u) * BIN + gather_row + {{ pass }}u * GATHER_ROWS].y;
           staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated){% else %}select(weighted(next_{{ pass }}, rated), vec4<u32>(rated & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %}; }
+{%- elsif BIASES and RATING_ROW == false %}
+        staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = select(next_{{ pass }}, vec4<u32>(centred(next_{{ pass }}.xy, bitcast<f32>(next_{{ pass }}.z)), 0u, 0u, 0u), chunk == FACTOR_CHUNKS);
 {%- else %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = next_{{ pass }};
 {%- endif %}
@@ -38,7 +41,7 @@ third; with biases t_part gets this thread's part of t, where the ratings have a
       }
 {%- if RATING_ROW %}
       if (thread < BIN) {
-        let rated = ring[(bin & 3u) * BIN + thread].y;
+        let rated = {% if BIASES %}centred(ring[(bin & 3u) * BIN + thread], next_bias){% else %}ring[(bin & 3u) * BIN + thread].y{% endif %};
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
 {%- if BIASES %}
         t_part += unpack2x16float(rated).x;
@@ -48,7 +51,7 @@ third; with biases t_part gets this thread's part of t, where the ratings have a
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
+        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();

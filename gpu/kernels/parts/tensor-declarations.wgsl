@@ -4,7 +4,7 @@ var<workgroup> staged: array<vec4<u32>, STAGED>;
 // A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
-// Column and scaled float16 rating number `at`, with biases a 1 beside it, so that the same products sum the rows of theta; or the row of zeros behind the end.
+// Column and {% if BIASES %}rating{% else %}scaled float16 rating{% endif %} number `at`, or the row of zeros behind the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
@@ -16,11 +16,24 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
     let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
     result = vec2<u32>(column, pack2x16float(vec2f(target_ * params.scale, root)));
 {%- else %}
-    result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, {% if BIASES %}1.0{% else %}0.0{% endif %})));
+    result = vec2<u32>(column, {% if BIASES %}bitcast<u32>(value){% else %}pack2x16float(vec2f(value * params.scale, 0.0)){% endif %});
 {%- endif %}
   }
   return result;
 }
+{%- if BIASES %}
+
+// The bias of a column; any for the row of zeros.
+fn bias_of(column: u32) -> f32 {
+  return fixed_bias[min(column, params.zero_row - 1u)];
+}
+
+// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the same products sum the rows of theta.
+fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
+  let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
+  return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);
+}
+{%- endif %}
 {%- if IMPLICIT %}
 
 // Eight features times the root of the weight that stands behind a rating.

@@ -3,6 +3,9 @@
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];
   if (chunk < FACTOR_CHUNKS) { next_{{ pass }} = fixed[entry.x * CHUNKS + chunk]; }
 {%- unless RATING_ROW %}
-  else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
+  else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>({% if BIASES %}entry, bitcast<u32>(bias_of(entry.x)), 0u{% else %}entry.y, 0u, 0u, 0u{% endif %}); }
 {%- endunless %} }
 {%- endfor %}
+{%- if RATING_ROW and BIASES %}
+if (thread < BIN) { next_bias = bias_of(ring[(slot) * BIN + thread].x); }
+{%- endif %}

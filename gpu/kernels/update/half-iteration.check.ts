@@ -56,7 +56,7 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: H
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
   const half = variant.precision === 'f16';
   const problem = ratedProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
-  const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values, fixed_bias: problem.ratings.fixedBias })) };
+  const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;

@@ -17,6 +17,7 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  mean: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -24,11 +25,12 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> previous: array<f32>;
-@group(0) @binding(6) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(7) var<storage, read_write> half: array<f16>;
-@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read> previous: array<f32>;
+@group(0) @binding(7) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(8) var<storage, read_write> half: array<f16>;
+@group(0) @binding(9) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
