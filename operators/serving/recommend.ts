@@ -5,22 +5,20 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { keyCount, type KeyColumn, takeKeys } from '../../engine/keys/key-column.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { Place } from '../../engine/plan/place.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { arrowTypeOf } from '../ratings/columns.ts';
+import { announceSearch } from './announce-search.ts';
 import { type FactorModel, placeFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
-import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'top-n';
@@ -78,7 +76,7 @@ export class Recommend implements Source {
     try {
       const { info } = computeDevice(ctx.executor);
       const { exclude: exclusions, n, unit = 'users', onEnd } = this.#options;
-      if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
+      announceSearch('top-n', exclusions !== undefined, info, holdings.ctx);
       const { model, bounds, order } = itemsByNorm(this.#model);
       const exclude = await exclusions?.(holdings.ctx, model);
       const top = await topOf(model, n, { bounds, order }, exclude, info, holdings.ctx);
@@ -123,13 +121,6 @@ export async function* ranges(users: number, step: number): AsyncGenerator<Range
 /** Ranges under way at once. On a device that works in order one computes while the users of another go up and the lists of a third come down. */
 export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
-}
-
-/** Starts compiling on a GPU while the host prepares the search. Nothing waits for it; the search compiles the kernels itself where this fails. */
-function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
-  const task: TaskOf<'compile-top-n'> = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
-  // Not among the measures of the run, which are of searches alone.
-  runTasks({ ...ctx, metrics: new RunMetrics() }, STAGE, place, [task]).catch(() => undefined);
 }
 
 /**

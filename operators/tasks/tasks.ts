@@ -201,8 +201,8 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
     values: None;
   };
 
-  /** Starts compiling for top-n tasks with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
-  'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
+  /** Starts compiling for such tasks, of top-n those with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
+  'compile-search': { inputs: None; outputs: None; params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }; values: None };
 
   /**
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
@@ -273,7 +273,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
-  'compile-top-n': {},
+  'compile-search': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },

@@ -9,6 +9,7 @@ import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { announceSearch } from '../../serving/announce-search.ts';
 import { type FactorModel, type PlacedFactors, placeFactors } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
@@ -52,6 +53,7 @@ export class PositiveRanks {
     const { ratings, offsets, rows } = this.#positives;
     const places = new Uint32Array(ratings);
     const { info } = computeDevice(this.#ctx.executor);
+    if (this.#placed.size === 0) announceSearch(STAGE, this.#exclude !== undefined, info, this.#ctx);
     const phase = startPhase(this.#ctx.events, 'rank', 'users', rows);
     await Holdings.within(this.#ctx, async (held) => {
       const factors = await placeFactors(model, info.place, held, info.ownMemory ? ['items'] : ['users', 'items']);
