@@ -189,7 +189,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdT
   /**
    * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
    * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns, ascending and by the same numbers as those of `top`, are left out; `bounds` (layout column-bounds:
    * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
    * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
    * `exclude`. Output: `top` (rows to - from).

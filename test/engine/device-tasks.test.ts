@@ -178,7 +178,7 @@ describe.each([
     expect([...fetched.target.values]).toEqual([...source.columns.values]);
   });
 
-  it.skipIf(skip).each([[1, 3, true], [10, 17, true], [130, 8, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column', async (n, rank, excluding) => {
+  it.skipIf(skip).each([[1, 3, true, false], [10, 17, true, true], [130, 8, true, false], [5, 8, false, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column, or by its number in an order: %s', async (n, rank, excluding, ordered) => {
     const rows = 12;
     const [x, theta] = [matrix(rows, rank, 7), matrix(COLUMNS, rank, 8)];
     // Small whole numbers: products are exact and ties are common.
@@ -188,10 +188,12 @@ describe.each([
     // Exclusions need no values.
     const exclude = { ...whole, columns: { ...whole.columns, values: sharedArray(Float32Array, 0) } };
     const [from, to] = [2, rows];
-    const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}) }, ['top']);
+    const numberOf = (column: number) => (ordered ? COLUMNS - 1 - column : column);
+    const order: Partition = { layout: 'column-order', rows: COLUMNS, columns: { values: sharedArray(Uint32Array, COLUMNS).map((_, column) => numberOf(column)) } };
+    const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}), ...(ordered ? { order } : {}) }, ['top']);
     const { items, scores } = fetched.top;
     for (let row = from; row < to; row++) {
-      const all = Array.from({ length: COLUMNS }, (_, column) => predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, column, rank));
+      const all = Array.from({ length: COLUMNS }, (_, number) => predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, numberOf(number), rank));
       const expected = topN(all, n, new Set(excluding ? indices.subarray(offsets[row], offsets[row + 1]) : []));
       const missing = Array.from<number>({ length: n - expected.length });
       const at = (row - from) * n;

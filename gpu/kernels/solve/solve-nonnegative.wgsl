@@ -74,8 +74,17 @@ fn place_of(at: u32) -> vec2u {
   return select(vec2u(0xffffffffu), place, vec2<bool>(at < BIAS_START));
 }
 
+fn columns_of(quad: u32) -> vec4u {
+  return vec4u(4 * quad) + vec4u(0, 1, 2, 3);
+}
+
 fn is_feature(quad: u32) -> vec4<bool> {
-  return vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK);
+  return columns_of(quad) < vec4u(RANK);
+}
+
+// An element of a group: an index would move the group from registers to memory.
+fn element(group: vec4f, at: u32) -> f32 {
+  return select(select(group.x, group.y, at == 1), select(group.z, group.w, at == 3), at >= 2);
 }
 
 fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
@@ -100,7 +109,7 @@ fn gathered(base: u32, slot_count: u32, at: u32, place: vec2u, weight: f32) -> v
 
 fn remember_largest(group: vec4f, place: vec2u) {
   if (place.x / 4 == place.y) {
-    atomicMax(&largest, bitcast<u32>(max(group[place.x % 4], 0.0)));
+    atomicMax(&largest, bitcast<u32>(max(element(group, place.x % 4), 0.0)));
   }
 }
 
@@ -111,10 +120,8 @@ fn shifted(base: u32, at: u32, group: vec4f, place: vec2u, shift: f32) -> vec4f 
   }
   var result = group;
   if (place.x / 4 == place.y) {
-    if (place.x < RANK) {
-      result[place.x % 4] += shift;
-    }
-    diagonal[place.x] = result[place.x % 4];
+    result += select(vec4f(), vec4f(shift), (columns_of(place.y) == vec4u(place.x)) & vec4<bool>(place.x < RANK));
+    diagonal[place.x] = element(result, place.x % 4);
   }
   slots[base + at] = result;
   return result;
@@ -137,7 +144,7 @@ fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;
   } else if (place.y == k / 4 && place.x / 16 > k / 16 && place.x < STRIDE) {
-    column[start + place.x / 4][place.x % 4] = group[k % 4];
+    column[start + place.x / 4][place.x % 4] = element(group, k % 4);
   }
 }
 
@@ -148,11 +155,8 @@ fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32
   }
   let down = column[start + place.x / 4][place.x % 4];
   let across = column[start + place.y] * inverse;
-  var result = select(fma(vec4f(-down), across, group), sign * across, vec4<bool>(place.x == k));
-  if (place.y == k / 4) {
-    result[k % 4] = select(sign * down, -1.0, place.x == k) * inverse;
-  }
-  return result;
+  let result = select(fma(vec4f(-down), across, group), sign * across, vec4<bool>(place.x == k));
+  return select(result, vec4f(select(sign * down, -1.0, place.x == k) * inverse), columns_of(place.y) == vec4u(k));
 }
 
 fn is_passive(i: u32) -> bool {
@@ -216,7 +220,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var y_{{ right }} = 0.0;
   var left_{{ right }} = 0.0;
   if (own_{{ right }} < RANK) {
-    y_{{ right }} = summed(base, entry.w, BIAS_START + own_{{ right }} / 4)[own_{{ right }} % 4];
+    y_{{ right }} = element(summed(base, entry.w, BIAS_START + own_{{ right }} / 4), own_{{ right }} % 4);
 {% if biases %}
     y_{{ right }} -= ones[own_{{ right }} / 4][own_{{ right }} % 4] * (ones[QUADS].x / weight);
 {% endif %}

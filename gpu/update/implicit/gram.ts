@@ -7,7 +7,7 @@ import type { Pass } from '../../webgpu/pass.ts';
 import { EntryList } from '../work.ts';
 
 /** Parts of Θ whose sums run side by side: enough to fill any GPU; and rows of a part, at least. */
-const PARTS = 512;
+const PARTS = Number(process.env.PARTS ?? 1056);
 const LEAST_ROWS = 256;
 
 /** Lists that are made once for a number of rows. */
