@@ -12,7 +12,8 @@ import type { KernelCheck } from '../checking/check.ts';
 import { CG_TENSOR_LIMIT, PRODUCT_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { minimumError } from '../checking/minima.ts';
 import { deviation, worse } from '../checking/numbers.ts';
-import { problemBuffers, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
+import { keptBy, problemBuffers, ratedProblem, type RatedProblem, rowEquations } from '../checking/rated-problem.ts';
+import type { RatedRowsOptions } from '../checking/rated-rows.ts';
 import { downloadOutputs, relativeResidual, solvedRow } from '../checking/solved-rows.ts';
 
 export interface ImplicitShape {
@@ -49,13 +50,20 @@ export function implicitChecks(info: GpuInfo, longest: number, among: readonly I
   );
 }
 
+/** Ratings below 0 and of 0 among those of a problem, and G in float64. */
+const kept = keptBy((key) => {
+  const problem = ratedProblem(JSON.parse(key) as RatedRowsOptions);
+  const { values, theta, stride, rank, columns } = problem.ratings;
+  for (let k = 2; k < values.length; k += 5) values[k] = k % 10 === 2 ? 0 : -values[k];
+  return { problem, twin: gramMatrix(theta, stride, rank, columns, WEIGHT) };
+});
+
 async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, alpha }: ImplicitShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: 500, regionBytes: 40_000 };
   const half = variant.precision === 'f16';
   const lengths = [1, 0, 64, 65, longest, 33, 32, 31, 2, 700, 16, 130, 1];
-  const problem = ratedProblem({ rank, biases: false, precision: variant.precision, lengths });
+  const { problem, twin } = kept(JSON.stringify({ rank, alpha, biases: false, precision: variant.precision, lengths }));
   const { ratings } = problem;
-  for (let k = 2; k < ratings.values.length; k += 5) ratings.values[k] = k % 10 === 2 ? 0 : -ratings.values[k];
   const { stride, columns } = ratings;
   const buffers = await problemBuffers(gpu, problem, 'f32');
   const mirror = await gpu.bufferOf(ratings.mirror, 'mirror');
@@ -74,7 +82,6 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, alpha }: Im
   const { badRow } = await updateRows(gpu, inputs, { variant, from: 0, to: lengths.length, rank, lambda: 0, mean: 0, solver: solver === 'cg' ? { steps: STEPS } : 'cholesky', nonnegative: solver === 'nonnegative', scale: half ? 0.5 : 1, implicit: weights });
   const outputs = await downloadOutputs(gpu, buffers, problem);
   destroyBuffers({ buffers, more, lists: [...block.prepared.values()] });
-  const twin = gramMatrix(ratings.theta, stride, rank, columns, WEIGHT);
   let error = badRow === -1 ? 0 : Infinity;
   if (gramError(gram, twin, rank, stride) > 10 * PRODUCT_LIMIT) error = Infinity;
   lengths.forEach((_, row) => {
@@ -86,11 +93,12 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, alpha }: Im
   return { error, limit: solver === 'cholesky' ? (tensor ? HALF_LIMIT : RESIDUAL_LIMIT) : tensor ? 2 * CG_TENSOR_LIMIT : CG_GRAM_LIMIT };
 }
 
-function rowError({ ratings, lengths, previous }: RatedProblem, row: number, x: Float64Array, gram: Float64Array, weights: { readonly alpha: number; readonly base: number }, shift: number, solver: ImplicitShape['solver'], half: boolean): number {
+function rowError(problem: RatedProblem, row: number, x: Float64Array, gram: Float64Array, weights: { readonly alpha: number; readonly base: number }, shift: number, solver: ImplicitShape['solver'], half: boolean): number {
+  const { ratings, lengths, previous } = problem;
   const { rank, stride, theta, offsets } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
   const part = { indices: ratings.indices.subarray(offsets[row], offsets[row + 1]), values: ratings.values.subarray(offsets[row], offsets[row + 1]) };
-  const equations = implicitEquations(gram, theta, stride, rank, part, weights, shift);
+  const equations = rowEquations(problem, row, () => implicitEquations(gram, theta, stride, rank, part, weights, shift));
   if (solver === 'nonnegative') return minimumError(equations, x, false, half ? { gradient: HALF_LIMIT, distance: 10 * HALF_LIMIT } : {});
   if (solver === 'cholesky') return relativeResidual(equations, x);
   return deviation(x, conjugateGradient(equations.matrix, equations.bias, Float64Array.from(previous.subarray(row * stride, row * stride + rank)), STEPS));

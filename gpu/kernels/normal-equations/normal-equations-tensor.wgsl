@@ -47,8 +47,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
   var coming = vec2<u32>();
   if (thread < BIN) {
-    ring[thread] = rating_at(first + thread, end);
-    ring[BIN + thread] = rating_at(first + BIN + thread, end);
+    ring[thread] = entry_of(rating_at(first + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(first + BIN + thread, end));
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();

@@ -52,7 +52,7 @@ with AHEAD those of the first bin are there.
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
       }
 {%- endif %}
-      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
+      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
         {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: IMPLICIT %}

@@ -56,6 +56,6 @@ export const solveNonnegativeKernel: KernelDescriptor<SolveNonnegativeParams> = 
   },
   workgroup(params) {
     const { stride, threads, lanes, words } = shape(params);
-    return { threads, bytes: 4 * (stride * (3 + lanes + 1) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0) };
+    return { threads, bytes: 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0) };
   },
 };

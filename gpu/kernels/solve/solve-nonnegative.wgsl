@@ -43,7 +43,8 @@ const DONE = 3u;
 const FAILED = 4u;
 
 // A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep suffices.
-var<workgroup> column: array<vec4f, 2 * QUADS>;
+// One more is read where a group does not exist.
+var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
 var<workgroup> along: array<f32, 2>;
 var<workgroup> solution: array<vec4f, QUADS>;
 var<workgroup> shares: array<f32, LANES * STRIDE>;
@@ -67,11 +68,11 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
 
-// Row and group of four columns of the group at `at` of a slot; behind the last one a row that does not exist.
+// Row and group of four columns of the group at `at` of a slot; behind the last one those behind the last.
 fn place_of(at: u32) -> vec2u {
   let tile = triangle_place(at / 64);
   let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
-  return select(vec2u(0xffffffffu), place, vec2<bool>(at < BIAS_START));
+  return select(vec2u(STRIDE, QUADS), place, vec2<bool>(at < BIAS_START));
 }
 
 fn columns_of(quad: u32) -> vec4u {
@@ -143,20 +144,22 @@ fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
 fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
   if (place.x == k) {
     column[start + place.y] = group;
-  } else if (place.y == k / 4 && place.x / 16 > k / 16 && place.x < STRIDE) {
+  } else if (place.y == k / 4 && place.x / 16 > k / 16) {
     column[start + place.x / 4][place.x % 4] = element(group, k % 4);
   }
 }
 
 // A group after the sweep of k; `inverse` is that of the pivot, and `sign` 1 for a sweep into P and -1 for one out of it.
 fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
-  if (place.x >= STRIDE) {
-    return group;
+  let down = inverse * column[start + place.x / 4][place.x % 4];
+  let across = column[start + place.y];
+  var result = fma(vec4f(-down), across, group);
+  // Few groups are of the pivot's row or column.
+  if (place.x == k || place.y == k / 4) {
+    result = select(result, sign * inverse * across, vec4<bool>(place.x == k));
+    result = select(result, vec4f(select(sign * down, -inverse, place.x == k)), columns_of(place.y) == vec4u(k));
   }
-  let down = column[start + place.x / 4][place.x % 4];
-  let across = column[start + place.y] * inverse;
-  let result = select(fma(vec4f(-down), across, group), sign * across, vec4<bool>(place.x == k));
-  return select(result, vec4f(select(sign * down, -1.0, place.x == k) * inverse), columns_of(place.y) == vec4u(k));
+  return result;
 }
 
 fn is_passive(i: u32) -> bool {

@@ -8,7 +8,7 @@ import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { uploadAll } from '../checking/rated-rows.ts';
-import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
+import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../checking/rated-problem.ts';
 
 /** The problem that is solved. */
 export interface HalfIterationShape {
@@ -55,7 +55,7 @@ function solverOf({ solver }: HalfIterationShape) {
 async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
   const half = variant.precision === 'f16';
-  const problem = ratedProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
+  const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
   const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);

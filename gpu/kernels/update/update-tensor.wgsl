@@ -64,8 +64,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    ring[thread] = rating_at(row.y + thread, end);
-    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
+    ring[thread] = entry_of(rating_at(row.y + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
@@ -122,8 +122,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-      ring[thread] = ahead_0;
-      ring[BIN + thread] = ahead_1;
+      ring[thread] = entry_of(ahead_0);
+      ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- if AHEAD %}
     // The next row's first rows of theta are loaded while this row is solved.
