@@ -28,6 +28,6 @@ export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorPa
     { name: 'base', type: 'f32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(of(params)), AHEAD: process.env.NO_E1 === undefined, ...registerSolverValues({ steps: params.steps, halfA: false }) }),
+  values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ steps: params.steps, halfA: false }) }),
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank) }),
 };

@@ -64,12 +64,10 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var next_x = previous[row.x * PADDED + own_feature];
   var next_shift = shifts[row.x];
   workgroupBarrier();
-{%- if AHEAD %}
   {
     let slot = 0u;
     {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
   }
-{%- endif %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
@@ -79,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: AHEAD, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -107,14 +105,12 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[thread] = entry_of(ahead_0);
       ring[BIN + thread] = entry_of(ahead_1);
     }
-{%- if AHEAD %}
     // The next row's first rows of theta are loaded while this row is solved.
     workgroupBarrier();
     {
       let slot = 0u;
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
     }
-{%- endif %}
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false %}
     if (thread < PADDED) {

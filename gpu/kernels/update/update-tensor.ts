@@ -26,6 +26,6 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
     { name: 'mean', type: 'f32' },
   ],
   needs: () => tensorNeeds,
-  values: (params) => ({ ...accumulateValues(params), AHEAD: process.env.E1 !== undefined, ...registerSolverValues(params) }),
+  values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),
   workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + registerSolverBytes(params.rank) }),
 };

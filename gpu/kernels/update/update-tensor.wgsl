@@ -70,12 +70,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
   workgroupBarrier();
-{%- if AHEAD %}
-  {
-    let slot = 0u;
-    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: false %}
-  }
-{%- endif %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
@@ -89,7 +83,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: AHEAD, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -125,14 +119,6 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[thread] = entry_of(ahead_0);
       ring[BIN + thread] = entry_of(ahead_1);
     }
-{%- if AHEAD %}
-    // The next row's first rows of theta are loaded while this row is solved.
-    workgroupBarrier();
-    {
-      let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: false %}
-    }
-{%- endif %}
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}
     if (thread < PADDED) {
