@@ -56,7 +56,8 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   /** The columns; opens metadata only. */
   async schema(): Promise<Schema> {
-    return schemaOf(this.plan);
+    using _ = this.session.beginPhase('open files');
+    return await schemaOf(this.plan);
   }
 
   /** This data set through one more operator, of the library or of the caller. */

@@ -2,8 +2,9 @@ import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { keysFromVector } from '../engine/keys/arrow-keys.ts';
+import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ModelParts } from './model.ts';
 
 /** The parts of a model that was saved, read in a thread. Throws DataError naming the file that is missing or wrong. */
@@ -23,6 +24,11 @@ export async function loadedParts(directory: string): Promise<Omit<ModelParts, '
     metadata,
     means: storedMeans(stored),
   };
+}
+
+/** A model in the form that is saved. */
+export function storedParts({ rank, users, items, userFactors, itemFactors }: FactorModel, { metadata = {}, itemCounts, means, columns, coldStartStrategy }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>): StoredModel {
+  return { rank, userIds: keysToVector(users), userFactors, itemIds: keysToVector(items), itemFactors, itemCounts, means, columns, coldStartStrategy, factorflow: metadata };
 }
 
 /** True where the last two features of a model are folded biases. */

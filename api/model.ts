@@ -1,9 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
 import { type ExportOptions, exportFactors } from '../connectors/model/export-factors.ts';
-import { saveModel, type StoredModel } from '../connectors/model/model-store.ts';
+import { saveModel } from '../connectors/model/model-store.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
-import { keysToVector } from '../engine/keys/arrow-keys.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
@@ -13,18 +12,21 @@ import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
-import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
+import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
+import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
-import { hasBiases, loadedParts } from './loaded-parts.ts';
+import { hasBiases, loadedParts, storedParts } from './loaded-parts.ts';
 import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
 import { factorBatch } from './serving/factor-batch.ts';
 import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds, checkItems, checkRecommend, checkRequest, checkUsers, type ItemsOptions, type RecommendOptions, type RequestOptions, type UsersOptions } from './serving/recommend-options.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { type FoldedUsers, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
-import { type Explanation, explainItem, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import { type Explanation, explainItem } from './serving/explain.ts';
+import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import type { RatingsOfUser } from './serving/ratings-of-user.ts';
 import { Searches } from './serving/searches.ts';
 import { ruleOf, type ServedModel, sideSpace } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
@@ -80,6 +82,7 @@ export class Model {
   /** Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming the file that is missing or wrong. */
   static async load(session: Session, directory: string): Promise<Model> {
     if (typeof (session as Partial<Session> | undefined)?.context !== 'function' || typeof directory !== 'string') throw new UsageError('Model.load takes a session and a folder', { advice: 'Model.load(session, directory)' });
+    using _ = session.beginPhase('load model');
     return new Model({ ...(await loadedParts(directory)), session });
   }
 
@@ -124,6 +127,7 @@ export class Model {
 
   /** The pairs with a column `prediction`; unknown users and items by the model's cold-start strategy, or the one given. */
   predict(pairs: Dataset, options: { readonly coldStart?: ColdStart } = {}): Dataset {
+    this.#served.searches.requireOpen();
     requireDataset(pairs, 'predict');
     checkOptions('predict', options, ['coldStart'], "{ coldStart: 'drop' }");
     const { user, item, prediction } = this.columns;
@@ -135,6 +139,7 @@ export class Model {
    * means of the training ratings, which the model contains.
    */
   async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
+    this.#served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
     checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
@@ -149,6 +154,7 @@ export class Model {
    * Throws UsageError for its options, DataError where there are no pairs.
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {
+    this.#served.searches.requireOpen();
     const { evaluateRanking } = await import('./validation/evaluate-ranking.ts');
     return evaluateRanking(this, this.#factors, this.#session, test, options);
   }
@@ -160,6 +166,7 @@ export class Model {
    * Throws DataError where the ids are of another kind, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
+    this.#served.searches.requireOpen();
     const { updateModel } = await import('./training/update-model.ts');
     return updateModel({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
@@ -169,6 +176,7 @@ export class Model {
    * trains nothing. Throws UsageError for its options as `update` does, and CapacityError when the problem doesn't fit.
    */
   async planUpdate(newRatings: Dataset, options: UpdateOptions = {}): Promise<ExplainedPlan> {
+    this.#served.searches.requireOpen();
     const { planUpdate } = await import('./training/update-model.ts');
     return planUpdate({ model: this, factors: this.#factors, means: this.#means }, newRatings, options);
   }
@@ -229,8 +237,11 @@ export class Model {
     return foldInUsers(parts, ruleOf(this.#served, options.regParam), ratings, options, (made) => new Model(made));
   }
 
-  /** Takes a score apart into what each of a user's ratings, which a model does not keep, contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). */
-  async explain(ratings: readonly RatedItem[], item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
+  /**
+   * Takes a score apart into what each of a user's ratings contributes to it, exactly (Hu, Koren and Volinsky 2008, section 5). A model does not keep
+   * ratings: give the user's, or a data set with the model's columns that they are in. Throws UsageError for a user who has none there.
+   */
+  async explain(ratings: readonly RatedItem[] | RatingsOfUser, item: Id, options: RunOptions & { readonly regParam?: number } = {}): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', ...runOptionNames], '{ regParam: 0.1 }');
     return explainItem(this.#served, ratings, item, options);
   }
@@ -251,7 +262,7 @@ export class Model {
     await this.#served.searches.prepare(name, space);
   }
 
-  /** Frees what `prepare` and requests for single users and items have made, once those under way have ended; later ones throw UsageError. */
+  /** Frees what `prepare` and requests have made, once those under way have ended. Later work throws UsageError, but for saving and reading the factors. */
   async close(): Promise<void> {
     await this.#served.searches.close();
   }
@@ -277,20 +288,10 @@ export class Model {
   /** Writes the model folder, whole or not at all. An existing one is replaced only with `overwrite`; `signal` cancels. */
   async save(directory: string, options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {}): Promise<void> {
     checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
-    const { rank, users, items, userFactors, itemFactors } = this.#factors;
-    const stored: StoredModel = {
-      rank,
-      userIds: keysToVector(users),
-      userFactors,
-      itemIds: keysToVector(items),
-      itemFactors,
-      itemCounts: this.itemCounts,
-      means: this.#means,
-      columns: this.columns,
-      coldStartStrategy: this.coldStartStrategy,
-      factorflow: this.metadata,
-    };
-    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal });
+    using _ = this.#session.beginPhase('save');
+    const stored = storedParts(this.#factors, { columns: this.columns, coldStartStrategy: this.coldStartStrategy, metadata: this.metadata, itemCounts: this.itemCounts, means: this.#means });
+    const { executor, metrics } = this.#session.context();
+    await saveModel(directory, stored, { overwrite: options.overwrite, signal: options.signal, executor, metrics });
   }
 
   /** True where the last two features are folded biases. */

@@ -3,18 +3,20 @@ import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { KeyColumn } from '../engine/keys/key-column.ts';
-import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, runInto, schemaOf } from '../engine/stream/logical-plan.ts';
+import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
-import { IndexIds, type IndexedRatings } from '../operators/ratings/index-ids.ts';
+import type { IndexedRatings } from '../operators/ratings/index-ids.ts';
 import { collectKnownPairs, type KnownPairs } from '../operators/ratings/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
-import { type BadRowPolicy, SelectRatings } from '../operators/ratings/select-ratings.ts';
+import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
+import { readRatings } from '../operators/ratings/read-ratings.ts';
+import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
-import { rowsWithin } from './training/memory-budget.ts';
+import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
@@ -68,10 +70,11 @@ export class RatingInput {
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const maximumRows = rowsWithin(ratings.session.memoryBudget);
+    const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, this.onDuplicates === 'last');
     if (validation) await this.#checkIdTypes(ratings, validation);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    return runInto(this.selected(ratings.plan), new IndexIds({ maximumRows, totalRows }), ctx);
+    if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ratings.session);
+    return readRatings(this.selected(ratings.plan), { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 
   /** Tells, as a note, of ratings whose pair came before. */

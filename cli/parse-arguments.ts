@@ -1,7 +1,7 @@
 import parseWords from 'yargs-parser';
 import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
-import { type CommandEntry, commandList } from './commands/command-list.ts';
+import { type CommandEntry, commandList } from './command-list.ts';
 import { nearestFlag } from './options/nearest.ts';
 import { flagName, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';

@@ -1,4 +1,5 @@
-import type { EventSink } from '../index.ts';
+import type { EventSink, ProfileReport } from '../index.ts';
+import type { CommandResult } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
 import { openProgress } from './progress/open-progress.ts';
@@ -72,11 +73,24 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
-  const { json, text, exitCode = 0 } = await command.run({ signal, onEvent, expect: progress.expect });
+  const profile = command.profile ? new (await import('../api/profile.ts')).Profile({ from: 'process' }) : undefined;
+  const result = await command.run({ signal, onEvent, expect: progress.expect, profile });
   progress.close('done');
+  const { json, text, exitCode = 0 } = profile === undefined ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
+}
+
+/** A result with its profile behind it; where the command wrote its output to stdout, the table goes to stderr. */
+async function profiled({ json, text, exitCode }: CommandResult, report: ProfileReport, { json: asJson, terminal }: Run): Promise<CommandResult> {
+  const phases = report.phases.map((phase) => ({ ...phase }));
+  if (asJson) return { json: { ...json, profile: { seconds: report.seconds, phases } }, text, exitCode };
+  const { profileTable } = await import('./report/profile-table.ts');
+  const table = profileTable(report);
+  if (text !== '') return { json, text: `${text}\n${table}`, exitCode };
+  terminal.say(table);
+  return { json, text, exitCode };
 }
 
 /** The message on stderr and, with --json, one object on stdout too: {"command", "error": {"message", "code", "exitCode"}}. */

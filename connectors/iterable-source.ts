@@ -26,6 +26,7 @@ interface Begun {
 /** The source that `iterableSource` gives. */
 export class IterableSource implements Source {
   readonly name = 'iterable-source';
+  readonly phase = 'read';
   readonly replayable: boolean;
   readonly #batches: Batches;
   #given: Schema | undefined;

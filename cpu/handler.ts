@@ -1,6 +1,8 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
-import type { KernelTasks, None, OutcomeOf } from '../operators/tasks/tasks.ts';
+import type { TaskOutcome } from '../engine/task.ts';
+import type { SpilledPartition } from './spilled-partition.ts';
+import type { KernelTasks, None, Numbered, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
 
 /** A matrix in the shared WebAssembly memory: byte address of row 0, and its shape in elements. */
@@ -15,9 +17,11 @@ export interface MatrixView {
 export const SCRATCH_BYTES = 8 << 20;
 
 /** The kernels of a CPU. */
-export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'sgd-tiles' | 'sgd-waves'> {
+export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings'> {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
+  /** Writes its inputs `part.0`, `part.1`, ... to a new file. */
+  spill: { inputs: Numbered<'part'>; outputs: None; params: { readonly file: string; readonly parts: number }; values: { readonly spilled: readonly SpilledPartition[] } };
 }
 
 /** The means with which a handler does one task, inside a worker thread. */
@@ -39,3 +43,9 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
 export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>;
 
 export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;
+
+/**
+ * Handlers, by task name, of tasks that the device does not know itself, such as those that read and write files. A module
+ * exports them as `handlers`; its URL is given to the device, and a thread imports it at the first task that needs it.
+ */
+export type GivenHandlers = Readonly<Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>>;

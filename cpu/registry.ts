@@ -9,7 +9,10 @@ import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
 import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
-import { numberKeys } from './tasks/loading/number-keys.ts';
+import { composeMaps, mergeIds } from './tasks/numbering/merge-ids.ts';
+import { countIds, rankIds } from './tasks/numbering/near-ids.ts';
+import { numberKeys, recodeIds } from './tasks/numbering/number-keys.ts';
+import { uniteIds } from './tasks/numbering/unite-ids.ts';
 import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { countColumns, scatterColumns } from './tasks/loading/scatter-columns.ts';
@@ -21,6 +24,8 @@ import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
+import { spill } from './tasks/loading/spill.ts';
+import { splitBlock, splitPairs } from './tasks/loading/split-parts.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
@@ -29,6 +34,7 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 
 const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   rest: () => ({ rows: 0 }),
+  spill,
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
@@ -44,10 +50,18 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'rank-listed': rankListed,
   initialize,
   'number-keys': numberKeys,
+  'recode-ids': recodeIds,
+  'count-ids': countIds,
+  'rank-ids': rankIds,
+  'unite-ids': uniteIds,
+  'merge-ids': mergeIds,
+  'compose-maps': composeMaps,
   'count-pairs': countPairs,
   'scatter-pairs': scatterPairs,
   'count-columns': countColumns,
   'scatter-columns': scatterColumns,
+  'split-pairs': splitPairs,
+  'split-block': splitBlock,
   'sort-bands': sortBands,
   'find-duplicates': findDuplicates,
   'combine-duplicates': combineDuplicates,
@@ -63,10 +77,8 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
 
 const byName: Readonly<Record<string, ((scope: TaskScope<never>) => TaskOutcome) | undefined>> = handlers;
 
-/** Does a task that came as a message. */
-export function handle(kernel: string, scope: TaskScope): TaskOutcome {
-  const handler = byName[kernel];
-  if (handler === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+/** The handler of a task that came as a message; undefined for one that this device does not know. */
+export function handlerOf(kernel: string): ((scope: TaskScope) => TaskOutcome) | undefined {
   // A task is made by its contract, so its parameters are those of its kernel.
-  return handler(scope as TaskScope<never>);
+  return byName[kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
 }

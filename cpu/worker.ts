@@ -4,14 +4,17 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
+import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
-import type { MatrixView, TaskScope } from './handler.ts';
+import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
-import { handle } from './registry.ts';
+import { handlerOf } from './registry.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
   readonly build: 'relaxed-simd' | 'simd';
+  /** The URL of a module with further handlers. */
+  readonly handlers?: string;
 }
 
 export interface CpuRequest {
@@ -19,28 +22,37 @@ export interface CpuRequest {
   readonly params: JsonObject;
   readonly partitions: Readonly<Record<string, Partition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
+  /** Partitions that lie in files; they are read when the task first asks for them. */
+  readonly spilled: Readonly<Record<string, SpilledPartition>>;
   readonly scratch: number;
   readonly collection: number;
 }
 
 /** Piscina hands a thread [its own data, ours] when ports are in use, and ours alone otherwise. */
-const { memory, build, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
+const { memory, build, handlers, flags } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as CpuWorkerData & { flags: Int32Array };
 const kernels = loadKernels(memory, build);
 
 let collection = 0;
 
-export default function runTask({ slot, request }: { slot: number; request: CpuRequest }): WorkerReply {
+export default async function runTask({ slot, request }: { slot: number; request: CpuRequest }): Promise<WorkerReply> {
   const start = performance.now();
   if (request.collection !== collection) {
     collection = request.collection;
     collectGarbage();
   }
   try {
-    const outcome = handle(request.kernel, scopeOf(request, slot));
+    const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));
+    const outcome = await handler(scopeOf(request, slot));
     return { outcome, milliseconds: performance.now() - start };
   } catch (error) {
     return { error: serializeError(error) };
   }
+}
+
+async function givenHandler(kernel: string): Promise<GivenHandlers[string]> {
+  const given = handlers === undefined ? {} : ((await import(handlers)) as { readonly handlers: GivenHandlers }).handlers;
+  if (given[kernel] === undefined) throw new Error(`no CPU handler is registered for the task ${kernel}`);
+  return given[kernel];
 }
 
 function scopeOf(request: CpuRequest, slot: number): TaskScope {
@@ -49,10 +61,16 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
     if (found === undefined) throw new Error(`task ${request.kernel}: no ${kind} named ${name}`);
     return found;
   };
+  const read = new Map<string, Partition>();
+  const readBack = (name: string): Partition => {
+    const partition = read.get(name) ?? readSpilled(request.spilled[name]);
+    read.set(name, partition);
+    return partition;
+  };
   return {
     params: request.params,
-    partition: (name) => named(request.partitions, 'partition', name),
-    hasInput: (name) => name in request.partitions || name in request.matrices,
+    partition: (name) => (name in request.spilled ? readBack(name) : named(request.partitions, 'partition', name)),
+    hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
     matrix: (name) => named(request.matrices, 'matrix', name),
     scratch: request.scratch,
     memory,

@@ -1,9 +1,13 @@
+import type { PhysicalPlan } from './plan/physical-plan.ts';
+
 /** A report of a run in progress. Plain data: it can be logged, drawn as bars or sent elsewhere. */
 export type ProgressEvent =
   | { readonly type: 'phase-start'; readonly phase: string; readonly total?: number; readonly unit?: string }
   /** `done` of the phase's `total` units; at most a few dozen a second. */
   | { readonly type: 'phase-progress'; readonly phase: string; readonly done: number; readonly total?: number; readonly unit?: string }
   | { readonly type: 'phase-end'; readonly phase: string; readonly seconds: number; readonly done?: number; readonly unit?: string }
+  /** The plan of a training run, before it begins. */
+  | { readonly type: 'plan'; readonly plan: PhysicalPlan }
   /** One finished iteration; seconds exclude evaluation. Errors are root mean squares over known pairs. */
   | {
       readonly type: 'iteration';

@@ -1,3 +1,4 @@
+import type { Spans } from './spans.ts';
 import type { TaskMetrics } from './task.ts';
 
 /** The work that one operator or stage of a run has done so far. */
@@ -15,10 +16,18 @@ export interface Measure {
 
 const zero: Measure = { runs: 0, rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0, wallMilliseconds: 0 };
 
+const NO_SPAN: Disposable = { [Symbol.dispose]: () => {} };
+
 /** Collects measures by name in the order in which the names first appear. */
 export class RunMetrics {
   readonly #measures = new Map<string, Measure>();
   readonly #until = new Map<string, number>();
+  readonly #spans: Spans | undefined;
+
+  /** `spans`: the record of the whole process, where one is kept. */
+  constructor(spans?: Spans) {
+    this.#spans = spans;
+  }
 
   add(name: string, task: Partial<TaskMetrics>, runs = 1): void {
     const old = this.#measures.get(name) ?? zero;
@@ -30,6 +39,7 @@ export class RunMetrics {
       milliseconds: old.milliseconds + (task.milliseconds ?? 0),
       wallMilliseconds: old.wallMilliseconds,
     });
+    if (task.bytesUp || task.bytesDown) this.#spans?.moved(task.bytesUp ?? 0, task.bytesDown ?? 0);
   }
 
   /** Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap. */
@@ -37,6 +47,17 @@ export class RunMetrics {
     const until = this.#until.get(name) ?? 0;
     this.addWall(name, Math.max(0, end - Math.max(start, until)));
     this.#until.set(name, Math.max(end, until));
+  }
+
+  /** Begins a phase of the run in the record of spans; it ends when it is disposed of. */
+  begin(phase: string): Disposable {
+    return this.#spans?.begin(phase) ?? NO_SPAN;
+  }
+
+  /** Does work that is a phase of the run. */
+  time<Result>(phase: string, work: () => Result): Result {
+    using _ = this.begin(phase);
+    return work();
   }
 
   addWall(name: string, milliseconds: number): void {

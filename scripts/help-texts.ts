@@ -1,7 +1,7 @@
 /** The texts of --help, by yargs. They are made at build time, since loading yargs takes longer than most answers of the command line. */
 import yargs, { type Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
-import { commandList } from '../cli/commands/command-list.ts';
+import { commandList } from '../cli/command-list.ts';
 import { list } from '../cli/options/kinds.ts';
 import { groups, type Option, shownFlag } from '../cli/options/option.ts';
 

@@ -27,6 +27,7 @@ export interface SyntheticSourceOptions {
  */
 export class SyntheticSource implements Source {
   readonly name = 'synthetic-source';
+  readonly phase = 'read';
   readonly replayable = true;
   readonly #options: SyntheticSourceOptions;
   readonly #seed: number;

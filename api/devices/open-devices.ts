@@ -1,6 +1,7 @@
 import { openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
@@ -43,6 +44,9 @@ export interface Machine extends GpuMachine {
   readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
 }
 
+/** The module whose tasks read and write files. */
+const fileTasks = workerFile(new URL('./file-tasks.js', import.meta.url));
+
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
 /**
@@ -51,7 +55,7 @@ const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: p
  */
 export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   const onCpu = (reason?: string): OpenedDevices => {
-    const devices = openCpus(fakeDevices, workers);
+    const devices = openCpus(fakeDevices, workers, fileTasks);
     return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
   };
   if (requested === 'cpu') return onCpu();
@@ -59,7 +63,7 @@ export async function openDevices({ device: requested, workers, memoryBytes, fak
   try {
     const found = await findGpu(requested, machine, signal);
     if ('missing' in found) return onCpu(found.missing);
-    [cpu] = openCpus(1, workers);
+    [cpu] = openCpus(1, workers, fileTasks);
     const cards = cardsOf(requested);
     const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
     const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;

@@ -18,12 +18,13 @@ export interface RatedItem {
 export interface FoldedUser {
   /** As the model stores users; empty where there is no known item. */
   readonly features: Float32Array;
-  /** Positions of the known items, as they were given. */
+  /** Positions of the known items, as they were given, and their ratings. */
   readonly items: readonly number[];
+  readonly ratings: readonly number[];
   readonly unknownItems: number;
 }
 
-interface Explained extends FoldedUser {
+export interface Explained extends FoldedUser {
   /** The part of the score of the item that was asked for that comes from each of `items`. */
   readonly parts: readonly number[];
   readonly itemBias: number;
@@ -32,7 +33,7 @@ interface Explained extends FoldedUser {
 /** Solves one user in a thread for requests, exactly, in float64. `explained`: the position of an item whose score is taken apart. */
 export async function solveUser(served: ServedModel, rule: RowRule, rated: readonly RatedItem[], options: RunOptions & { readonly explained?: number }): Promise<Explained> {
   const ratings = knownOf(served, rule, rated);
-  const none = { features: new Float32Array(0), items: [], unknownItems: ratings.unknown, parts: [], itemBias: 0 };
+  const none = { features: new Float32Array(0), items: [], ratings: [], unknownItems: ratings.unknown, parts: [], itemBias: 0 };
   if (ratings.items.length === 0) return none;
   const positive = ratings.values.filter((value) => value > 0).length;
   const { factors, bias } = shiftsOf(rule, rule.implicit ? positive : ratings.items.length, served.factors.itemFactors.length / served.factors.rank);
@@ -50,7 +51,7 @@ export async function solveUser(served: ServedModel, rule: RowRule, rated: reado
     features[rule.rank] += rule.mean;
     features[rule.rank + 1] = 1;
   }
-  return { features, items: ratings.items, unknownItems: ratings.unknown, parts, itemBias };
+  return { features, items: ratings.items, ratings: ratings.values, unknownItems: ratings.unknown, parts, itemBias };
 }
 
 /** The known items, each once (the last rating of one counts), and the number of those that are not known. */
@@ -66,31 +67,6 @@ function knownOf({ factors }: ServedModel, { implicit, nonnegative }: RowRule, r
     else values.set(position, rating);
   }
   return { items: [...values.keys()], values: [...values.values()], unknown };
-}
-
-/** A score, and what it is made of: `base` + Σ share. */
-export interface Explanation {
-  readonly item: Id;
-  /** False where the model does not know the item, or none of the user's: then there is nothing to explain. */
-  readonly known: boolean;
-  readonly score: number;
-  /** μ and the item's bias; 0 without biases. */
-  readonly base: number;
-  /** The user's known items with their shares, the largest first. */
-  readonly contributions: readonly { readonly item: Id; readonly share: number }[];
-  readonly unknownItems: number;
-}
-
-/** See Model.explain. */
-export async function explainItem(served: ServedModel, rated: readonly RatedItem[], item: Id, { regParam, ...run }: RunOptions & { readonly regParam?: number }): Promise<Explanation> {
-  const { items } = served.factors;
-  const position = findId(items, item);
-  const rule = ruleOf(served, regParam);
-  const solved = await solveUser(served, rule, rated, { ...run, ...(position < 0 ? {} : { explained: position }) });
-  if (position < 0 || solved.parts.length === 0) return { item, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems: solved.unknownItems };
-  const base = rule.mean + solved.itemBias;
-  const contributions = solved.items.map((own, k) => ({ item: idAt(items, own), share: solved.parts[k] })).sort((left, right) => right.share - left.share);
-  return { item, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), base, contributions, unknownItems: solved.unknownItems };
 }
 
 /** See Model.recommend. */

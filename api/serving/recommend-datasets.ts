@@ -70,6 +70,7 @@ export function recommendSome(served: ServedModel, ids: readonly Id[], n: number
 
 /** The best users of all items or of some: the same search with sides swapped. */
 export function recommendUsers(served: ServedModel, ids: readonly Id[] | 'all', n: number, options: ItemsOptions): Dataset {
+  served.searches.requireOpen();
   const { rank, users, items, userFactors, itemFactors } = served.factors;
   const { user, item, prediction } = served.columns;
   const swapped: FactorModel = { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
@@ -89,7 +90,8 @@ export function findItems(served: ServedModel, user: number | undefined, n: numb
 }
 
 /** Reads pairs to be excluded, of users and items of the model. */
-export function readExclusions({ factors, columns }: Pick<ServedModel, 'factors' | 'columns'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
+export function readExclusions({ factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
+  searches.requireOpen();
   return Holdings.within(ctx, async (held) => {
     const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item })), held);
     const { indexed, coldPairs } = await collectKnownPairs(stream, factors.users, factors.items, held);

@@ -77,7 +77,8 @@ export function checkIds(what: string, ids: readonly Id[]): void {
   if (wrong !== undefined || ids.includes(undefined as unknown as Id)) throw new UsageError(`${what} takes ids as numbers, texts or bigints, got ${shown(wrong)}`);
 }
 
-function checkLists(method: string, { exclude, deny, allow }: RecommendOptions, { factors }: ServedModel): void {
+function checkLists(method: string, { exclude, deny, allow }: RecommendOptions, { factors, searches }: ServedModel): void {
+  searches.requireOpen();
   if (deny !== undefined) checkIds(`the option deny of ${method}`, deny);
   if (allow !== undefined) checkIds(`the option allow of ${method}`, allow);
   if (exclude instanceof Exclusions) {

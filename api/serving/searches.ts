@@ -29,9 +29,14 @@ export class Searches {
     forgotten.register(this, this.#indices, this.#indices);
   }
 
+  /** Throws UsageError after `close`. */
+  requireOpen(): void {
+    if (this.#closed) throw new UsageError('the model is closed', { advice: 'Load it again, or close it when the last request has been answered' });
+  }
+
   /** Makes the index of a space, once. Throws CapacityError, and UsageError where the model or the session is closed. */
   async prepare(name: string, space: () => SearchSpace): Promise<SearchIndex> {
-    if (this.#closed) throw new UsageError('the model is closed', { advice: 'Load it again, or close it when the last request has been answered' });
+    this.requireOpen();
     const { session, made } = this.#indices;
     let index = made.get(name);
     if (index === undefined) {

@@ -12,15 +12,16 @@ export interface ServedModel {
   readonly rank: number;
   /** Ratings of each item, by position; undefined where the model does not tell. */
   readonly itemCounts: Uint32Array | undefined;
-  readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
+  readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
   readonly session: Session;
   readonly searches: Searches;
   /** The training as the model's metadata tell it. */
   readonly metadata: JsonObject;
 }
 
-/** The rule by which later users are solved. Throws UsageError where the model tells no λ and none is given. */
-export function ruleOf({ factors, rank, metadata }: ServedModel, regParam?: number): RowRule {
+/** The rule by which later users are solved. Throws UsageError for a closed model, and where the model tells no λ and none is given. */
+export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): RowRule {
+  searches.requireOpen();
   return rowRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
 }
 

@@ -26,6 +26,7 @@ export function similarRows(served: ServedModel, side: 'user' | 'item', ids: rea
   checkCount(n);
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
   const { factors, rank, session, searches } = served;
+  searches.requireOpen();
   const [keys, values] = side === 'item' ? [factors.items, factors.itemFactors] : [factors.users, factors.userFactors];
   const name = served.columns[side];
   const columns = { user: name, item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`, prediction: 'similarity' };

@@ -44,7 +44,7 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
   const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
-  requireBudget(plan, ratings.session.memoryBudget);
+  requireBudget(plan, ratings.session);
   return new ExplainedPlan(plan);
 }
 
@@ -59,6 +59,7 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions)
 }
 
 async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
   const given = options.plan && requirePlan(options.plan);
@@ -69,14 +70,14 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const indexed = await input.index(ratings, options.validation, ctx);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planAls(profile, params, devices), session.memoryBudget);
+  requireBudget(planAls(profile, params, devices), session);
   const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
   const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = ratingFacts(byUser, keyCount(items), 'users');
+  const facts = ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users'));
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
@@ -90,6 +91,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const plan = planAls(known, params, devices, choices);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
@@ -98,6 +100,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
 
 /** The kernels to use, timed first where that pays. */
 async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+  using _ = ctx.metrics.begin('tune');
   await tuneKernels(blocks, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
@@ -115,6 +118,7 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {
+  using _ = ctx.metrics.begin('test set');
   const { indexed, coldPairs } = await input.knownPairs(dataset, users, items, ctx);
   const { byUser } = await buildUserBlock(indexed, 'keep', ctx);
   return { block: byUser, coldPairs, ...(params.implicitPrefs ? {} : { baselines: baselinesOf(byUser, means) }) };

@@ -66,7 +66,7 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
     const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
-    requireBudget(plan, session.memoryBudget);
+    requireBudget(plan, session);
     return new ExplainedPlan(plan);
   });
 }
@@ -98,6 +98,7 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
 }
 
 async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+  using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;
   const started = performance.now();
@@ -106,7 +107,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
   const { users, items, itemCounts, userCounts } = indexed;
-  requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
+  requireBudget(planSgd(profile, params, devices, details), session);
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
   const ratingDeviation = fit.startDeviation ?? data.scale.deviation;
@@ -126,6 +127,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
   ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
+  ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);

@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
-import { BAD_ROWS } from '../../operators/ratings/select-ratings.ts';
+import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
 import type { ModelFactors } from '../../operators/sgd/factors.ts';
 import type { LoopResult } from '../../operators/training/loop.ts';
 import { LostTrainingError } from './lost-training.ts';

@@ -7,7 +7,8 @@ import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../
 import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
-import { type BadRowPolicy, SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';

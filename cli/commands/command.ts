@@ -1,5 +1,5 @@
 import type { ExitCode } from '../../engine/errors.ts';
-import type { EventSink } from '../../index.ts';
+import type { EventSink, Profile } from '../../index.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
@@ -21,6 +21,8 @@ export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
+  /** Measures the command, with --profile. */
+  readonly profile?: Profile;
   /** Announces how many units a phase will have, for events without a total: a counter becomes a bar. */
   expect(phase: string, total: number): void;
 }
@@ -55,6 +57,8 @@ export interface CommandSpec<O extends Options> {
 export interface PreparedCommand {
   readonly json: boolean;
   readonly quiet: boolean;
+  /** True with --profile. */
+  readonly profile: boolean;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
@@ -64,13 +68,14 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
-export function defineCommand<O extends Options & typeof commonOptions>({ run, ...description }: CommandSpec<O>): Command {
+/** A command without the flags json and quiet prints by itself. */
+export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json, quiet } = values as Values<typeof commonOptions>;
-      return { json, quiet, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      const { json = false, quiet = true, profile = false } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean };
+      return { json, quiet, profile, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }

@@ -3,20 +3,22 @@ import { UsageError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { choice } from '../options/kinds.ts';
-import { parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { readSpec, textOptions } from '../options/text-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../output/write-output.ts';
 import { seconds3 } from '../progress/phrases.ts';
-import { knownRows } from '../sessions/open-session.ts';
+import { knownRows, openSession } from '../sessions/open-session.ts';
 
 const options = {
   from: choice({ describe: 'format of the input', group: 'Data:', choices: fileFormats, defaultText: "by the files' endings and first bytes" }),
   ...textOptions,
   to: toOption,
   codec: codecOption,
+  workers: { ...machineOptions.workers, describe: 'CPU threads; any number gives the same bytes' },
   parquetBackend: parquetBackendOption,
   force: forceOption,
+  profile: profileOption,
   ...commonOptions,
 };
 
@@ -31,15 +33,14 @@ export const convert = defineCommand({
     ['convert ratings/ - --to arrow', 'write an Arrow stream for the next program'],
   ],
   epilog: 'Types are inferred from the first 4 MiB of a text; give them where later values differ. Empty fields are nulls, and in columns of numbers also NA, NULL and the like.',
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const started = performance.now();
-    const { from, to, codec, parquetBackend, force, json } = values;
+    const { from, to, codec, parquetBackend, workers, force, json } = values;
     const output = positionals.paths.at(-1) ?? '';
     const inputs = positionals.paths.slice(0, -1);
     if (inputs.length === 0) throw new UsageError('convert needs an input and an output', { advice: 'See factorflow convert --help' });
     const sink = await openOutput(output, { to, codec, parquetBackend, force, json }, inputs);
-    const { Session } = await import('../../api/session.ts');
-    await using session = Session.withoutDevices({ parquetBackend });
+    await using session = await openSession({ device: 'cpu', workers, parquetBackend }, { signal, profile });
     const source = await session.read.any(inputs, readSpec({ ...values, format: from }));
     expect('write', (await knownRows(source)) ?? 0);
     const { rows, bytes } = await writeOutput(source, sink, { signal, onEvent });

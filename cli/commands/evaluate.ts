@@ -9,7 +9,7 @@ import { readOptions, readSpec } from '../options/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
-import { commonOptions } from '../options/output-options.ts';
+import { commonOptions, profileOption } from '../options/output-options.ts';
 
 const IMPLICIT_NOTE = 'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
 
@@ -17,17 +17,17 @@ export const evaluate = defineCommand({
   summary: "Compare a model's predictions with known ratings",
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'ratings', describe: 'ratings with the columns that the model was trained on', required: true, many: true },
+    { name: 'ratings', describe: 'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin', required: true, many: true },
   ],
-  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, ...commonOptions },
+  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, ...commonOptions },
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
   ],
   epilog: 'Pairs with a user or an item that the model does not know are counted as cold and never averaged in.',
-  run: async ({ values, given, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, given, positionals }, { signal, onEvent, expect, profile }) => {
     checkRanking(values, given);
-    await using session = await openSession(values, signal);
+    await using session = await openSession(values, { signal, profile });
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     expect('evaluate', (await knownRows(ratings)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);

@@ -4,7 +4,7 @@ import { defineCommand } from './command.ts';
 import { policyOptions } from '../options/data-options.ts';
 import { decimal, text } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
@@ -32,6 +32,7 @@ export const foldIn = defineCommand({
     parquetBackend: parquetBackendOption,
     codec: codecOption,
     force: forceOption,
+    profile: profileOption,
     ...commonOptions,
   },
   examples: [
@@ -39,18 +40,19 @@ export const foldIn = defineCommand({
     ['fold-in model new-users.csv --output factors.parquet', 'their factors alone'],
   ],
   epilog: 'Each user is solved exactly, by the equations of the training, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
-  run: async ({ values, given, positionals }, { signal, onEvent }) => {
+  run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     const { output, modelDir, force, regParam, onDuplicates: duplicates, onBadRows: badRows } = values;
     if (output === undefined && modelDir === undefined) throw new UsageError('fold-in needs --output or --model-dir', { advice: 'Say where to write the factors, or a model of the users' });
     const idle = output === undefined ? (['codec', 'to'] as const).find((name) => given.has(name)) : undefined;
     if (idle !== undefined) throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
     const inputs = [positionals.model[0], ...positionals.ratings];
     const sink = output === undefined ? undefined : await openOutput(output, values, inputs);
+    if (sink !== undefined && !['parquet-sink', 'arrow-sink'].includes(sink.name)) throw new UsageError(`--output ${output} cannot hold factors, which are lists of numbers`, { advice: 'Write Parquet or Arrow instead' });
     if (modelDir !== undefined) {
       await refuseOverlap(modelDir, inputs);
       await checkWritable(modelDir);
     }
-    await using session = await openSession(values, signal);
+    await using session = await openSession(values, { signal, profile });
     const model = await session.loadModel(positionals.model[0]);
     const folded = await model.foldIn(await session.read.any(positionals.ratings, readSpec(values)), { regParam, onDuplicates: duplicates, onBadRows: badRows, signal, onEvent });
     const { users, withoutItems, ratings, coldRatings } = folded;

@@ -1,3 +1,4 @@
+import type { RatingPreset } from '../../synthetic/preset.ts';
 import { presetNames } from '../../synthetic/presets.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
@@ -25,9 +26,14 @@ const copiesOption: Option<{ readonly users: number; readonly items: number } | 
   },
 };
 
+const count = (describe: string) => wholeNumber({ describe, group: 'Required:', least: 1, most: 2 ** 31 - 1 });
+
 const options = {
   preset: choice({ describe: 'the data set whose shape is imitated', group: 'Required:', choices: presetNames }),
   from: text({ describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/', group: 'Required:' }),
+  users: count('users: with --items and --ratings a data set of that size, instead of --preset'),
+  items: count('items of such a data set'),
+  ratings: wholeNumber({ describe: 'ratings of such a data set, a tenth of which is the test part', group: 'Required:', least: 1, most: Number.MAX_SAFE_INTEGER }),
   output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
   scale: decimal({ describe: 'factor of the number of users and ratings; items grow with its square root', group: 'Data:', above: 0, fallback: 1 }),
   seed: wholeNumber({ describe: 'seed of the ratings; the same seed gives the same files', group: 'Data:', least: 0, most: Number.MAX_SAFE_INTEGER, fallback: 0 }),
@@ -39,6 +45,8 @@ const options = {
   ...commonOptions,
 };
 
+const idColumns = ['userCol', 'itemCol'] as const;
+
 export const generate = defineCommand({
   summary: 'Write a synthetic data set whose best reachable error is known, or copies of one',
   positionals: [],
@@ -46,29 +54,34 @@ export const generate = defineCommand({
   examples: [
     ['generate --preset movielens20m --output ml20m', '138,493 users, 27,278 items, 18 million ratings to train on and 2 million to test'],
     ['generate --preset netflix --scale 0.01 --output small', 'a hundredth of the users and ratings of the Netflix Prize'],
+    ['generate --users 1e6 --items 50000 --ratings 1e8 --output any', 'any size, with degrees and ratings like those of MovieLens'],
     ['generate --from ratings/ --copies 100,1 --output large', 'a hundred times the users, each with the ratings of the first'],
   ],
   run: async ({ values, given }, context) => {
-    const { preset, from, output } = values;
-    if ((preset === undefined) === (from === undefined)) throw new UsageError('generate needs either --preset or --from', { advice: 'Give one of them' });
-    const useless = (from === undefined ? (['userCol', 'itemCol'] as const) : (['scale', 'seed'] as const)).filter((key) => given.has(key));
-    if (useless.length > 0) throw new UsageError(`${list(useless.map((key) => `--${flagName(key)}`))} cannot act with --${from === undefined ? 'preset' : 'from'}`);
+    const { preset, from, users, items, ratings, output } = values;
+    const counts = [users, items, ratings].filter((value) => value !== undefined).length;
+    if (Number(preset !== undefined) + Number(from !== undefined) + Number(counts > 0) !== 1) throw new UsageError('generate needs either --preset, or --users, --items and --ratings, or --from', { advice: 'Give one of them' });
+    if (counts > 0 && counts < 3) throw new UsageError('a data set of a given size needs all of --users, --items and --ratings', { advice: 'Give all three' });
+    const [origin, idle] = from !== undefined ? ['--from', ['scale', 'seed'] as const] : preset !== undefined ? ['--preset', idColumns] : ['--users', ['scale', ...idColumns] as const];
+    const useless = idle.filter((key) => given.has(key));
+    if (useless.length > 0) throw new UsageError(`${list(useless.map((key) => `--${flagName(key)}`))} cannot act with ${origin}`);
     await checkWritable(output);
-    return preset === undefined ? copy({ ...values, from: from ?? '' }, context) : generatePreset({ ...values, preset }, context);
+    if (from !== undefined) return copy({ ...values, from }, context);
+    return generateOne(values, preset ?? (await import('../../synthetic/any-shape.ts')).anyShape({ users: users ?? 0, items: items ?? 0, ratings: ratings ?? 0 }), context);
   },
 });
 
 type Given = Values<typeof options>;
 
-async function generatePreset(values: Given & { readonly preset: string }, { signal, onEvent }: CommandContext): Promise<CommandResult> {
-  const { preset, scale, seed, copies, workers, output, force } = values;
+async function generateOne(values: Given, preset: string | RatingPreset, { signal, onEvent }: CommandContext): Promise<CommandResult> {
+  const { scale, seed, copies, workers, output, force } = values;
   const { generateDataset } = await import('../../synthetic/dataset/generate-dataset.ts');
   const { description, files, seconds } = await generateDataset({ preset, scale, seed, copies, workers, output, overwrite: force, signal, onEvent });
   const { users, items, train, test, bestTestRmse } = description;
   const bytes = files.train.bytes + files.test.bytes;
   const grid = description.copies && { copies: description.copies };
   return {
-    json: { command: 'generate', preset, scale, seed, ...grid, users, items, train, test, bestTestRmse, bytes, seconds: { total: seconds }, output },
+    json: { command: 'generate', preset: description.preset, scale, seed, ...grid, users, items, train, test, bestTestRmse, bytes, seconds: { total: seconds }, output },
     text: facts([
       ['users', formatCount(users)],
       ['items', formatCount(items)],

@@ -24,7 +24,7 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel', 'spillDir'] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',
@@ -59,7 +59,7 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   }
   const { signal, onEvent } = context;
   const trainer = await trainerOf(values, given);
-  await using session = await openSession(values, signal);
+  await using session = await openSession(values, { signal });
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
@@ -79,10 +79,10 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
   const { requireBudget } = await import('../../api/training/memory-budget.ts');
   const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
-  await using session = await openSession(values, signal);
+  await using session = await openSession(values, { signal });
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session.memoryBudget);
+  requireBudget(physical, session);
   return physical;
 }

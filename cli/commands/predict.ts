@@ -4,7 +4,7 @@ import { knownRows, openSession } from '../sessions/open-session.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
@@ -12,7 +12,7 @@ export const predict = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
   positionals: [
     { name: 'model', describe: 'folder of a model', required: true },
-    { name: 'pairs', describe: "rows with the model's user and item columns; others are passed on", required: true, many: true },
+    { name: 'pairs', describe: "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin", required: true, many: true },
   ],
   options: {
     output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
@@ -23,14 +23,15 @@ export const predict = defineCommand({
     parquetBackend: parquetBackendOption,
     codec: codecOption,
     force: forceOption,
+    profile: profileOption,
     ...commonOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],
     ['predict model - --format csv --output - --to csv', 'pairs from stdin, predictions to stdout']],
-  run: async ({ values, positionals }, { signal, onEvent, expect }) => {
+  run: async ({ values, positionals }, { signal, onEvent, expect, profile }) => {
     const { output, coldStart } = values;
     const sink = await openOutput(output, values, [positionals.model[0], ...positionals.pairs]);
-    await using session = await openSession(values, signal);
+    await using session = await openSession(values, { signal, profile });
     const pairs = await session.read.any(positionals.pairs, readSpec(values));
     expect('write', (await knownRows(pairs)) ?? 0);
     const model = await session.loadModel(positionals.model[0]);

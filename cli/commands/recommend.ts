@@ -7,7 +7,7 @@ import { flagName } from '../options/option.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
@@ -30,6 +30,7 @@ const options = {
   parquetBackend: parquetBackendOption,
   codec: codecOption,
   force: forceOption,
+  profile: profileOption,
   ...commonOptions,
 };
 
@@ -57,7 +58,7 @@ export const recommend = defineCommand({
     if (sink === undefined && (ids === 'all' || ids.length > MOST_PRINTED)) {
       throw new UsageError(`--output is needed for ${ids === 'all' ? `all ${side}` : `more than ${MOST_PRINTED} ${side}`}`, { advice: `Give --output PATH, or a few ${side} with --${side} id,id` });
     }
-    await using session = await openSession(values, context.signal);
+    await using session = await openSession(values, context);
     const model = await session.loadModel(positionals.model[0]);
     const excluded = exclude === undefined ? undefined : await session.read.any(exclude, readSpec(values));
     await excluded?.schema();

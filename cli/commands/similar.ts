@@ -29,7 +29,7 @@ export const similar = defineCommand({
     const { item, user, n, similarity } = values;
     if ((item === undefined) === (user === undefined)) throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
-    await using session = await openSession(values, signal);
+    await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
     const found = side === 'item' ? model.similarItems(ids, n, { similarity }) : model.similarUsers(ids, n, { similarity });
     const rows = await collect(found, { signal, onEvent });

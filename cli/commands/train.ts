@@ -33,7 +33,7 @@ export const train = defineCommand({
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
     const trainer = await trainerOf(values, given);
-    await using session = await openSession(values, context.signal);
+    await using session = await openSession(values, context);
     const sets = await trainingSets(session, positionals.ratings, values, context);
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);
@@ -46,6 +46,7 @@ export const train = defineCommand({
       training: model.training,
       adapter: session.device.adapter,
       modelDir,
+      updated: values.initModel !== undefined,
       options: trainOptions,
       // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,

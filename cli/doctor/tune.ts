@@ -22,7 +22,7 @@ const GENERATED = { preset: 'movielens20m', scale: { hardware: 0.2, software: 0.
 /** Times every kernel on ratings, given or generated, and keeps the fastest for problems like them. */
 export async function tune({ rank, solver, biases, paths, columns }: TuneRequest, { signal, onEvent }: CommandContext): Promise<CommandResult> {
   const wanted = rank.map((one) => checkAlsParams({ rank: one, solver, biases }));
-  await using session = await openSession({ device: 'gpu', workers: undefined }, signal);
+  await using session = await openSession({ device: 'gpu', workers: undefined }, { signal });
   const { tuneRatings } = await import('../../api/training/tune-ratings.ts');
   const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
   const ratings = paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));

@@ -20,7 +20,7 @@ export function checkAlgorithm(values: AlgorithmValues, given: ReadonlySet<strin
   const algorithm = algorithmOf(values);
   const first = (names: readonly string[]) => {
     const found = names.find((name) => given.has(name));
-    return found === undefined ? undefined : `--${flagName(found)}`;
+    return found === undefined ? undefined : `--${values[found as keyof AlgorithmValues] === false ? 'no-' : ''}${flagName(found)}`;
   };
   const [ofSgd, ofAls] = [first(namesOfOnly('sgd')), first(namesOfOnly('als'))];
   if (values.initModel !== undefined && algorithm !== 'sgd') throw new UsageError(`--init-model cannot act with --algorithm ${algorithm}: only sgd goes on from a model`, { advice: 'Leave --algorithm out, or give sgd' });

@@ -8,6 +8,9 @@ export const commonOptions = {
   quiet: toggle({ describe: 'print no progress on stderr, only errors and warnings', group: 'Output:' }),
 };
 
+/** Of the commands that take long. */
+export const profileOption = toggle({ describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved', group: 'Output:' });
+
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 
 export const toOption = choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" });

@@ -1,4 +1,4 @@
-import { type TextType, textTypes } from '../../connectors/text/text-type.ts';
+import { type TextType, textTypes } from '../../connectors/lines/text-type.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { OpenSourceOptions } from '../../index.ts';
 import { formatOption } from './data-options.ts';

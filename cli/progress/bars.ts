@@ -47,7 +47,7 @@ export function barProgress(stream: NodeJS.WriteStream): Progress {
       if (event.type === 'iteration') say(iterationText(event));
       else if (event.type === 'note') say(event.text);
       else if (event.type === 'warning') say(warningText(event.text));
-      else draw(phases.see(event).state);
+      else if (event.type !== 'plan') draw(phases.see(event).state);
     },
     expect: (phase, total) => phases.expect(phase, total),
     note: (text) => say(`factorflow: ${text}`),

@@ -10,7 +10,7 @@ export function lineProgress(write: (line: string) => void): Progress {
       if (event.type === 'iteration') write(iterationText(event));
       else if (event.type === 'note') write(event.text);
       else if (event.type === 'warning') write(warningText(event.text));
-      else {
+      else if (event.type !== 'plan') {
         const { state, begins } = phases.see(event);
         if (begins && !state.ended) write(startText(state));
         if (state.ended) write(endText(state));

@@ -21,7 +21,7 @@ function rankingText({ metrics, intervals, baselines, ...counts }: RankingEvalua
   const table = rows.map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column])).join('  ')}`.trimEnd()).join('\n');
   const some = (count: number, text: string) => (count === 0 ? undefined : `${formatCount(count)} ${text}`);
   return [
-    table,
+    counts.users === 0 ? 'No user is left to rank, so there are no metrics.' : table,
     facts([
       ['users', `${formatCount(counts.users)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`],
       ['pairs', formatCount(counts.pairs)],

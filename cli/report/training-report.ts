@@ -16,6 +16,8 @@ export interface TrainedRun {
   /** Name of the session's GPU; null without one. */
   readonly adapter: string | null;
   readonly modelDir: string;
+  /** True where training went on from a model. */
+  readonly updated: boolean;
   /** The flags of the command, for advice. */
   readonly options: Options;
   readonly totalSeconds: number;
@@ -24,14 +26,14 @@ export interface TrainedRun {
 
 /** The result of `train`. */
 export function trainingResult(run: TrainedRun): CommandResult {
-  return { json: trainingJson(run), text: trainingText(run) };
+  return { json: { command: 'train', ...trainingJson(run), model: run.modelDir }, text: trainingText(run) };
 }
 
-function trainingJson({ model, training, adapter, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): JsonObject {
+/** The report of `--json`, without the command and the model's folder. */
+export function trainingJson({ model, training, adapter, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
-    command: 'train',
     algorithm: training.algorithm,
     device: kind,
     adapter: kind === 'gpu' ? adapter : null,
@@ -46,17 +48,16 @@ function trainingJson({ model, training, adapter, modelDir, options, totalSecond
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
     peakRssBytes,
-    model: modelDir,
   };
 }
 
-function trainingText({ model, training, modelDir, options, totalSeconds, peakRssBytes }: TrainedRun): string {
+function trainingText({ model, training, modelDir, updated, options, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
   const kept = bestIteration === iterations.length ? '' : `, the model is that of ${training.algorithm === 'sgd' ? 'epoch' : 'iteration'} ${bestIteration}`;
   return [
-    `Trained ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
+    `${updated ? 'Updated by' : 'Trained'} ${training.algorithm.toUpperCase()}, rank ${params.rank}, λ ${lambdaText(training)}${implicit ? `, α ${training.params.alpha} (implicit)` : ''}: ${counted(iterations.length, training.algorithm === 'sgd' ? 'epoch' : 'iteration')} in ${seconds3(seconds.train)}${kept}`,
     facts([
       ['users', formatCount(model.userCount)],
       ['items', formatCount(model.itemCount)],

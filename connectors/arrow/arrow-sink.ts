@@ -2,12 +2,11 @@ import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } 
 import type { RecordBatchWriter, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { requireZstd } from '../compression/compressions.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
+import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { writeEncoded } from '../output/write-batches.ts';
 import type { BatchEncoder } from '../output/write-batches.ts';
 import { arrowCodecs, writerOptions } from './buffer-codecs.ts';
@@ -26,6 +25,7 @@ export interface ArrowSinkOptions {
 /** Writes a stream as Arrow IPC to one file (or to stdout, "-"). The file appears once it is complete. */
 export class ArrowSink implements CheckedSink {
   readonly name = 'arrow-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #format: 'file' | 'stream';
   readonly #codec: ArrowCodec;
@@ -55,7 +55,7 @@ export class ArrowSink implements CheckedSink {
     await ByteOutput.check(this.#path, { overwrite: this.#overwrite });
   }
 
-  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+  async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite });
     const options = writerOptions(this.#codec);
     const writer = this.#format === 'file' ? new SequentialFileWriter(options) : new RecordBatchStreamWriter(options);

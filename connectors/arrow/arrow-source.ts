@@ -2,12 +2,13 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from '../files/common-schema.ts';
+import { fileSplitReader } from '../files/file-format.ts';
+import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
-import type { FileFormat, OpenFile } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
 import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
-import { firstBytes, storedBytes } from '../files/stored-bytes.ts';
-import { fileMessages } from './file-messages.ts';
+import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
+import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
 import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
@@ -24,10 +25,44 @@ export interface ArrowLayout {
  */
 export class ArrowSource extends FileSetSource<ArrowLayout> {
   readonly name = 'arrow-source';
+  readonly phase = 'read';
 
   constructor(paths: string | readonly string[]) {
-    super(paths, { extensions: arrowExtensions, open: (file) => OpenArrow.open(file) } satisfies FileFormat<ArrowLayout>);
+    super(paths, arrowFormat);
   }
+}
+
+/** Some batches of a file, and the rows before them. */
+type BatchPart = { readonly from: number; readonly to: number; readonly firstRow: number };
+
+const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };
+
+const arrowFormat: FileFormat<ArrowLayout> = {
+  name: 'arrow',
+  extensions: arrowExtensions,
+  open: (file) => OpenArrow.open(file, ALL),
+  reopen: (file) => OpenArrow.open(file, ALL),
+  cut,
+};
+
+/** Reads batches of a file, or all of a stream (see ReadSplit). */
+export const readArrowSplit = fileSplitReader((split) => OpenArrow.open(split.file, (split as FileSplit & { readonly part: BatchPart }).part));
+
+/** Neighbouring batches up to the target together. A stream has no list of its batches. Every part reads all dictionaries, and so is no smaller than four times those. */
+async function cut(file: string, _layout: ArrowLayout, targetBytes: number): Promise<readonly FilePart[]> {
+  if (!(await isIpcFile(file))) return [{ bytes: await fileSize(file), part: ALL }];
+  const { dictionaries, batches } = await messageSizes(file);
+  const target = Math.max(targetBytes, 4 * dictionaries.reduce((sum, bytes) => sum + bytes, 0));
+  const parts: FilePart[] = [];
+  let [from, bytes, rows, firstRow] = [0, 0, 0, 0];
+  for (const [number, batch] of batches.entries()) {
+    bytes += batch.bytes;
+    rows += batch.rows;
+    if (bytes + (batches[number + 1]?.bytes ?? Number.POSITIVE_INFINITY) <= target) continue;
+    parts.push({ bytes, rows, part: { from, to: number + 1, firstRow } });
+    [from, bytes, rows, firstRow] = [number + 1, 0, 0, firstRow + rows];
+  }
+  return parts;
 }
 
 class OpenArrow implements OpenFile<ArrowLayout> {
@@ -35,35 +70,39 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   readonly #file: string;
   readonly #messages: AsyncGenerator<IpcMessage>;
   readonly #decoder: IpcDecoder;
+  readonly #firstRow: number;
 
-  private constructor(file: string, messages: AsyncGenerator<IpcMessage>, decoder: IpcDecoder) {
+  private constructor(file: string, messages: AsyncGenerator<IpcMessage>, decoder: IpcDecoder, firstRow: number) {
     this.#file = file;
+    this.#firstRow = firstRow;
     this.#messages = messages;
     this.#decoder = decoder;
     this.layout = { schema: decoder.schema };
   }
 
-  static async open(path: string): Promise<OpenArrow> {
+  static async open(path: string, part: BatchPart): Promise<OpenArrow> {
     const file = inputName(path);
-    const messages = await messagesOf(path);
+    const messages = await messagesOf(path, part);
     try {
       const first = await messages.next();
       if (first.done) throw new DataError('the Arrow data have no schema', { phase: 'read', file });
-      return new OpenArrow(file, messages, new IpcDecoder(first.value, file));
+      return new OpenArrow(file, messages, new IpcDecoder(first.value, file, part.from), part.firstRow);
     } catch (error) {
       await messages.return(undefined);
       throw error;
     }
   }
 
-  async *read(_layout: ArrowLayout, schema: Schema): AsyncGenerator<RecordBatch> {
-    let firstRow = 0;
+  async *read(_layout: ArrowLayout, schema: Schema): AsyncGenerator<RecordBatch, undefined> {
+    let firstRow = this.#firstRow;
     for await (const message of this.#messages) {
-      const batch = this.#decoder.decode(message);
-      if (batch === undefined || batch.numRows === 0) continue;
-      yield setOrigin(conformBatch(batch, schema), { file: this.#file, firstRow });
-      firstRow += batch.numRows;
+      for (const batch of this.#decoder.decode(message)) {
+        if (batch.numRows === 0) continue;
+        yield setOrigin(conformBatch(batch, schema), { file: this.#file, firstRow });
+        firstRow += batch.numRows;
+      }
     }
+    return undefined;
   }
 
   async close(): Promise<void> {
@@ -71,8 +110,11 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   }
 }
 
-async function messagesOf(path: string): Promise<AsyncGenerator<IpcMessage>> {
+async function messagesOf(path: string, part: BatchPart): Promise<AsyncGenerator<IpcMessage>> {
   if (path === STANDARD_STREAM) return ipcMessages(storedBytes(path), inputName(path), true);
-  const head = Buffer.from(await firstBytes(path, FILE_MAGIC.length)).toString('latin1');
-  return head === FILE_MAGIC ? fileMessages(path) : ipcMessages(storedBytes(path), path, false);
+  return (await isIpcFile(path)) ? fileMessages(path, part) : ipcMessages(storedBytes(path), path, false);
+}
+
+async function isIpcFile(path: string): Promise<boolean> {
+  return Buffer.from(await firstBytes(path, FILE_MAGIC.length)).toString('latin1') === FILE_MAGIC;
 }

@@ -14,24 +14,51 @@ const END = 4 + FILE_MAGIC.length;
 /** Begins a message since version 0.15; the length of its metadata follows, which begins an older one. */
 const CONTINUATION = 0xffffffff;
 
+/** Batches `from` .. `to - 1` of a file. */
+export interface BatchRange {
+  readonly from: number;
+  readonly to: number;
+}
+
 /**
  * The messages of an IPC file by its footer, which alone says where they are: apache-arrow's own writer leaves the schema out at the
- * beginning, and Polars puts other bytes there. Dictionaries come before the batches. Throws DataError that names the file and the batch.
+ * beginning, and Polars puts other bytes there. Dictionaries come before the batches, of which a range is read. Throws DataError that
+ * names the file and the batch.
  */
-export async function* fileMessages(file: string): AsyncGenerator<IpcMessage> {
-  const handle = await open(file, 'r').catch((error: unknown) => {
-    throw fileProblem(error, 'read', file);
-  });
+export async function* fileMessages(file: string, { from, to }: BatchRange): AsyncGenerator<IpcMessage> {
+  const handle = await openFile(file);
   try {
     const { size } = await handle.stat();
     const footer = await readFooter(handle, size, file);
     yield schemaMessage(footer, file);
-    for (const [kind, blocks] of [['dictionary', footerBlocks(footer, 'dictionaries')], ['batch', footerBlocks(footer, 'batches')]] as const) {
-      for (const [number, block] of blocks.entries()) yield await readMessage(handle, block, size, kind, `${kind} ${number}`, file);
-    }
+    for (const [number, block] of footerBlocks(footer, 'dictionaries').entries()) yield await readMessage(handle, block, size, 'dictionary', number, file);
+    for (const [number, block] of footerBlocks(footer, 'batches').slice(from, to).entries()) yield await readMessage(handle, block, size, 'batch', from + number, file);
   } finally {
     await handle.close();
   }
+}
+
+/** The sizes of a file's messages, in order: those of batches with their rows. */
+export async function messageSizes(file: string): Promise<{ readonly dictionaries: readonly number[]; readonly batches: readonly { readonly bytes: number; readonly rows: number }[] }> {
+  const handle = await openFile(file);
+  try {
+    const { size } = await handle.stat();
+    const footer = await readFooter(handle, size, file);
+    const batches: { bytes: number; rows: number }[] = [];
+    for (const [number, block] of footerBlocks(footer, 'batches').entries()) {
+      const { rows } = await readHead(handle, block, size, 'batch', number, file);
+      batches.push({ bytes: block.headLength + block.bodyLength, rows });
+    }
+    return { dictionaries: footerBlocks(footer, 'dictionaries').map(({ bodyLength }) => bodyLength), batches };
+  } finally {
+    await handle.close();
+  }
+}
+
+function openFile(file: string): Promise<FileHandle> {
+  return open(file, 'r').catch((error: unknown) => {
+    throw fileProblem(error, 'read', file);
+  });
 }
 
 function fault(summary: string, file: string, cause?: unknown): DataError {
@@ -66,8 +93,24 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   }
 }
 
-async function readMessage(handle: FileHandle, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], place: string, file: string): Promise<IpcMessage> {
-  const broken = (summary: string) => fault(`${place}: ${summary}`, file);
+async function readMessage(handle: FileHandle, block: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<IpcMessage> {
+  const { metadata, bodyLength } = await readHead(handle, block, size, kind, number, file);
+  const body = await readAt(handle, block.offset + block.headLength, bodyLength);
+  if (body.length < bodyLength) throw fault(`${kind} ${number}: the file ended while it was read`, file);
+  const start = Buffer.alloc(8);
+  start.writeUInt32LE(CONTINUATION);
+  start.writeInt32LE(metadata.length, 4);
+  return { kind, head: Buffer.concat([start, metadata]), body };
+}
+
+interface MessageHead {
+  readonly metadata: Uint8Array;
+  readonly bodyLength: number;
+  readonly rows: number;
+}
+
+async function readHead(handle: FileHandle, { offset, headLength, bodyLength }: FooterBlock, size: number, kind: IpcMessage['kind'], number: number, file: string): Promise<MessageHead> {
+  const broken = (summary: string) => fault(`${kind} ${number}: ${summary}`, file);
   if (!(offset >= 8 && headLength >= 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END)) {
     throw broken(`it lies at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`);
   }
@@ -81,12 +124,7 @@ async function readMessage(handle: FileHandle, { offset, headLength, bodyLength 
   const decoded = decodeHead(metadata, broken);
   if (decoded.kind !== kind) throw broken(`a ${decoded.kind} lies where the footer names a ${kind}`);
   if (decoded.bodyLength > bodyLength) throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
-  const body = await readAt(handle, offset + headLength, decoded.bodyLength);
-  if (body.length < decoded.bodyLength) throw broken('the file ended while it was read');
-  const start = Buffer.alloc(8);
-  start.writeUInt32LE(CONTINUATION);
-  start.writeInt32LE(length, 4);
-  return { kind, head: Buffer.concat([start, metadata]), body };
+  return { metadata, bodyLength: decoded.bodyLength, rows: decoded.rows };
 }
 
 /** Bytes at a position, fewer when the file ends. */

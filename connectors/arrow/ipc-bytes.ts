@@ -1,5 +1,5 @@
-import { AsyncByteQueue, RecordBatchStreamWriter } from 'apache-arrow';
-import type { RecordBatch } from 'apache-arrow';
+import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter } from 'apache-arrow';
+import { sharedArray } from '../../engine/partition.ts';
 
 /**
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue joins neighbours in one
@@ -18,13 +18,24 @@ export class KeptBytes extends AsyncByteQueue {
     this.#kept = [];
     return all;
   }
+
+  /** The same in shared memory. */
+  takeShared(): Uint8Array {
+    const all = sharedArray(Uint8Array, this.#kept.reduce((sum, { length }) => sum + length, 0));
+    let at = 0;
+    for (const bytes of this.#kept) {
+      all.set(bytes, at);
+      at += bytes.length;
+    }
+    this.#kept = [];
+    return all;
+  }
 }
 
-/** A batch as an Arrow IPC stream. */
-export function ipcBytes(batch: RecordBatch): Uint8Array {
-  const bytes = new KeptBytes();
-  const writer = new RecordBatchStreamWriter().reset(bytes);
-  writer.write(batch);
+/** Writes batches of one schema as an Arrow IPC stream. */
+export function writeBatchesTo(queue: KeptBytes, batches: readonly RecordBatch[]): void {
+  const writer = new RecordBatchStreamWriter().reset(queue, batches[0].schema);
+  // The batches get one schema object: another one would make the writer begin again.
+  for (const batch of batches) writer.write(new RecordBatch(batches[0].schema, batch.data));
   writer.finish();
-  return bytes.take();
 }

@@ -25,18 +25,22 @@ const LARGEST = 2 ** 31 - 8;
  */
 export async function* ipcMessages(chunks: AsyncGenerator<Uint8Array>, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
   try {
-    const cursor = new ByteCursor(chunks);
-    const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
-    if (isFile) await cursor.take(8);
-    let batches = 0;
-    for (let first = true; ; first = false) {
-      const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
-      if (message === undefined) return;
-      yield message;
-      if (message.kind === 'batch') batches++;
-    }
+    yield* messagesAt(new ByteCursor(chunks), file, needsMark);
   } finally {
     await chunks.return(undefined);
+  }
+}
+
+/** The same from the place of a cursor on, which then stands behind the end mark. */
+export async function* messagesAt(cursor: ByteCursor, file: string, needsMark: boolean): AsyncGenerator<IpcMessage> {
+  const isFile = latin1(await cursor.peek(6)) === FILE_MAGIC;
+  if (isFile) await cursor.take(8);
+  let batches = 0;
+  for (let first = true; ; first = false) {
+    const message = await nextMessage(cursor, { file, isFile, needsMark: needsMark || isFile, first, batches });
+    if (message === undefined) return;
+    yield message;
+    if (message.kind === 'batch') batches++;
   }
 }
 
@@ -85,14 +89,15 @@ function unordered(file: string): DataError {
   return new DataError('this Arrow file begins with no schema, so it can be read only by the footer at its end, and not from a pipe', { phase: 'read', file, advice: 'Name the file, or send the stream format' });
 }
 
-/** Kind and length of body by a message's metadata, which are checked; `broken` makes the error. */
-export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number } {
+/** Kind, rows and length of body by a message's metadata, which are checked; `broken` makes the error. */
+export function decodeHead(metadata: Uint8Array, broken: (summary: string, advice?: string) => DataError): { kind: IpcMessage['kind']; bodyLength: number; rows: number } {
   try {
     verifyMetadata(metadata);
-    const { headerType, bodyLength } = Message.decode(metadata);
+    const message = Message.decode(metadata);
+    const { headerType, bodyLength } = message;
     if (!(bodyLength >= 0 && bodyLength <= LARGEST)) throw new Error(`a body of ${bodyLength} bytes`);
     const kind = headerType === MessageHeader.Schema ? 'schema' : headerType === MessageHeader.DictionaryBatch ? 'dictionary' : 'batch';
-    return { kind, bodyLength };
+    return { kind, bodyLength, rows: message.isRecordBatch() ? message.header().length : 0 };
   } catch (error) {
     throw broken(`the metadata are damaged: ${messageOf(error)}`);
   }

@@ -1,5 +1,7 @@
 import { joinBytes } from '../files/stored-bytes.ts';
 
+const LINE_BREAK = 0x0a;
+
 /** Takes bytes off a stream of chunks. */
 export class ByteCursor {
   readonly #chunks: AsyncIterator<Uint8Array>;
@@ -38,6 +40,23 @@ export class ByteCursor {
     const bytes = await this.take(length);
     this.#rest = joinBytes([bytes, this.#rest]);
     return bytes;
+  }
+
+  /** The bytes before the next line break, without it; undefined where none comes among the next `most` bytes. */
+  async line(most: number): Promise<Uint8Array | undefined> {
+    const parts: Uint8Array[] = [];
+    for (let left = most; left > 0; ) {
+      const part = await this.some(left);
+      if (part === undefined) return undefined;
+      const end = part.indexOf(LINE_BREAK);
+      if (end >= 0) {
+        this.#rest = joinBytes([part.subarray(end + 1), this.#rest]);
+        return joinBytes([...parts, part.subarray(0, end)]);
+      }
+      parts.push(part);
+      left -= part.length;
+    }
+    return undefined;
   }
 
   /** All that is left. */

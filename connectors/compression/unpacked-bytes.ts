@@ -4,14 +4,14 @@ import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
 import { inputName } from '../files/path-kinds.ts';
-import { storedBytes } from '../files/stored-bytes.ts';
+import { firstBytes, storedBytes } from '../files/stored-bytes.ts';
 import { ByteCursor } from './byte-cursor.ts';
-import { requireZstd } from './compressions.ts';
+import { compressionOf, requireZstd } from './compressions.ts';
 import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
 import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
- * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending does not matter). Members and frames that
+ * Bytes of a file or of stdin, unpacked when they begin like gzip, zstd or lz4 (the ending matters only for bytes too few to tell). Members and frames that
  * follow each other are joined. Throws DataError that names the file for data that are cut off or damaged.
  */
 export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
@@ -20,13 +20,32 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
   const cursor = new ByteCursor(chunks);
   try {
     const head = await cursor.peek(4);
-    const magic = magicOf(head);
-    if (head[0] === 0x1f && head[1] === 0x8b) yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
-    else if (magic === ZSTD_MAGIC || magic === LZ4_MAGIC || isSkippable(magic)) yield* framesOf(cursor, file);
+    if (isTooShort(path, head)) throw damaged(compressionOf(path).compression, true, file);
+    if (isGzip(head)) yield* throughZlib(cursor.all(), zlib.createGunzip({ chunkSize: 1 << 18 }), 'gzip', file);
+    else if (isFrame(magicOf(head))) yield* framesOf(cursor, file);
     else yield* cursor.all();
   } finally {
     await chunks.return(undefined);
   }
+}
+
+/** True for a file that `unpackedBytes` unpacks. */
+export async function isPacked(file: string): Promise<boolean> {
+  const head = await firstBytes(file, 4);
+  return isTooShort(file, head) || isGzip(head) || isFrame(magicOf(head));
+}
+
+/** True for bytes of a packed file's name that are fewer than such a file begins with. */
+function isTooShort(path: string, head: Uint8Array): boolean {
+  return head.length > 0 && head.length < 4 && compressionOf(path).compression !== 'none';
+}
+
+function isGzip(head: Uint8Array): boolean {
+  return head[0] === 0x1f && head[1] === 0x8b;
+}
+
+function isFrame(magic: number): boolean {
+  return magic === ZSTD_MAGIC || magic === LZ4_MAGIC || isSkippable(magic);
 }
 
 /** All frames of zstd and lz4 one after the other. */

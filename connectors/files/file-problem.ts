@@ -1,5 +1,8 @@
 import { CapacityError, DataError, FactorFlowError } from '../../engine/errors.ts';
 
+/** The summary of the error of a full disk. */
+export const DISK_FULL = 'the disk is full';
+
 /** The `code` of a system error ("ENOENT", ...); undefined for other errors, also for Node's own "ERR_…". */
 export function errorCode(error: unknown): string | undefined {
   if (error instanceof FactorFlowError || !(error instanceof Error && 'code' in error && typeof error.code === 'string')) return undefined;
@@ -30,7 +33,7 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
       return new DataError('not writable: the file system is read-only', { ...details, advice: 'Choose another output' });
     case 'ENOSPC':
     case 'EDQUOT':
-      return new CapacityError('the disk is full', { ...details, advice: 'Free some space or choose another output; nothing was left behind' });
+      return new CapacityError(DISK_FULL, { ...details, advice: 'Free some space or choose another output; nothing was left behind' });
     case 'EMFILE':
     case 'ENFILE':
       return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });

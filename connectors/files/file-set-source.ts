@@ -1,34 +1,18 @@
-import { Schema } from 'apache-arrow';
-import type { RecordBatch } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { batchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import type { ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { commonSchema, conformBatch, pruneSchema, withPartitions } from './common-schema.ts';
+import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
+import { readOpenFile } from './file-format.ts';
+import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { constantsOf } from './hive-partitions.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
-
-/** One open file with known columns. It can be read once. */
-export interface OpenFile<Layout> {
-  readonly layout: Layout;
-  /** The rows under `schema`, which has some of the file's columns in their order; every batch has its origin. `takesFaults` is of ValueNeeds. */
-  read(layout: Layout, schema: Schema, signal: AbortSignal, takesFaults: boolean): AsyncGenerator<RecordBatch>;
-  close(): Promise<void>;
-}
-
-/** A kind of file that is read from its beginning to its end. */
-export interface FileFormat<Layout extends { readonly schema: Schema }> {
-  /** Endings of such files inside folders. */
-  readonly extensions: readonly string[];
-  /** `known`: the layout from an earlier opening. */
-  open(file: string, known?: Layout): Promise<OpenFile<Layout>>;
-  /** Makes the layouts of several files agree where that is possible. */
-  reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
-}
 
 /** The files with their own layouts. */
 interface Opened<Layout> {
@@ -75,28 +59,28 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     const opened = this.#agreed(await this.#open(), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
-    return batchStream(schema, this.#run(opened, schema, signal, needs?.takesFaults ?? false));
+    return batchStream(schema, this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }));
   }
 
-  async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, signal: AbortSignal, takesFaults: boolean): AsyncGenerator<RecordBatch> {
+  /** The files, or parts of large ones. What comes from stdin has one stream only. */
+  async splits({ signal }: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
+    if (!this.replayable) return undefined;
+    const { files, partitionColumns, schema } = this.#agreed(await this.#open(), needs);
+    const splits: FileSplit[] = [];
     for (const { file, layout } of files) {
       throwIfAborted(signal, 'read');
-      const open = this.#standard ?? (await this.#format.open(file.file, layout));
-      this.#standard = undefined;
-      const wanted = schema.fields.map(({ name }) => name);
-      const stored = layout.schema.fields.filter(({ name }) => wanted.includes(name));
       const constants = constantsOf(partitionColumns, file.partitions);
-      try {
-        // Reads the file's first column to count the rows, where none of its own columns is wanted.
-        for await (const batch of open.read(layout, new Schema(stored.length > 0 ? stored : layout.schema.fields.slice(0, 1)), signal, takesFaults)) {
-          throwIfAborted(signal, 'read');
-          const origin = originOf(batch);
-          const conformed = conformBatch(batch, schema, constants);
-          yield origin ? setOrigin(conformed, origin) : conformed;
-        }
-      } finally {
-        await open.close();
-      }
+      for (const part of await this.#format.cut(file.file, layout, targetBytes)) splits.push({ ...part, format: this.#format.name, file: file.file, constants });
+    }
+    return { schema: pruneSchema(schema, columns), splits };
+  }
+
+  async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, options: ReadSplitOptions): AsyncGenerator<RecordBatch> {
+    for (const { file, layout } of files) {
+      throwIfAborted(options.signal, 'read');
+      const open = this.#standard ?? (await this.#format.reopen(file.file, layout));
+      this.#standard = undefined;
+      yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
     }
   }
 

@@ -5,11 +5,11 @@ import { DataError } from '../../engine/errors.ts';
 /** Values by column name, decoded from the folders' names; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;
 
-export interface PartitionColumn {
+export type PartitionColumn = {
   readonly name: string;
   /** int32 or int64 when every value is such a number, utf8 otherwise. */
   readonly type: 'int32' | 'int64' | 'utf8';
-}
+};
 
 const NULL_PARTITION = '__HIVE_DEFAULT_PARTITION__';
 
@@ -50,9 +50,7 @@ export function partitionField({ name, type }: PartitionColumn): Field {
 }
 
 /** A column with one value in all rows of a file. */
-export interface ConstantColumn extends PartitionColumn {
-  readonly value: string | null;
-}
+export type ConstantColumn = PartitionColumn & { readonly value: string | null };
 
 /** The partition columns with the values of one file's folders. */
 export function constantsOf(columns: readonly PartitionColumn[], values: PartitionValues): ConstantColumn[] {

@@ -1,12 +1,12 @@
 import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
 
-/** Stored bytes of a file or of stdin, chunk by chunk. Throws DataError that names the file. */
-export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
-  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 });
+/** Stored bytes of a file or of stdin, chunk by chunk; those of a file from a position on. Throws DataError that names the file. */
+export async function* storedBytes(file: string, from?: number): AsyncGenerator<Uint8Array> {
+  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18, ...(from && { start: from }) });
   try {
     for await (const chunk of stream) yield chunk as Uint8Array;
   } catch (error) {
@@ -29,6 +29,15 @@ export async function firstBytes(file: string, length: number): Promise<Uint8Arr
     throw fileProblem(error, 'read', file);
   } finally {
     await handle.close();
+  }
+}
+
+/** Bytes of a file. Throws DataError that names it. */
+export async function fileSize(file: string): Promise<number> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
   }
 }
 

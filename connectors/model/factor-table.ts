@@ -1,72 +1,24 @@
-import { DataType, Field, Float32, Int32, Int64, List, makeData, RecordBatch, Schema, Struct, Utf8 } from 'apache-arrow';
+import { DataType } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
-import { mkdir, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import type { Codec } from '../parquet/backend.ts';
-import { parquetBackend } from '../parquet/backends.ts';
 import { ParquetSource } from '../parquet/parquet-source.ts';
-import { isDatasetEntry, partName } from '../parquet/part-names.ts';
-import { ascendingRows, compareIds, firstDescent, idCount, idData, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
-import type { IdColumn } from './id-column.ts';
+import { isDatasetEntry } from '../parquet/part-names.ts';
+import { ascendingRows, compareIds, firstDescent, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
+import type { FactorTable } from './write-factors.ts';
 
-/** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
-export interface FactorTable {
-  readonly ids: IdColumn;
-  readonly factors: Float32Array;
-}
-
-/** Floats of a batch, a row group and a part: the sizes depend on the number of rows and the rank alone. */
 const BATCH_FLOATS = 1 << 20;
-const ROW_GROUP_FLOATS = 1 << 23;
-const PART_FLOATS = 1 << 27;
-
-const rowsFor = (floats: number, rank: number) => Math.max(1, Math.floor(floats / rank));
-
-/** Writes the table as <folder>/part-00000.parquet, …: id, features: list<float>. The same table gives the same bytes. */
-export async function writeFactors(folder: string, { ids, factors }: FactorTable, rank: number, codec: Codec): Promise<void> {
-  const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
-  const element = new Field('element', new Float32(), false);
-  const schema = new Schema([new Field('id', idType, false), new Field('features', new List(element), false)]);
-  const backend = await parquetBackend();
-  const rows = idCount(ids);
-  const options = { codec, rowGroupSize: rowsFor(ROW_GROUP_FLOATS, rank), dictionary: false };
-  await mkdir(folder);
-  for (let part = 0, start = 0; part === 0 || start < rows; part++) {
-    const end = Math.min(rows, start + rowsFor(PART_FLOATS, rank));
-    const writer = await backend.create(join(folder, partName(part)), schema, options);
-    try {
-      for (; start < end; start += rowsFor(BATCH_FLOATS, rank)) {
-        const to = Math.min(end, start + rowsFor(BATCH_FLOATS, rank));
-        await writer.write(factorBatch(schema, idData(ids, start, to), factors.subarray(start * rank, to * rank), rank));
-      }
-      await writer.close();
-    } catch (error) {
-      await writer.abort();
-      throw error;
-    }
-    start = end;
-  }
-}
-
-function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
-  const length = id.length;
-  const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
-  const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
-  const features = makeData({ type: schema.fields[1].type as List<Float32>, length, nullCount: 0, valueOffsets, child });
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }));
-}
 
 /**
- * Reads the files of `writeFactors` or of Spark (whose parts come in any order of ids) into one matrix over shared memory.
+ * Reads the files of `saveModel` or of Spark (whose parts come in any order of ids) into one matrix over shared memory.
  * Throws DataError that names the file for foreign files, other columns, nulls, vectors of another length, values that
  * are not finite, and ids that occur twice.
  */
 export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
   await refuseForeignFiles(folder);
-  const source = new ParquetSource(folder, { batchSize: rowsFor(BATCH_FLOATS, rank) });
+  const source = new ParquetSource(folder, { batchSize: Math.max(1, Math.floor(BATCH_FLOATS / rank)) });
   const schema = await source.schema();
   const idField = schema.fields.find((field) => field.name === 'id');
   const type = idField && idTypeOf(idField.type);

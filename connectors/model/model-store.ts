@@ -3,17 +3,20 @@ import type { Vector } from 'apache-arrow';
 import { mkdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { RunMetrics } from '../../engine/metrics.ts';
+import type { Executor } from '../../engine/run/device.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
 import type { Codec } from '../parquet/backend.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
-import { readFactors, writeFactors } from './factor-table.ts';
-import type { FactorTable } from './factor-table.ts';
+import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata } from './model-metadata.ts';
+import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
+import type { FactorTable } from './write-factors.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -38,6 +41,9 @@ export interface SaveModelOptions {
   readonly codec?: Codec;
   /** Cancels the save: nothing is written, and an existing model stays. */
   readonly signal?: AbortSignal;
+  /** Its CPU device writes the part files side by side; without one this thread does. */
+  readonly executor?: Executor;
+  readonly metrics?: RunMetrics;
 }
 
 /** Most times that the model may be replaced while it is read. */
@@ -59,22 +65,23 @@ export async function saveModel(directory: string, model: StoredModel, options: 
   const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
+  const column = (factors: ArrayLike<number>) => (factors instanceof Float32Array ? factors : Float32Array.from(factors));
+  const { itemCounts, means } = model;
+  const sides: readonly SavedSide[] = [
+    { folder: 'userFactors', table: users, rank: model.rank },
+    { folder: 'itemFactors', table: items, rank: model.rank },
+    ...(itemCounts ? [{ folder: COUNTS, table: { ids: items.ids, factors: column(itemCounts) }, rank: 1 }] : []),
+    ...(means ? [{ folder: meansFolders.users, table: { ids: users.ids, factors: means.users }, rank: 1 }, { folder: meansFolders.items, table: { ids: items.ids, factors: means.items }, rank: 1 }] : []),
+  ];
   try {
-    const codec = options.codec ?? 'snappy';
+    await saveSides(output.temporary, sides, options.codec ?? 'snappy', options);
+    throwIfAborted(options.signal, 'save');
+    // Behind all the rest: a folder without metadata is no model.
     await mkdir(join(output.temporary, 'metadata'));
     await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
-    await writeFactors(join(output.temporary, 'userFactors'), users, model.rank, codec);
-    throwIfAborted(options.signal, 'save');
-    await writeFactors(join(output.temporary, 'itemFactors'), items, model.rank, codec);
-    if (model.itemCounts) await writeFactors(join(output.temporary, COUNTS), { ids: items.ids, factors: Float32Array.from(model.itemCounts) }, 1, codec);
-    if (model.means) {
-      await writeFactors(join(output.temporary, meansFolders.users), { ids: users.ids, factors: model.means.users }, 1, codec);
-      await writeFactors(join(output.temporary, meansFolders.items), { ids: items.ids, factors: model.means.items }, 1, codec);
-    }
-    throwIfAborted(options.signal, 'save');
     await output.commit();
   } catch (error) {
-    throw await output.fail(fileProblem(error, 'save', directory));
+    throw await output.fail(fileProblem(error, 'save', directory), bytesOf(sides));
   }
 }
 

@@ -1,4 +1,4 @@
-import { BARE, ESCAPED_STRING, LITERAL, NESTED, STRING } from '../text/record-scanner.ts';
+import { BARE, ESCAPED_STRING, LITERAL, NESTED, STRING } from '../lines/field-block.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

@@ -2,21 +2,21 @@ import { DataType } from 'apache-arrow';
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
-import { plainBatch, plainSchema } from '../files/plain-columns.ts';
-import type { BatchEncoder } from '../output/write-batches.ts';
-import { LONGEST_ROW } from '../text/dialect.ts';
+import { plainBatches, plainSchema } from '../files/plain-columns.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
+import type { LineEncoder } from '../output/encode-rows.ts';
 import { columnTexts } from '../text/format-value.ts';
 
 /**
  * Encodes batches as lines of JSON that NdjsonSource reads back as the same values: 64-bit integers as numbers with all digits, floats
  * with a point or an exponent. NaN and infinities, which JSON lacks, are written as null.
  */
-export class JsonLines implements BatchEncoder {
+export class JsonLines implements LineEncoder {
   readonly #keys: readonly string[];
   readonly #names: readonly string[];
   readonly #texts: readonly ReturnType<typeof columnTexts>[];
   readonly #file: string;
-  #rows = 0;
+  #row = 0;
 
   /** Throws UsageError for columns that a JSON value without nesting cannot hold. */
   constructor(schema: Schema, file: string) {
@@ -27,25 +27,19 @@ export class JsonLines implements BatchEncoder {
     this.#file = file;
   }
 
-  begin(): Uint8Array {
-    return new Uint8Array(0);
-  }
-
-  batch(batch: RecordBatch): Uint8Array {
-    const plain = plainBatch(batch);
-    const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
+  lines(batch: RecordBatch, firstRow: number): Uint8Array {
+    this.#row = firstRow;
     const lines: string[] = [];
-    for (let row = 0; row < plain.numRows; row++, this.#rows++) {
-      let line = '';
-      for (let column = 0; column < cells.length; column++) line += this.#keys[column] + cells[column](row);
-      if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`);
-      lines.push(`${line}}`);
+    for (const plain of plainBatches(batch)) {
+      const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
+      for (let row = 0; row < plain.numRows; row++, this.#row++) {
+        let line = '';
+        for (let column = 0; column < cells.length; column++) line += this.#keys[column] + cells[column](row);
+        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`);
+        lines.push(`${line}}`);
+      }
     }
     return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
-  }
-
-  end(): Uint8Array {
-    return new Uint8Array(0);
   }
 
   /** The JSON of a column's value by row. */
@@ -67,6 +61,6 @@ export class JsonLines implements BatchEncoder {
   }
 
   #problem(summary: string, column?: string): DataError {
-    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#rows, column, advice: 'Write CSV, Parquet or Arrow instead' });
+    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#row, column, advice: 'Write CSV, Parquet or Arrow instead' });
   }
 }

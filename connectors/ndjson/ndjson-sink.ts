@@ -1,12 +1,11 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import type { Compression } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { writeEncoded } from '../output/write-batches.ts';
+import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import { writeLines } from '../output/write-batches.ts';
 import { JsonLines } from './json-lines.ts';
 
 export interface NdjsonSinkOptions {
@@ -22,6 +21,7 @@ export interface NdjsonSinkOptions {
  */
 export class NdjsonSink implements CheckedSink {
   readonly name = 'ndjson-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: { readonly compression: Compression; readonly overwrite: boolean };
 
@@ -43,10 +43,12 @@ export class NdjsonSink implements CheckedSink {
     await ByteOutput.check(this.#path, this.#options);
   }
 
-  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
-    const encoder = new JsonLines(input.schema, outputName(this.#path));
+  async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
+    const file = outputName(this.#path);
+    // Throws for columns that it cannot hold.
+    void new JsonLines(input.schema, file);
     const output = await ByteOutput.open(this.#path, this.#options);
-    const rows = await writeEncoded(input, output, encoder, ctx);
+    const rows = await writeLines(input, output, new Uint8Array(0), { format: 'ndjson', file }, ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }

@@ -1,14 +1,14 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
-import type { FileFormat } from '../files/file-set-source.ts';
+import type { FileFormat } from '../files/file-format.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
-import { kindsIn } from '../text/infer-types.ts';
-import { FieldBlock } from '../text/record-scanner.ts';
-import { RowFile } from '../text/row-file.ts';
-import { blockRows, rulesOf, scanWindow, skipMark, withCommonTypes, withTypes } from '../text/row-layout.ts';
-import type { RowLayout, ValueOptions } from '../text/row-layout.ts';
-import type { RowWindow } from '../text/row-window.ts';
+import { kindsIn } from '../lines/infer-types.ts';
+import { FieldBlock } from '../lines/field-block.ts';
+import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
+import { blockRows, rulesOf, scanWindow, withCommonTypes, withTypes } from '../lines/row-layout.ts';
+import type { RowLayout, ValueOptions } from '../lines/row-layout.ts';
+import type { RowWindow } from '../lines/row-window.ts';
 import { checkValueOptions } from '../text/text-source.ts';
 import { fieldNames, ObjectScanner } from './scan-objects.ts';
 
@@ -30,6 +30,7 @@ export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> 
  */
 export class NdjsonSource extends FileSetSource<RowLayout> {
   readonly name = 'ndjson-source';
+  readonly phase = 'read';
   readonly #options: NdjsonSourceOptions;
 
   /** Throws UsageError for options that cannot be used. */
@@ -49,42 +50,41 @@ export class NdjsonSource extends FileSetSource<RowLayout> {
 
 function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
   const batchSize = options.batchSize ?? 1 << 16;
-  return {
+  const chosen = options.columns !== undefined;
+  return rowFormat({
+    name: 'ndjson',
     extensions: ndjsonExtensions,
-    open: async (file, known) => {
-      const rows = await RowFile.open(file, (window, name) => inferLayout(window, name, options, batchSize), known);
-      const close = () => rows.close();
-      return {
-        layout: rows.layout,
-        read: (layout, schema, signal, takesFaults) => {
-          // Fields that were not chosen may come later in the file.
-          const passesOthers = options.columns !== undefined || schema.fields.length < layout.names.length;
-          const scan = passesOthers ? new ObjectScanner(layout.names, true).scan : layout.scan;
-          return rows.read({ ...layout, scan }, schema, batchSize, signal, takesFaults);
-        },
-        close,
-      };
-    },
-    reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts), options, needs),
-  };
+    batchSize,
+    infer: (window, file) => inferLayout(window, file, options, batchSize),
+    reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts, chosen), options, needs),
+    scanning: () => ({ chosen }),
+  });
+}
+
+/** Reads a file or a byte range of NDJSON (see ReadSplit). */
+export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => scannerOf(names, chosen as boolean));
+
+/** Fields that were not chosen may come later in the file. */
+function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanner'] {
+  return (all) => new ObjectScanner(names, chosen || !all).scan;
 }
 
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
 function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions, batchSize: number): RowLayout {
-  skipMark(window);
   const names = options.columns ?? fieldNames(window.bytes, window.from, window.to, window.atEnd);
-  const scanner = new ObjectScanner(names, options.columns !== undefined);
-  const layout = { header: false, names, rules: rulesOf(options), scan: scanner.scan };
+  const scanner = scannerOf(names, options.columns !== undefined);
+  const scan = scanner(true);
+  const layout = { header: false, names, rules: rulesOf(options), scanner };
   if (names.length === 0) {
     // Says what is wrong with the first line that is no object.
-    scanWindow(window, new FieldBlock(1, 1), window.from, layout);
+    scanWindow(window, new FieldBlock(1, 1), window.from, scan);
     throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
   }
   const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
   block.faults = new Map();
   const kinds = names.map(() => 0);
   for (let next = window.from; next < window.to; ) {
-    next = scanWindow(window, block, next, layout);
+    next = scanWindow(window, block, next, scan);
     if (block.rows === 0) break;
     for (const column of names.keys()) kinds[column] |= kindsIn(block, column, layout.rules);
   }
@@ -92,9 +92,9 @@ function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptio
 }
 
 /** The layouts with the fields of all files, in the order in which they come first: an object may lack any of them. */
-function withAllNames(layouts: readonly RowLayout[]): readonly RowLayout[] {
+function withAllNames(layouts: readonly RowLayout[], chosen: boolean): readonly RowLayout[] {
   const names = [...new Set(layouts.flatMap((layout) => layout.names))];
   if (layouts.every((layout) => layout.names.length === names.length && names.every((name, i) => layout.names[i] === name))) return layouts;
-  const { scan } = new ObjectScanner(names, false);
-  return layouts.map((layout) => ({ ...layout, names, scan, kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0) }));
+  const scanner = scannerOf(names, chosen);
+  return layouts.map((layout) => ({ ...layout, names, scanner, kinds: names.map((name) => layout.kinds[layout.names.indexOf(name)] ?? 0) }));
 }

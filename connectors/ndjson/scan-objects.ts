@@ -1,6 +1,6 @@
-import { LONGEST_ROW } from '../text/dialect.ts';
-import { BARE, RecordProblem } from '../text/record-scanner.ts';
-import type { FieldBlock } from '../text/record-scanner.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
+import { BARE, RecordProblem } from '../lines/field-block.ts';
+import type { FieldBlock, ScanBounds } from '../lines/field-block.ts';
 import { JsonCursor, JsonProblem } from './json-cursor.ts';
 
 const LF = 0x0a;
@@ -36,10 +36,10 @@ export class ObjectScanner {
    * Finds the objects of whole lines in `bytes[from..to)` until the block is full, and returns the position of the next line. Fields that an
    * object lacks are empty, and blank lines are skipped. Throws RecordProblem for a line that is no object, unless the block takes its fault.
    */
-  readonly scan = (block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean): number => {
+  readonly scan = (block: FieldBlock, bytes: Uint8Array, from: number, { to, limit, atEnd }: ScanBounds): number => {
     block.begin(bytes);
     let p = from;
-    while (block.rows < block.maximumRows && p < to) {
+    while (block.rows < block.maximumRows && p < to && p < limit) {
       const end = lineEnd(bytes, p, to, atEnd);
       if ((end < 0 ? to : end) - p > LONGEST_ROW) throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
       if (end < 0) break;

@@ -3,7 +3,9 @@ import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
 export interface AtomicOutputOptions {
@@ -30,8 +32,11 @@ export interface AtomicOutput {
   commit(): Promise<void>;
   /** Removes the temporary and any parent folders made for it. */
   discard(): Promise<void>;
-  /** Discards, and gives the error to be thrown, with the target's name in place of the temporary's. */
-  fail(error: unknown): Promise<unknown>;
+  /**
+   * Discards, and gives the error to be thrown, with the target's name in place of the temporary's. That of a full disk says how much
+   * the output needs: `needed` bytes, or more than were written.
+   */
+  fail(error: unknown, needed?: number): Promise<unknown>;
 }
 
 /**
@@ -129,7 +134,7 @@ class PendingOutput implements AtomicOutput {
         if (attempt === MOST_ATTEMPTS) throw new DataError('other processes keep replacing the output', { phase: 'write', file: this.#name, advice: 'Let one process at a time write there' });
       }
       forgetTemporary(this.temporary);
-      if (this.#options.durable) await sync(dirname(this.#target));
+      if (this.#options.durable) await syncFile(dirname(this.#target));
     } catch (error) {
       throw fileProblem(error, 'write', this.#name);
     }
@@ -141,10 +146,12 @@ class PendingOutput implements AtomicOutput {
     await removeMade(dirname(this.#target), this.#made);
   }
 
-  async fail(error: unknown): Promise<unknown> {
+  async fail(error: unknown, needed?: number): Promise<unknown> {
+    const problem = fileProblem(error, 'write', this.#name);
+    const full = isDiskFull(problem) && (needed === undefined ? `more than ${formatBytes(await bytesBelow(this.temporary))}` : formatBytes(needed));
     // The next output to this place clears leftovers, so the first failure is reported and not this one.
     await this.discard().catch(() => undefined);
-    const problem = fileProblem(error, 'write', this.#name);
+    if (full) return diskFull(problem, this.#name, full, await freeBytes(dirname(this.#target)));
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
     const inPlace = (text: string) => text.replaceAll(this.temporary, this.#name);
     const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
@@ -206,13 +213,12 @@ async function removeMade(parent: string, made: string | undefined): Promise<voi
 }
 
 async function syncAll(path: string): Promise<void> {
-  if ((await kindOf(path)) === 'folder') {
-    for (const name of await readdir(path)) await syncAll(join(path, name));
-  }
-  await sync(path);
+  if ((await kindOf(path)) === 'folder') await Promise.all((await readdir(path)).map((name) => syncAll(join(path, name))));
+  await syncFile(path);
 }
 
-async function sync(path: string): Promise<void> {
+/** Waits until the bytes of a file, or the names in a folder, are on the disk. */
+export async function syncFile(path: string): Promise<void> {
   // Some systems cannot open folders; the files' own bytes matter more.
   const handle = await open(path, 'r').catch(() => undefined);
   if (handle === undefined) return;

@@ -17,7 +17,7 @@ export interface ByteOutputOptions {
   readonly compression?: Compression;
 }
 
-/** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `discard` ends it. */
+/** One file (or stdout, "-") that is written from beginning to end. Exactly one of `commit` and `fail` ends it. */
 export class ByteOutput {
   /** Bytes on the disk, known after `commit`. */
   bytes = 0;
@@ -78,15 +78,18 @@ export class ByteOutput {
     await this.#output.commit();
   }
 
-  async discard(): Promise<void> {
+  /** Ends a failed output, of which nothing is left, and gives the error to be thrown. */
+  async fail(error: unknown): Promise<unknown> {
     this.#target.off('error', this.#onError).on('error', () => {});
-    if (this.#output === undefined) return;
+    if (this.#output === undefined) return error;
     this.#sink.destroy();
     if (!this.#target.closed) {
+      // An error that comes first must not end the wait.
+      const closed = new Promise((resolve) => this.#target.once('close', resolve));
       this.#target.destroy();
-      await once(this.#target, 'close');
+      await closed;
     }
-    await this.#output.discard();
+    return this.#output.fail(error);
   }
 
   /** Waits until stdout has passed on all bytes; it stays open. */

@@ -1,3 +1,4 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 
 export interface WriteSummary {
@@ -6,6 +7,9 @@ export interface WriteSummary {
   readonly bytes: number;
   readonly files: number;
 }
+
+/** The surroundings of a sink; rows are encoded in this thread where there are no devices. */
+export type WritingContext = Pick<ExecutionContext, 'signal' | 'events'> & Partial<Pick<ExecutionContext, 'executor' | 'metrics'>>;
 
 /** A sink of files. */
 export interface CheckedSink extends Sink<WriteSummary> {

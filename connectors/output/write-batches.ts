@@ -1,8 +1,11 @@
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { plainBatches } from '../files/plain-columns.ts';
 import type { ByteOutput } from './byte-output.ts';
+import type { WritingContext } from './checked-sink.ts';
+import type { Encoding } from './encode-rows.ts';
+import { EncodedPieces, RowEncoder } from './row-encoder.ts';
 
 const PROGRESS_MILLISECONDS = 100;
 
@@ -15,7 +18,7 @@ export interface BatchOutput {
 }
 
 /** Writes a stream to an output, ends it, and reports the progress. Gives the number of rows. */
-export async function writeBatches(input: BatchStream, output: BatchOutput, { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>): Promise<number> {
+export async function writeBatches(input: BatchStream, output: BatchOutput, { signal, events }: WritingContext): Promise<number> {
   const started = performance.now();
   let told = started;
   let rows = 0;
@@ -36,7 +39,7 @@ export async function writeBatches(input: BatchStream, output: BatchOutput, { si
   return rows;
 }
 
-/** Encodes batches as bytes; `begin` gives those before all rows, `end` those after them. */
+/** Encodes batches as bytes, in this thread; `begin` gives those before all rows, `end` those after them. */
 export interface BatchEncoder {
   begin(): Uint8Array;
   batch(batch: RecordBatch): Uint8Array;
@@ -44,23 +47,47 @@ export interface BatchEncoder {
 }
 
 /** Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Gives the number of rows. */
-export async function writeEncoded(input: BatchStream, output: ByteOutput, encoder: BatchEncoder, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<number> {
-  try {
-    throwIfAborted(ctx.signal, 'write');
+export async function writeEncoded(input: BatchStream, output: ByteOutput, encoder: BatchEncoder, ctx: WritingContext): Promise<number> {
+  return committed(output, async () => {
     await output.write(encoder.begin());
-    const encoded: BatchOutput = {
-      get unread() {
-        return output.unread;
-      },
-      write: (batch) => output.write(encoder.batch(batch)),
-      end: async () => {
-        await output.write(encoder.end());
-        await output.commit();
-      },
-    };
-    return await writeBatches(input, encoded, ctx);
+    return writeBatches(input, batchesTo(output, (batch) => output.write(encoder.batch(batch)), () => output.write(encoder.end())), ctx);
+  });
+}
+
+/** The same for lines, which threads encode side by side. `header`: the bytes before all rows. */
+export async function writeLines(input: BatchStream, output: ByteOutput, header: Uint8Array, encoding: Encoding, ctx: WritingContext): Promise<number> {
+  const encoder = new RowEncoder(ctx);
+  const pieces = new EncodedPieces(encoder, (bytes) => output.write(bytes));
+  const write = async (batch: RecordBatch) => {
+    for (const plain of plainBatches(batch)) await pieces.add([plain], encoding);
+  };
+  return committed(output, async () => {
+    try {
+      await output.write(header);
+      return await writeBatches(input, batchesTo(output, write, () => pieces.end()), ctx);
+    } finally {
+      await pieces.abort();
+      await encoder.close();
+    }
+  });
+}
+
+function batchesTo(output: ByteOutput, write: BatchOutput['write'], end: BatchOutput['end']): BatchOutput {
+  return {
+    get unread() {
+      return output.unread;
+    },
+    write,
+    end,
+  };
+}
+
+async function committed(output: ByteOutput, write: () => Promise<number>): Promise<number> {
+  try {
+    const rows = await write();
+    await output.commit();
+    return rows;
   } catch (error) {
-    await output.discard();
-    throw error;
+    throw await output.fail(error);
   }
 }

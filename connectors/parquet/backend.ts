@@ -1,4 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import type { RowEncoder } from '../output/row-encoder.ts';
 import type { RowGroupInfo } from './footer.ts';
 
 /** A Parquet file as its footer describes it. */
@@ -47,6 +48,8 @@ export interface WriteOptions {
   readonly rowGroupSize: number;
   /** False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true. */
   readonly dictionary?: boolean;
+  /** Columns, by their path in the schema, without smallest and largest value: the numbers of factors. */
+  readonly withoutStatistics?: readonly string[];
 }
 
 /** One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the caller removes the file. */
@@ -69,8 +72,11 @@ export interface WrittenFile {
 export interface ParquetBackend {
   readonly name: ParquetBackendName;
   open(file: string): Promise<ParquetFileReader>;
-  /** Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. */
-  create(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter>;
+  /**
+   * Throws UsageError when the schema or the codec is beyond this backend. The file must not exist. A backend that can have its row
+   * groups encoded elsewhere does so by the encoder.
+   */
+  create(file: string, schema: Schema, options: WriteOptions, encoder?: RowEncoder): Promise<ParquetFileWriter>;
 }
 
 export type ParquetBackendName = 'parquet-wasm' | 'parquetjs-lite';

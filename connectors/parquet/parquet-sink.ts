@@ -2,15 +2,15 @@ import type { RecordBatch } from 'apache-arrow';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
-import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
+import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import { RowEncoder } from '../output/row-encoder.ts';
 import { writeBatches } from '../output/write-batches.ts';
 import type { BatchOutput } from '../output/write-batches.ts';
 import { codecs } from './backend.ts';
-import type { Codec, ParquetBackendName, ParquetFileWriter } from './backend.ts';
+import type { Codec, ParquetBackendName, ParquetFileWriter, WrittenFile } from './backend.ts';
 import { parquetBackend } from './backends.ts';
 import { isDatasetEntry, partName } from './part-names.ts';
 
@@ -34,6 +34,7 @@ export interface ParquetSinkOptions {
  */
 export class ParquetSink implements CheckedSink {
   readonly name = 'parquet-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: ParquetSinkOptions;
 
@@ -60,7 +61,7 @@ export class ParquetSink implements CheckedSink {
     await checkOutput(this.#path, this.#outputOptions());
   }
 
-  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+  async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const output = await atomicOutput(this.#path, this.#outputOptions());
     try {
       const summary = await this.#writeParts(output.temporary, input, ctx);
@@ -79,15 +80,18 @@ export class ParquetSink implements CheckedSink {
     return this.#path.endsWith('.parquet');
   }
 
-  async #writeParts(temporary: string, input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+  async #writeParts(temporary: string, input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const rowsPerPart = this.#isFile ? Infinity : (this.#options.rowsPerPart ?? 1 << 24);
-    const parts = new PartWriter((part) => (this.#isFile ? temporary : join(temporary, partName(part))), input, this.#options, rowsPerPart);
+    const encoder = new RowEncoder(ctx);
+    const parts = new PartWriter((part) => (this.#isFile ? temporary : join(temporary, partName(part))), input, this.#options, rowsPerPart, encoder);
     try {
       const rows = await writeBatches(input, parts, ctx);
       return { path: this.#path, rows, bytes: parts.bytes, files: parts.files };
     } catch (error) {
       await parts.abort();
       throw error;
+    } finally {
+      await encoder.close();
     }
   }
 }
@@ -102,47 +106,61 @@ class PartWriter implements BatchOutput {
   readonly #input: BatchStream;
   readonly #options: ParquetSinkOptions;
   readonly #rowsPerPart: number;
+  readonly #encoder: RowEncoder;
+  /** Files that have all their rows, and end while the next one begins. */
+  readonly #ending: Promise<WrittenFile>[] = [];
+  #failure: unknown;
 
-  constructor(fileName: (part: number) => string, input: BatchStream, options: ParquetSinkOptions, rowsPerPart: number) {
+  constructor(fileName: (part: number) => string, input: BatchStream, options: ParquetSinkOptions, rowsPerPart: number, encoder: RowEncoder) {
     this.#fileName = fileName;
     this.#input = input;
     this.#options = options;
     this.#rowsPerPart = rowsPerPart;
+    this.#encoder = encoder;
   }
 
   async write(batch: RecordBatch): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
     for (let start = 0; start < batch.numRows; ) {
       const end = Math.min(batch.numRows, start + this.#rowsPerPart - this.#rowsInPart);
       const writer = await this.#open();
       await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
       this.#rowsInPart += end - start;
       start = end;
-      if (this.#rowsInPart === this.#rowsPerPart) await this.#finishPart();
+      if (this.#rowsInPart === this.#rowsPerPart) this.#finishPart();
     }
   }
 
   async end(): Promise<void> {
     if (this.files === 0) await this.#open();
-    await this.#finishPart();
+    this.#finishPart();
+    for (const { bytes } of await Promise.all(this.#ending)) this.bytes += bytes;
   }
 
   async abort(): Promise<void> {
     const writer = this.#writer;
     this.#writer = undefined;
     await writer?.abort();
+    await Promise.allSettled(this.#ending);
   }
 
   async #open(): Promise<ParquetFileWriter> {
     if (this.#writer !== undefined) return this.#writer;
     const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend } = this.#options;
     const file = this.#fileName(this.files++);
-    this.#writer = await (await parquetBackend(backend)).create(file, this.#input.schema, { codec, rowGroupSize, dictionary });
+    this.#writer = await (await parquetBackend(backend)).create(file, this.#input.schema, { codec, rowGroupSize, dictionary }, this.#encoder);
     return this.#writer;
   }
 
-  async #finishPart(): Promise<void> {
-    if (this.#writer === undefined) return;
-    this.bytes += (await this.#writer.close()).bytes;
+  #finishPart(): void {
+    const writer = this.#writer;
+    if (writer === undefined) return;
+    const ended = writer.close().catch(async (error: unknown) => {
+      await writer.abort();
+      throw error;
+    });
+    ended.catch((error: unknown) => void (this.#failure ??= error));
+    this.#ending.push(ended);
     this.#writer = undefined;
     this.#rowsInPart = 0;
   }

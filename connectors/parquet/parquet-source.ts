@@ -1,7 +1,8 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Source, SourceStatistics } from '../../engine/stream/operator.ts';
+import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { SourceSplits } from '../../engine/stream/split.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
@@ -10,8 +11,10 @@ import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
 import { parquetExtensions } from '../files/format-names.ts';
 import { constantsOf } from '../files/hive-partitions.ts';
+import { isUrl } from '../files/path-kinds.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
+import { parquetSplits } from './parquet-splits.ts';
 import { readRowGroups } from './read-row-groups.ts';
 import type { RowGroupRequest } from './read-row-groups.ts';
 import { mayMatch } from './row-group-filter.ts';
@@ -43,6 +46,7 @@ const FOOTERS_AT_ONCE = 4;
  */
 export class ParquetSource implements Source {
   readonly name = 'parquet-source';
+  readonly phase = 'read';
   readonly replayable = true;
   readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;
@@ -76,6 +80,15 @@ export class ParquetSource implements Source {
   async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
     const schema = pruneSchema(await this.schema(), columns);
     return batchStream(schema, this.#run(await this.requests(columns), schema, ctx.signal));
+  }
+
+  /** Files of the disk by row groups; those of a web server come in one stream. */
+  async splits(_ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, _needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
+    if (this.#paths.some(isUrl)) return undefined;
+    const infos = new Map((await this.files()).map((info) => [info.file, info]));
+    const requests = await this.requests(columns);
+    const splits = requests.flatMap((request) => parquetSplits(request, infos.get(request.file) as ParquetFileInfo, targetBytes));
+    return { schema: pruneSchema(await this.schema(), columns), splits };
   }
 
   /**

@@ -11,7 +11,7 @@ import { parquetBackend } from './backends.ts';
 export const DEFAULT_BATCH_SIZE = 1 << 17;
 
 /** A part of a data set as plain JSON, which any thread can read. */
-export interface RowGroupRequest {
+export type RowGroupRequest = {
   readonly file: string;
   /** Default: all of them. */
   readonly rowGroups?: readonly number[];
@@ -21,7 +21,7 @@ export interface RowGroupRequest {
   readonly backend?: ParquetBackendName;
   /** Columns from the names of the file's folders. */
   readonly constants?: readonly ConstantColumn[];
-}
+};
 
 /**
  * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema

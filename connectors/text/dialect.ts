@@ -9,9 +9,6 @@ export interface TextDialect {
   readonly quotes: boolean;
 }
 
-/** Most bytes of a row: a quote that never closes must not read a whole file into memory. */
-export const LONGEST_ROW = 1 << 20;
-
 const candidates = [',', '\t', ';', '|'] as const;
 const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 

@@ -1,87 +1,17 @@
-import { LONGEST_ROW } from './dialect.ts';
+import { BARE, countLines, ESCAPED, FieldBlock, LONGEST_ROW, QUOTED, RecordProblem } from '../lines/field-block.ts';
+import type { ScanBounds } from '../lines/field-block.ts';
 import type { TextDialect } from './dialect.ts';
 
 const QUOTE = 0x22;
 const CR = 0x0d;
 const LF = 0x0a;
 
-/** Kinds of fields: bare, in quotes, in quotes with "" inside. */
-export const BARE = 0;
-export const QUOTED = 1;
-export const ESCAPED = 2;
-/** Kinds of JSON's fields beside bare numbers: a string, one with escapes, an object or array, true or false. */
-export const STRING = 3;
-export const ESCAPED_STRING = 4;
-export const NESTED = 5;
-export const LITERAL = 6;
-
-/** A fault in a row at a position of the bytes; the error for the user names the line instead. */
-export class RecordProblem extends Error {
-  readonly position: number;
-  readonly advice: string;
-  constructor(message: string, position: number, advice = 'Correct the line, or set the delimiter if it was inferred wrongly') {
-    super(message);
-    this.position = position;
-    this.advice = advice;
-  }
-}
-
 /**
- * The places of the fields of some rows: field c of row r is `bytes[starts[i]] .. bytes[ends[i]]`, i = r * columns + c, quotes
- * left out. One block is filled repeatedly; fields are not made into strings.
- */
-export class FieldBlock {
-  rows = 0;
-  /** Lines of the rows, with blank ones between them. */
-  lines = 0;
-  /** The reasons of rows that could not be taken apart; their fields are empty. Undefined where such rows are errors. */
-  faults: Map<number, string> | undefined;
-  bytes: Uint8Array;
-  readonly columns: number;
-  readonly maximumRows: number;
-  readonly starts: Int32Array;
-  readonly ends: Int32Array;
-  readonly kinds: Uint8Array;
-  /** Lines of the block before each row. */
-  readonly linesBefore: Int32Array;
-
-  constructor(columns: number, rows: number) {
-    const fields = columns * rows;
-    this.bytes = new Uint8Array(0);
-    this.columns = columns;
-    this.maximumRows = rows;
-    this.starts = new Int32Array(fields);
-    this.ends = new Int32Array(fields);
-    this.kinds = new Uint8Array(fields);
-    this.linesBefore = new Int32Array(rows);
-  }
-
-  /** Begins to fill the block anew from these bytes. */
-  begin(bytes: Uint8Array): void {
-    this.bytes = bytes;
-    this.rows = 0;
-    this.lines = 0;
-    this.faults?.clear();
-  }
-
-  /** Makes all fields of a row empty, and notes the reason. Throws RecordProblem where such rows are errors. */
-  refuse(row: number, message: string, position: number): void {
-    if (this.faults === undefined) throw new RecordProblem(message, position);
-    this.faults.set(row, message);
-    const first = row * this.columns;
-    this.starts.fill(position, first, first + this.columns);
-    this.ends.fill(position, first, first + this.columns);
-    this.kinds.fill(BARE, first, first + this.columns);
-  }
-}
-
-/**
- * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next one. `bytes` must
- * have room for one more byte at `to`. `atEnd`: the file ends at `to`, so the last row may lack its line end.
+ * Finds the whole rows in `bytes[from..to)` until the block is full, and returns the position of the next one.
  * Blank lines are skipped, except in a file of one column, where they are empty fields.
  * Throws RecordProblem for misplaced quotes and rows that are too long, and for rows of another length unless the block takes their faults.
  */
-export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, to: number, atEnd: boolean, dialect: TextDialect): number {
+export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, { to, limit, atEnd }: ScanBounds, dialect: TextDialect): number {
   const { columns, maximumRows, starts, ends, kinds } = block;
   const delimiter = dialect.delimiter.charCodeAt(0);
   const width = dialect.delimiter.length;
@@ -93,11 +23,16 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
   let field = 0;
   let p = from;
   let record = from;
-  while (rows < maximumRows && p < to) {
+  const last = Math.min(to, limit);
+  while (rows < maximumRows && p < last) {
     record = p;
     if (columns > 1 && (bytes[p] === LF || (bytes[p] === CR && bytes[p + 1] === LF))) {
       p += bytes[p] === LF ? 1 : 2;
-      if (p > to) break;
+      if (p > to) {
+        // The line end may follow.
+        if (!atEnd) p = record;
+        break;
+      }
       block.lines++;
       continue;
     }
@@ -108,15 +43,23 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
       if (column === columns) {
         const lf = bytes.indexOf(LF, p);
         if (lf >= to && !atEnd) return incomplete(block, rows, record, to, false, '', record);
-        block.refuse(rows, tooMany(block, bytes, record, to, dialect), record);
+        if (lf - record > LONGEST_ROW) throw tooLong(record);
+        block.refuse(rows, tooMany(block, bytes, record, lf, dialect), record);
         field = (rows + 1) * columns;
         p = lf;
         break;
       }
       if (bytes[p] === quote) {
         isSimple = false;
-        p = scanQuoted(block, field, p, to, dialect);
-        if (p < 0) return incomplete(block, rows, record, to, atEnd, `a quote opens in column ${column + 1} and does not close`, starts[field] - 1);
+        const open = p;
+        p = scanQuoted(block, field, p, Math.min(to, record + LONGEST_ROW + 1), dialect);
+        if (p === UNCLOSED) return incomplete(block, rows, record, to, atEnd, `a quote opens in column ${column + 1} and does not close`, open);
+        if (p === MISPLACED) {
+          const lf = bytes.indexOf(LF, ends[field]);
+          if ((lf < 0 || lf >= to) && !atEnd) return incomplete(block, rows, record, to, false, '', record);
+          throw lf - record > LONGEST_ROW ? tooLong(record) : new RecordProblem('something other than a delimiter or a line end follows a closing quote', open);
+        }
+        if (p - record > LONGEST_ROW) throw tooLong(record);
       } else {
         starts[field] = p;
         kinds[field] = BARE;
@@ -146,7 +89,11 @@ export function scanRecords(block: FieldBlock, bytes: Uint8Array, from: number, 
   return Math.min(p, to);
 }
 
-/** Scans a field from its opening quote: sets its bounds and returns its end, or -1 when it does not end before `to`. */
+/** Results of scanQuoted for a field that does not end, and for one with something behind its closing quote. */
+const UNCLOSED = -1;
+const MISPLACED = -2;
+
+/** Scans a field from its opening quote: sets its bounds and returns its end, UNCLOSED when it does not end before `to`, or MISPLACED. */
 function scanQuoted(block: FieldBlock, field: number, open: number, to: number, { delimiter }: TextDialect): number {
   const { bytes, starts, ends, kinds } = block;
   starts[field] = open + 1;
@@ -163,9 +110,9 @@ function scanQuoted(block: FieldBlock, field: number, open: number, to: number, 
     if (bytes[p] === CR && (bytes[p + 1] === LF || p + 1 >= to)) p++;
     if (p >= to) return to;
     if (bytes[p] === LF || isAt(bytes, p, delimiter)) return p;
-    throw new RecordProblem('something other than a delimiter or a line end follows a closing quote', open);
+    return MISPLACED;
   }
-  return -1;
+  return UNCLOSED;
 }
 
 /** Keeps the whole rows so far; the rest waits for more bytes. Throws RecordProblem when none can come or the row is too long. */
@@ -180,8 +127,8 @@ function tooLong(position: number): RecordProblem {
   return new RecordProblem(`the row is longer than ${LONGEST_ROW} bytes`, position);
 }
 
-function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, to: number, dialect: TextDialect): string {
-  return `the row has ${count(countFields(bytes, record, to, dialect))}, need ${block.columns}`;
+function tooMany(block: FieldBlock, bytes: Uint8Array, record: number, end: number, dialect: TextDialect): string {
+  return `the row has ${count(countFields(bytes, record, end, dialect))}, need ${block.columns}`;
 }
 
 /** The number of fields in the row that begins at `record`, as far as it is in memory. */
@@ -194,6 +141,7 @@ export function countFields(bytes: Uint8Array, record: number, to: number, diale
   for (let p = record; p < to && bytes[p] !== LF; ) {
     if (fresh && dialect.quotes && bytes[p] === QUOTE) {
       p = scanQuoted(one, 0, p, to, dialect);
+      if (p === MISPLACED) p = one.ends[0] + 1;
       if (p < 0) break;
     }
     fresh = isAt(bytes, p, dialect.delimiter);
@@ -201,12 +149,6 @@ export function countFields(bytes: Uint8Array, record: number, to: number, diale
     if (bytes[p] !== LF) p += fresh ? dialect.delimiter.length : 1;
   }
   return fields;
-}
-
-export function countLines(bytes: Uint8Array, from: number, to: number): number {
-  let lines = 0;
-  for (let p = from; p < to; p++) if (bytes[p] === LF) lines++;
-  return lines;
 }
 
 function isAt(bytes: Uint8Array, position: number, text: string): boolean {

@@ -2,58 +2,55 @@ import { DataType } from 'apache-arrow';
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
-import { plainBatch, plainSchema } from '../files/plain-columns.ts';
-import type { BatchEncoder } from '../output/write-batches.ts';
-import { LONGEST_ROW } from './dialect.ts';
+import { plainBatches, plainSchema } from '../files/plain-columns.ts';
+import { LONGEST_ROW } from '../lines/field-block.ts';
+import type { LineEncoder } from '../output/encode-rows.ts';
 import type { TextDialect } from './dialect.ts';
 import { columnTexts } from './format-value.ts';
 
 /** Encodes batches as lines that TextSource reads back as the same values. Null is an empty field, "" an empty text. */
-export class SeparatedText implements BatchEncoder {
+export class SeparatedText implements LineEncoder {
   readonly #names: readonly string[];
   readonly #texts: readonly ReturnType<typeof columnTexts>[];
   readonly #dialect: TextDialect;
-  readonly #header: boolean;
   readonly #file: string;
   /** Characters that need quotes. */
   readonly #special: RegExp;
-  #rows = 0;
+  #row = 0;
 
   /** Throws UsageError for columns that text cannot hold. */
-  constructor(schema: Schema, dialect: TextDialect, header: boolean, file: string) {
+  constructor(schema: Schema, dialect: TextDialect, file: string) {
     const { fields } = plainSchema(schema);
     this.#names = fields.map(({ name }) => name);
     this.#dialect = dialect;
-    this.#header = header;
     this.#file = file;
     const first = dialect.delimiter[0].replace(/[\\\]^-]/, '\\$&');
     this.#special = new RegExp(`[${first}"\\r\\n\\ufeff]`);
     this.#texts = fields.map(({ name, type }) => columnTexts(type, name));
   }
 
-  begin(): Uint8Array {
-    return Buffer.from(this.#header ? `${this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter)}\n` : '');
+  /** The line of the columns' names. */
+  header(): Uint8Array {
+    return Buffer.from(`${this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter)}\n`);
   }
 
-  batch(batch: RecordBatch): Uint8Array {
-    const plain = plainBatch(batch);
+  lines(batch: RecordBatch, firstRow: number): Uint8Array {
+    this.#row = firstRow;
     const { delimiter } = this.#dialect;
-    const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
     const lines: string[] = [];
-    for (let row = 0; row < plain.numRows; row++, this.#rows++) {
-      let line = '';
-      for (let column = 0; column < cells.length; column++) {
-        if (column > 0) line += delimiter;
-        line += cells[column](row);
+    for (const plain of plainBatches(batch)) {
+      const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
+      for (let row = 0; row < plain.numRows; row++, this.#row++) {
+        let line = '';
+        for (let column = 0; column < cells.length; column++) {
+          if (column > 0) line += delimiter;
+          line += cells[column](row);
+        }
+        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`);
+        lines.push(line);
       }
-      if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`);
-      lines.push(line);
     }
     return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
-  }
-
-  end(): Uint8Array {
-    return new Uint8Array(0);
   }
 
   /** The text of a column's field by row. */
@@ -81,6 +78,6 @@ export class SeparatedText implements BatchEncoder {
   }
 
   #problem(summary: string, column?: string): DataError {
-    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#rows, column, advice: 'Write CSV, Parquet or Arrow instead' });
+    return new DataError(summary, { phase: 'write', file: this.#file, row: this.#row, column, advice: 'Write CSV, Parquet or Arrow instead' });
   }
 }

@@ -2,11 +2,12 @@ import { DataError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import { checkDelimiter, defaultQuotes, inferDelimiter } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
-import { isNumeric, kindsIn } from './infer-types.ts';
-import { countFields, FieldBlock, scanRecords } from './record-scanner.ts';
-import { blockRows, fieldText, firstLine, rulesOf, scanWindow, skipMark, startOfText, withTypes } from './row-layout.ts';
-import type { RowLayout, ValueOptions } from './row-layout.ts';
-import type { RowWindow } from './row-window.ts';
+import { isNumeric, kindsIn } from '../lines/infer-types.ts';
+import { FieldBlock } from '../lines/field-block.ts';
+import { countFields, scanRecords } from './record-scanner.ts';
+import { blockRows, fieldText, firstLine, rulesOf, scanWindow, startOfText, withTypes } from '../lines/row-layout.ts';
+import type { RowLayout, RowScan, ValueOptions } from '../lines/row-layout.ts';
+import type { RowWindow } from '../lines/row-window.ts';
 
 /** Known properties of a text file; the others are inferred from its first 4 MiB. */
 export interface TextOptions extends ValueOptions {
@@ -28,26 +29,29 @@ export interface TextLayout extends RowLayout {
 const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames = /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
 
+export function scannerOf(dialect: TextDialect): RowScan {
+  return (block, bytes, from, bounds) => scanRecords(block, bytes, from, bounds, dialect);
+}
+
 /** Infers the layout of the file in the window, which must just have been filled and is not advanced. */
 export function inferLayout(window: RowWindow, file: string, options: TextOptions, batchSize: number): TextLayout {
-  skipMark(window);
   const rules = rulesOf(options);
   const delimiter = options.delimiter ?? inferDelimiter(firstLine(window, file), file, rules.decimalComma);
   checkDelimiter(delimiter);
   const dialect = { delimiter, quotes: options.quotes ?? defaultQuotes(delimiter) };
-  const scan: RowLayout['scan'] = (block, bytes, from, to, atEnd) => scanRecords(block, bytes, from, to, atEnd, dialect);
+  const scan = scannerOf(dialect);
   const columns = countFields(window.bytes, startOfText(window), window.to, dialect);
   const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
   // Rows of another length are passed over here: the reader of the rows decides on them.
   block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
-  let next = scanWindow(window, block, window.from, { scan });
+  let next = scanWindow(window, block, window.from, scan);
   if (block.rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
   const first = all.map((column) => ({ text: fieldText(block, 0, column), kinds: kindsIn(block, column, rules, 0, 1) }));
   const rest = all.map((column) => kindsIn(block, column, rules, 1));
   let rows = block.rows;
   while (next < window.to) {
-    next = scanWindow(window, block, next, { scan });
+    next = scanWindow(window, block, next, scan);
     if (block.rows === 0) break;
     rows += block.rows;
     for (const column of all) rest[column] |= kindsIn(block, column, rules);
@@ -55,7 +59,7 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   const header = options.header ?? isHeader(first, rest, rows);
   const kinds = header ? rest : rest.map((seen, column) => seen | first[column].kinds);
   const names = columnNames(first.map(({ text }) => text), header, options.columns, file);
-  return withTypes({ dialect, header, names, kinds, rules, scan }, options.types ?? {}, file);
+  return withTypes({ dialect, header, names, kinds, rules, scanner: () => scan }, options.types ?? {}, file);
 }
 
 /**

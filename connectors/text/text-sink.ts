@@ -1,12 +1,11 @@
 import type { JsonObject } from '../../engine/json.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import type { Compression } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary } from '../output/checked-sink.ts';
-import { writeEncoded } from '../output/write-batches.ts';
+import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import { writeLines } from '../output/write-batches.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { SeparatedText } from './separated-text.ts';
 
@@ -27,6 +26,7 @@ export interface TextSinkOptions {
  */
 export class TextSink implements CheckedSink {
   readonly name = 'text-sink';
+  readonly phase = 'write';
   readonly #path: string;
   readonly #options: Required<Omit<TextSinkOptions, 'overwrite'>>;
   readonly #overwrite: boolean | undefined;
@@ -55,11 +55,13 @@ export class TextSink implements CheckedSink {
     await ByteOutput.check(this.#path, { overwrite: this.#overwrite, compression: this.#options.compression });
   }
 
-  async consume(input: BatchStream, ctx: Pick<ExecutionContext, 'signal' | 'events'>): Promise<WriteSummary> {
+  async consume(input: BatchStream, ctx: WritingContext): Promise<WriteSummary> {
     const { delimiter, header, compression } = this.#options;
-    const encoder = new SeparatedText(input.schema, { delimiter, quotes: defaultQuotes(delimiter) }, header, outputName(this.#path));
+    const dialect = { delimiter, quotes: defaultQuotes(delimiter) };
+    const file = outputName(this.#path);
+    const encoder = new SeparatedText(input.schema, dialect, file);
     const output = await ByteOutput.open(this.#path, { overwrite: this.#overwrite, compression });
-    const rows = await writeEncoded(input, output, encoder, ctx);
+    const rows = await writeLines(input, output, header ? encoder.header() : new Uint8Array(0), { format: 'text', dialect, file }, ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }

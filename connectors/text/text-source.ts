@@ -1,14 +1,15 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
-import type { FileFormat } from '../files/file-set-source.ts';
+import type { FileFormat } from '../files/file-format.ts';
 import { textExtensions } from '../files/format-names.ts';
-import { arrowType } from './arrow-type.ts';
+import { arrowType } from '../lines/arrow-type.ts';
 import { checkDelimiter } from './dialect.ts';
-import { RowFile } from './row-file.ts';
-import { withCommonTypes } from './row-layout.ts';
-import type { ValueOptions } from './row-layout.ts';
-import { inferLayout } from './text-layout.ts';
+import type { TextDialect } from './dialect.ts';
+import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
+import { withCommonTypes } from '../lines/row-layout.ts';
+import type { ValueOptions } from '../lines/row-layout.ts';
+import { inferLayout, scannerOf } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
 export interface TextSourceOptions extends TextOptions {
@@ -31,6 +32,7 @@ export interface TextSourceOptions extends TextOptions {
  */
 export class TextSource extends FileSetSource<TextLayout> {
   readonly name = 'text-source';
+  readonly phase = 'read';
   readonly #options: TextSourceOptions;
 
   /** Throws UsageError for options that cannot be used. */
@@ -49,15 +51,18 @@ export class TextSource extends FileSetSource<TextLayout> {
 
 function textFormat(options: TextSourceOptions): FileFormat<TextLayout> {
   const batchSize = options.batchSize ?? 1 << 16;
-  return {
+  return rowFormat({
+    name: 'text',
     extensions: textExtensions,
-    open: async (file, known) => {
-      const rows = await RowFile.open(file, (window, name) => inferLayout(window, name, options, batchSize), known);
-      return { layout: rows.layout, read: (layout, schema, signal, takesFaults) => rows.read(layout, schema, batchSize, signal, takesFaults), close: () => rows.close() };
-    },
+    batchSize,
+    infer: (window, file) => inferLayout(window, file, options, batchSize),
     reconcile: (layouts, needs) => withCommonTypes(layouts, options, needs),
-  };
+    scanning: ({ dialect }) => ({ ...dialect }),
+  });
 }
+
+/** Reads a file or a byte range of separated text (see ReadSplit). */
+export const readTextSplit = rowSplitReader((dialect) => () => scannerOf(dialect as unknown as TextDialect));
 
 /** Throws UsageError for options of values that cannot be used. */
 export function checkValueOptions({ types = {}, nullValues, batchSize }: ValueOptions & { readonly batchSize?: number }): void {

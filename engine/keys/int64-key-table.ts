@@ -47,7 +47,7 @@ export class Int64KeyTable implements KeyTable {
   #slotOf(low: number, high: number): number {
     const { table, mask } = this.#slots;
     const halves = this.#halves;
-    let slot = spread(low ^ Math.imul(high, 0x9e37_79b1)) & mask;
+    let slot = hashHalves(low, high) & mask;
     for (let entry = table[slot]; entry !== 0; entry = table[slot]) {
       if (halves[2 * entry - 2] === low && halves[2 * entry - 1] === high) break;
       slot = (slot + 1) & mask;
@@ -73,4 +73,9 @@ export class Int64KeyTable implements KeyTable {
     }
     return code;
   }
+}
+
+/** A 32-bit hash of an int64. */
+export function hashHalves(low: number, high: number): number {
+  return spread(low ^ Math.imul(high, 0x9e37_79b1));
 }

@@ -25,7 +25,7 @@ export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int64') {
     return String((BigInt(column.halves[2 * position + 1]) << 32n) | BigInt(column.halves[2 * position] >>> 0));
   }
-  return new TextDecoder().decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
 }
 
 /** A column with the keys at the given positions, over shared memory. */
@@ -51,6 +51,13 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
     bytes.set(column.bytes.subarray(column.offsets[positions[i]], column.offsets[positions[i] + 1]), offsets[i]);
   }
   return { type: 'utf8', offsets, bytes };
+}
+
+/** A column over shared memory whose keys are to be set; `textBytes`: those of all utf8 keys. */
+export function emptyKeys(type: KeyType, count: number, textBytes: number): KeyColumn {
+  if (type === 'int32') return { type, values: sharedArray(Int32Array, count) };
+  if (type === 'int64') return { type, halves: sharedArray(Int32Array, 2 * count) };
+  return { type, offsets: sharedArray(Int32Array, count + 1), bytes: sharedArray(Uint8Array, textBytes) };
 }
 
 /** The keys at [from, to) of a column, as views. */

@@ -1,4 +1,7 @@
 import { type KeyColumn, keyCount } from './key-column.ts';
+import { sharedArray } from '../partition.ts';
+import { hashHalves } from './int64-key-table.ts';
+import { spread } from './slots.ts';
 import { hashBytes } from './utf8-key-table.ts';
 
 /**
@@ -22,4 +25,13 @@ export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Ar
     }
   }
   return { low, high };
+}
+
+/** A hash of each key, all of whose bits are spread; in shared memory. */
+export function hashesOf(column: KeyColumn): Int32Array {
+  const hashes = sharedArray(Int32Array, keyCount(column));
+  if (column.type === 'int32') for (let i = 0; i < hashes.length; i++) hashes[i] = spread(column.values[i]);
+  else if (column.type === 'int64') for (let i = 0; i < hashes.length; i++) hashes[i] = hashHalves(column.halves[2 * i], column.halves[2 * i + 1]);
+  else for (let i = 0; i < hashes.length; i++) hashes[i] = hashBytes(column.bytes, column.offsets[i], column.offsets[i + 1], 0);
+  return hashes;
 }

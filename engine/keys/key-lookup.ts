@@ -40,7 +40,10 @@ export class KeyLookup {
   #requireComparable(arrow: DataType, column: string): KeyType {
     const type = keyTypeOf(arrow, column);
     if ((type === 'utf8') !== (this.keys.type === 'utf8')) {
-      throw new DataError(`ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`, { column });
+      throw new DataError(`ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`, {
+        column,
+        advice: this.keys.type === 'utf8' ? 'Where a CSV or NDJSON file holds numbers, the option types reads them as text (utf8)' : undefined,
+      });
     }
     return type === 'int64' || this.keys.type === 'int64' ? 'int64' : type;
   }

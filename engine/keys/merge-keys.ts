@@ -10,27 +10,26 @@ export interface MergedKeys {
 
 /** Merges two columns of one type whose keys ascend and do not repeat: ints by value, utf8 by bytes. Linear in both. */
 export function mergeKeys(left: KeyColumn, right: KeyColumn): MergedKeys {
-  const compare = comparison(left, right);
   const [leftCount, rightCount] = [keyCount(left), keyCount(right)];
   const first = sharedArray(Uint32Array, leftCount);
   const second = sharedArray(Uint32Array, rightCount);
   let count = 0;
   for (let i = 0, j = 0; i < leftCount || j < rightCount; count++) {
-    const order = i === leftCount ? 1 : j === rightCount ? -1 : compare(i, j);
+    const order = i === leftCount ? 1 : j === rightCount ? -1 : compareKeys(left, i, right, j);
     if (order <= 0) first[i++] = count;
     if (order >= 0) second[j++] = count;
   }
   return { keys: placed(left, first, right, second, count), first, second };
 }
 
-/** Below 0 where key i of the left precedes key j of the right, 0 where they are the same. */
-function comparison(left: KeyColumn, right: KeyColumn): (i: number, j: number) => number {
-  if (left.type === 'int32' && right.type === 'int32') return (i, j) => left.values[i] - right.values[j];
+/** Below 0 where key i of the left precedes key j of the right, 0 where they are the same. Both columns are of one type. */
+export function compareKeys(left: KeyColumn, i: number, right: KeyColumn, j: number): number {
+  if (left.type === 'int32' && right.type === 'int32') return left.values[i] - right.values[j];
   if (left.type === 'int64' && right.type === 'int64') {
     const [a, b] = [left.halves, right.halves];
-    return (i, j) => a[2 * i + 1] - b[2 * j + 1] || (a[2 * i] >>> 0) - (b[2 * j] >>> 0);
+    return a[2 * i + 1] - b[2 * j + 1] || (a[2 * i] >>> 0) - (b[2 * j] >>> 0);
   }
-  if (left.type === 'utf8' && right.type === 'utf8') return (i, j) => compareBytes(left, i, right, j);
+  if (left.type === 'utf8' && right.type === 'utf8') return compareBytes(left, i, right, j);
   throw new Error(`keys of type ${left.type} cannot be merged with ${right.type}`);
 }
 

@@ -1,3 +1,4 @@
+import { UsageError } from '../errors.ts';
 import type { Device, Executor } from './device.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../plan/physical-plan.ts';
@@ -15,7 +16,7 @@ export function deviceAt({ devices, memory }: Executor, place: Place): Device {
 export function computeDevices({ devices }: Executor): readonly Device[] {
   const gpus = devices.filter(({ info }) => info.kind === 'gpu');
   const found = gpus.length > 0 ? gpus : devices;
-  if (found.length === 0) throw new Error('this executor has no devices');
+  if (found.length === 0) throw noDevices();
   return found;
 }
 
@@ -27,8 +28,13 @@ export function computeDevice(executor: Executor): Device {
 /** The place where rows are numbered and sorted: the first CPU device, whose partitions are host memory. */
 export function hostDevice({ devices }: Executor): Device {
   const found = devices.find(({ info }) => info.kind === 'cpu');
-  if (found === undefined) throw new Error('this executor has no CPU device');
+  if (found === undefined) throw noDevices();
   return found;
+}
+
+/** A session without devices is a user's choice. */
+function noDevices(): UsageError {
+  return new UsageError('this session has no devices', { advice: 'Open one that computes with Session.create()' });
 }
 
 /** The devices as plans take them: those that compute, and the CPU device that loads. */

@@ -1,6 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import { throwIfAborted } from '../errors.ts';
-import type { Operator, Sink, Source, ValueNeeds } from './operator.ts';
+import type { Description, Operator, Sink, Source, ValueNeeds } from './operator.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
 
@@ -37,19 +37,33 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
   return operator.needs ?? (operator.passesNeeds ? needs : undefined);
 }
 
+/** The plan's needs of its source, where the consumer needs all columns of the result. */
+export function sourceRequest(plan: LogicalPlan): { readonly columns: readonly string[] | undefined; readonly needs: ValueNeeds | undefined } {
+  return operatorsOf(plan).reduceRight(
+    ({ columns, needs }: ReturnType<typeof sourceRequest>, operator) => ({ columns: operator.requiredColumns(columns), needs: needsBelow(operator, needs) }),
+    { columns: undefined, needs: undefined },
+  );
+}
+
 /** Starts the plan. `columns` are those that the consumer needs; they are passed down to the source, which may read no others. */
 export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-  if (plan.kind === 'source') return metered(plan.source.name, await plan.source.execute(ctx, columns, needs), ctx, { upstreamMs: 0 });
+  if (plan.kind === 'source') return metered(plan.source, await openSource(plan.source, ctx, columns, needs), ctx, { upstreamMs: 0 });
   const input = await executePlan(plan.input, ctx, plan.operator.requiredColumns(columns), needsBelow(plan.operator, needs));
   const clock = { upstreamMs: 0 };
   const timedInput = batchStream(input.schema, timedPulls(input, clock));
-  return metered(plan.operator.name, plan.operator.execute(timedInput, ctx), ctx, clock);
+  return metered(plan.operator, plan.operator.execute(timedInput, ctx), ctx, clock);
+}
+
+async function openSource(source: Source, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
+  using _ = ctx.metrics.begin(source.phase ?? source.name);
+  return await source.execute(ctx, columns, needs);
 }
 
 /** Runs the plan into a sink. */
 export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx: ExecutionContext): Promise<Result> {
   throwIfAborted(ctx.signal, sink.name);
-  return sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
+  using _ = ctx.metrics.begin(sink.phase ?? sink.name);
+  return await sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
 }
 
 interface PullClock {
@@ -72,7 +86,7 @@ async function* timedPulls(input: BatchStream, clock: PullClock) {
   }
 }
 
-function metered(name: string, stream: BatchStream, ctx: ExecutionContext, clock: PullClock): BatchStream {
+function metered({ name, phase = name }: Description, stream: BatchStream, ctx: ExecutionContext, clock: PullClock): BatchStream {
   async function* pull() {
     const iterator = stream[Symbol.asyncIterator]();
     try {
@@ -80,7 +94,7 @@ function metered(name: string, stream: BatchStream, ctx: ExecutionContext, clock
         throwIfAborted(ctx.signal, name);
         const start = performance.now();
         const before = clock.upstreamMs;
-        const next = await iterator.next();
+        const next = await pulled(iterator, phase, ctx);
         const own = performance.now() - start - (clock.upstreamMs - before);
         ctx.metrics.add(name, { rows: next.done ? 0 : next.value.numRows, milliseconds: own }, next.done ? 0 : 1);
         if (next.done) return;
@@ -91,4 +105,10 @@ function metered(name: string, stream: BatchStream, ctx: ExecutionContext, clock
     }
   }
   return batchStream(stream.schema, pull());
+}
+
+/** The next batch; its time is a span of the phase, without that of the pulls inside it. */
+async function pulled<Batch>(iterator: AsyncIterator<Batch>, phase: string, ctx: ExecutionContext): Promise<IteratorResult<Batch>> {
+  using _ = ctx.metrics.begin(phase);
+  return await iterator.next();
 }

@@ -1,6 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from '../run/context.ts';
+import type { SourceSplits } from './split.ts';
 import type { BatchStream } from './stream.ts';
 
 /**
@@ -12,6 +13,8 @@ import type { BatchStream } from './stream.ts';
  */
 export interface Description {
   readonly name: string;
+  /** The name of its time in profiles; default: `name`. */
+  readonly phase?: string;
   describe(): JsonObject;
 }
 
@@ -24,6 +27,8 @@ export interface Source extends Description {
   statistics?(): Promise<SourceStatistics>;
   /** `columns`: those that are needed; a source may leave the others out. */
   execute(ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream>;
+  /** The rows of `execute` cut into parts of about that many stored bytes; undefined where they come in one stream only. */
+  splits?(ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined>;
 }
 
 /** Needs of a consumer about values. A source whose values have their types already need not look at it. */

@@ -11,6 +11,7 @@ import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { gramSlices, implicitNames, implicitStages } from './implicit/stages.ts';
 import { sideNames } from './plan.ts';
+import { startNorm } from './rating-unit.ts';
 
 export interface AlsData {
   readonly byUser: RatingBlock;
@@ -35,9 +36,6 @@ export interface AlsStart {
   readonly users: TrainedSide;
   readonly items: TrainedSide;
 }
-
-/** Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave float32. */
-const FARTHEST = 1024;
 
 export interface BoundAls {
   /** The plan with the cuts and the counts of the data. */
@@ -116,7 +114,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
     ...(data.shifts ? { [implicitStages.error]: byUser, 'gram-users': grams, 'gram-items': grams } : {}),
   };
   const ofRatings: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
-    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST) }),
+    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: startNorm(unit) }),
     update: ({ lambda }) => ({ ...(biases ? { mean } : {}), ...(offset === 0 ? {} : { offset }), ...(unit === 1 ? {} : { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) }) }),
     'squared-error': () => (biases ? { mean } : {}),
   };

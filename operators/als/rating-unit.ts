@@ -13,9 +13,21 @@ const USUAL = 64;
 export function ratingUnit(block: RatingBlock, biases: boolean): number {
   const mean = meanRating(block);
   const deviation = ratingDeviation(block, mean);
-  const size = biases ? deviation : Math.hypot(mean, deviation);
+  return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
+}
+
+/** The unit of ratings of a root mean square, or deviation. */
+export function unitOfSize(size: number): number {
   if (!(size > 0) || (size <= USUAL && size >= 1 / USUAL)) return 1;
   return 4 ** Math.round(Math.log2(size) / 2);
+}
+
+/** Rows of norm 1 are of another norm in the unit of the ratings, up to this, beyond which squares would leave float32. */
+const FARTHEST = 1024;
+
+/** The norm of the rows with which training in a unit begins. */
+export function startNorm(unit: number): number {
+  return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
 }
 
 /** A block with its ratings in a unit; its other columns are shared with the block. */

@@ -1,26 +1,21 @@
-import type { Data } from 'apache-arrow';
-import { hostDevice } from '../../engine/run/devices.ts';
-import { CapacityError, DataError, throwIfAborted } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keysFromArrays, type KeyType, takeKeys } from '../../engine/keys/key-column.ts';
-import type { KeyTable } from '../../engine/keys/key-table.ts';
-import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
-import type { Sink } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { keyArrays, type KeyColumn } from '../../engine/keys/key-column.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
-import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { RatingChunk } from './rating-chunk.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { ChunkKeeper } from './sorting/chunk-keeper.ts';
+import { numberIds, type NumberedChunk } from './number-ids.ts';
+import { CHUNK_ROWS, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 
 const STAGE = 'index-ids';
-
-const CHUNK_ROWS = 1 << 20;
 
 /** One chunk of rows: codes of its own, and the maps from those codes to positions among all sorted ids. */
 export interface CodedChunk {
@@ -44,22 +39,36 @@ export interface IndexedRatings {
   readonly chunks: readonly CodedChunk[];
   /** True where users and items have changed places (see relabel): `users` are then the items. */
   readonly swapped?: boolean;
+  /** True where memory did not hold the chunks: their codes and values lie in files. */
+  readonly spilled?: boolean;
+}
+
+export interface IndexOptions {
+  /** More ratings are a CapacityError. */
+  readonly maximumRows?: number;
+  /** Chunks of more ratings than these go to files; default: none. */
+  readonly rowsInMemory?: number;
+  /** The expected number of ratings, for progress. */
+  readonly totalRows?: number;
+}
+
+/** Most ratings that are read. */
+export function mostRows({ maximumRows = Number.POSITIVE_INFINITY }: IndexOptions): number {
+  return Math.min(maximumRows, 2 ** 31 - 1);
 }
 
 /**
  * Numbers users and items 0.. by ascending external id, so that the order of rows doesn't matter. Chunks of about a
- * million rows are numbered by tasks while the next ones are read; their key lists are then merged.
+ * million rows are numbered by tasks while the next ones are read; their ids are then numbered together.
  * Input: `user`, `item`, `rating` (and `timestamp` where duplicates need it), as SelectRatings gives them.
  */
 export class IndexIds implements Sink<IndexedRatings> {
   readonly name = STAGE;
-  readonly #maximumRows: number;
-  readonly #totalRows: number | undefined;
+  readonly phase = 'number';
+  readonly #options: IndexOptions;
 
-  /** `maximumRows`: rows beyond it throw CapacityError at once; `totalRows`: their expected number, for progress. */
-  constructor(options: { readonly maximumRows?: number; readonly totalRows?: number } = {}) {
-    this.#maximumRows = Math.min(options.maximumRows ?? Number.POSITIVE_INFINITY, 2 ** 31 - 1);
-    this.#totalRows = options.totalRows;
+  constructor(options: IndexOptions = {}) {
+    this.#options = options;
   }
 
   describe(): JsonObject {
@@ -71,27 +80,25 @@ export class IndexIds implements Sink<IndexedRatings> {
   }
 
   async consume(input: BatchStream, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const [userType, itemType] = ['user', 'item'].map((name) => keyTypeOf(typeOf(input, name), name));
-    const timestamps = input.schema.fields.some((field) => field.name === 'timestamp');
+    const types = typesOf(input.schema);
     const started = performance.now();
-    const phase = startPhase(ctx.events, 'read', 'ratings', this.#totalRows);
-    const numbering = new Numbering(ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, userType, itemType, timestamps, numbering.recycled.pop());
+    const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
+    const keeper = new ChunkKeeper(this.#options, ctx);
+    const numbering = new Numbering(keeper, ctx);
+    const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {
       for await (const batch of input) {
-        const [users, items] = ['user', 'item'].map((name, i) => keysFromData(child(input, batch.data, name), i === 0 ? userType : itemType));
-        const ratings = (child(input, batch.data, 'rating').values as Float32Array).subarray(0, batch.numRows);
-        const times = timestamps ? (child(input, batch.data, 'timestamp').values as Float64Array) : undefined;
+        const ratings = ratingRows(batch, types);
         for (let from = 0; from < batch.numRows; ) {
-          from += chunk.append(users, items, ratings, times, from);
+          from += chunk.append(ratings, from);
           if (!chunk.isFull) continue;
           await numbering.start(chunk);
           chunk = newChunk();
         }
         rows += batch.numRows;
-        this.#checkRows(rows);
+        requireFewer(rows, mostRows(this.#options));
         phase.progress(rows);
       }
       if (chunk.rows > 0) await numbering.start(chunk);
@@ -100,64 +107,44 @@ export class IndexIds implements Sink<IndexedRatings> {
     }
     throwIfAborted(ctx.signal, 'read');
     ctx.metrics.add('read', { rows, milliseconds: performance.now() - started });
-    if (rows === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
-    const result = await numbering.merge(userType, itemType, rows);
+    const indexed = await indexChunks(numbering.finish(), types, keeper.spilled, ctx);
     phase.end(rows);
-    return result;
-  }
-
-  #checkRows(rows: number): void {
-    if (rows <= this.#maximumRows) return;
-    throw new CapacityError(`more than ${this.#maximumRows.toLocaleString('en')} ratings do not fit`, {
-      phase: 'read',
-      advice: 'Raise memoryBudget, or train on a part of the data',
-    });
+    return indexed;
   }
 }
 
-interface PendingChunk {
-  readonly chunk: CodedChunk;
-  readonly users: PartitionRef;
-  readonly items: PartitionRef;
+/** Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are none. */
+export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, spilled: boolean, ctx: ExecutionContext): Promise<IndexedRatings> {
+  if (numbered.length === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
+  const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
+  const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
+  return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks, spilled };
 }
 
 /** The chunks under way: a bounded number is numbered at once, so that reading waits for numbering. */
 class Numbering {
   readonly #device: DeviceInfo;
+  readonly #keeper: ChunkKeeper;
   readonly #ctx: ExecutionContext;
   readonly #name = dataSetName('ratings');
-  readonly #chunks: PendingChunk[] = [];
+  readonly #chunks: NumberedChunk[] = [];
   readonly #running = new Set<Promise<void>>();
   /** Chunks that are numbered: the memory of their ids is free. */
   readonly recycled: RatingChunk[] = [];
+  #started = 0;
   #failure: unknown;
 
-  constructor(ctx: ExecutionContext) {
+  constructor(keeper: ChunkKeeper, ctx: ExecutionContext) {
     this.#device = hostDevice(ctx.executor).info;
+    this.#keeper = keeper;
     this.#ctx = ctx;
   }
 
   async start(chunk: RatingChunk): Promise<void> {
     while (this.#running.size > this.#device.parallelism) await Promise.race(this.#running);
     if (this.#failure !== undefined) throw this.#failure;
-    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: this.#chunks.length, version: 0 });
-    const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(ref);
-    this.#chunks.push({
-      chunk: { rows: chunk.rows, codes, values, userMap: ref('user-map'), itemMap: ref('item-map') },
-      users,
-      items,
-    });
-    const task: TaskOf<'number-keys'> = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows: chunk.rows } };
-    const { place } = this.#device;
-    const steps = new StepList(contracts);
-    steps.task(STAGE, place, task);
-    steps.free(STAGE, place, [ids]);
-    const given = [[ids, chunk.ids(), place], [values, { layout: 'values', rows: chunk.rows, columns: chunk.values() }, place]] as const;
-    const run = runSteps(steps.steps, this.#ctx, { given })
-      .then(
-        () => undefined,
-        (error: unknown) => void (this.#failure ??= error),
-      )
+    const run = this.#number(chunk, this.#started++)
+      .catch((error: unknown) => void (this.#failure ??= error))
       .finally(() => {
         this.recycled.push(chunk);
         this.#running.delete(run);
@@ -165,53 +152,29 @@ class Numbering {
     this.#running.add(run);
   }
 
+  async #number(chunk: RatingChunk, partition: number): Promise<void> {
+    const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map((part): PartitionRef => ({ name: `${this.#name}/${part}`, partition, version: 0 }));
+    const { place } = this.#device;
+    const { rows } = chunk;
+    const steps = new StepList(contracts);
+    const task: TaskOf<'number-keys'> = { kernel: 'number-keys', inputs: { ids }, outputs: { codes, users, items }, params: { rows } };
+    steps.task(STAGE, place, task);
+    steps.free(STAGE, place, [ids]);
+    const given = chunk.ids();
+    const columns = { ...keyArrays(given.users, 'user'), ...keyArrays(given.items, 'item') };
+    const results = await runSteps(steps.steps, this.#ctx, { given: [[ids, { layout: 'key-pairs', rows, columns }, place], [values, chunk.values(), place]] });
+    const [summary] = results.of(STAGE) as ValuesOf<'number-keys'>[];
+    await this.#keeper.keep({ rows, codes, values });
+    this.#chunks[partition] = { rows, codes, values, users: { keys: users, summary: summary.users }, items: { keys: items, summary: summary.items } };
+  }
+
   async settle(): Promise<void> {
     while (this.#running.size > 0) await Promise.race(this.#running);
   }
 
-  async merge(userType: KeyType, itemType: KeyType, rows: number): Promise<IndexedRatings> {
+  /** The numbered chunks, once all have settled. */
+  finish(): readonly NumberedChunk[] {
     if (this.#failure !== undefined) throw this.#failure;
-    const users = await this.#mergeSide(userType, this.#chunks.map(({ chunk, users: keys }) => [keys, chunk.userMap as PartitionRef]));
-    const items = await this.#mergeSide(itemType, this.#chunks.map(({ chunk, items: keys }) => [keys, chunk.itemMap as PartitionRef]));
-    return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks: this.#chunks.map(({ chunk }) => chunk) };
+    return this.#chunks;
   }
-
-  /** Joins the chunks' key lists to one ascending list and makes each chunk's map: its code -> position in the list. */
-  async #mergeSide(type: KeyType, chunks: readonly (readonly [keys: PartitionRef, map: PartitionRef])[]): Promise<{ keys: KeyColumn; counts: Int32Array }> {
-    const table: KeyTable = makeKeyTable(type);
-    const parts: { map: Uint32Array; counts: Int32Array }[] = [];
-    const { place } = this.#device;
-    for (const { rows, columns } of await takeFrom(this.#ctx, STAGE, place, chunks.map(([keys]) => keys))) {
-      const map = sharedArray(Uint32Array, rows);
-      table.add(keysFromArrays(columns, 'key'), map);
-      parts.push({ map, counts: columns.counts as Int32Array });
-    }
-    const order = table.ascending();
-    const position = new Uint32Array(order.length);
-    for (let i = 0; i < order.length; i++) position[order[i]] = i;
-    const totals = new Int32Array(order.length);
-    for (const { map, counts } of parts) {
-      for (let code = 0; code < map.length; code++) {
-        map[code] = position[map[code]];
-        totals[map[code]] += counts[code];
-      }
-    }
-    await giveTo(this.#ctx, place, chunks.map(([, ref], i) => [ref, mapPartition(parts[i].map)]));
-    return { keys: takeKeys(table.keys(), order), counts: totals };
-  }
-}
-
-/** `map`: the number of each code. */
-export function mapPartition(map: Uint32Array): Partition {
-  return { layout: 'map', rows: map.length, columns: { map } };
-}
-
-function typeOf(input: BatchStream, name: string) {
-  const field = input.schema.fields.find((candidate) => candidate.name === name);
-  if (!field) throw new Error(`index-ids needs the column ${name}`);
-  return field.type;
-}
-
-function child(input: BatchStream, batch: Data, name: string): Data {
-  return batch.children[input.schema.fields.findIndex((field) => field.name === name)];
 }

@@ -17,6 +17,10 @@ export class Ones implements Operator {
     return { column: this.#column };
   }
 
+  portable() {
+    return { operator: 'ones', column: this.#column } as const;
+  }
+
   outputSchema(input: Schema): Schema {
     return new Schema([...input.fields, new Field(this.#column, new Float32(), false)]);
   }

@@ -13,9 +13,14 @@ export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16,
   let from = 0;
   for (let part = 1; part <= parts && from < rows; part++) {
     const target = (total * part) / parts;
-    let to = from + 1;
     const most = exactly ? rows - (parts - part) : rows;
-    while (to < most && offsets[to + 1] + (to + 1) * rowCost <= target) to++;
+    // The most rows that cost no more than the target.
+    let [to, beyond] = [from + 1, most + 1];
+    while (beyond - to > 1) {
+      const middle = (to + beyond) >>> 1;
+      if (offsets[middle] + middle * rowCost <= target) to = middle;
+      else beyond = middle;
+    }
     if (part === parts) to = rows;
     ranges.push({ from, to });
     from = to;

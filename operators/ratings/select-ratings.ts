@@ -1,26 +1,21 @@
-import { counted } from '../../engine/format.ts';
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { DataError, rowText, UsageError } from '../../engine/errors.ts';
+import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../engine/keys/key-column.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream, type BatchStream, originOf, placeOf, setOrigin } from '../../engine/stream/stream.ts';
+import { BadRowCounter, type BadRowPolicy, reportBadRows } from './bad-rows.ts';
 import { arrowTypeOf, fieldOf, keyTypeOfColumn, numbersOf, requireNumbers, requireRatings } from './columns.ts';
 
-export interface RatingColumns {
+export type RatingColumns = {
   readonly user: string;
   readonly item: string;
   /** Absent for pairs without a rating. */
   readonly rating?: string;
   readonly timestamp?: string;
-}
-
-export type BadRowPolicy = 'error' | 'skip';
-
-/** The measure of a run that counts bad rows. */
-export const BAD_ROWS = 'bad-rows';
+};
 
 /**
  * Brings rows of any source into the engine's form: columns `user`, `item` (int32, int64 or utf8), `rating` float32 and,
@@ -44,6 +39,10 @@ export class SelectRatings implements Operator {
 
   describe(): JsonObject {
     return { ...this.columns, badRows: this.badRows };
+  }
+
+  portable() {
+    return { operator: 'select-ratings', columns: this.columns, policy: this.badRows } as const;
   }
 
   outputSchema(input: Schema): Schema {
@@ -73,35 +72,37 @@ export class SelectRatings implements Operator {
   }
 
   execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
+    const bad = new BadRowCounter();
+    const selected = this.select(input, bad);
+    const { badRows: policy } = this;
+    return batchStream(
+      selected.schema,
+      (async function* () {
+        yield* selected;
+        reportBadRows(bad.found, policy, ctx);
+      })(),
+    );
+  }
+
+  /** The rows without the bad ones, which are counted only. */
+  select(input: BatchStream, counter: BadRowCounter): BatchStream {
     const schema = this.outputSchema(input.schema);
     const names = this.requiredColumns();
     for (const name of names) fieldOf(input.schema, name);
-    return batchStream(schema, this.#select(input, schema, names, ctx));
+    return batchStream(schema, this.#select(input, schema, names, counter));
   }
 
-  async *#select(input: BatchStream, schema: Schema, names: readonly string[], ctx: ExecutionContext) {
-    let badCount = 0;
-    let firstBad = '';
-    let row = 0;
+  async *#select(input: BatchStream, schema: Schema, names: readonly string[], counter: BadRowCounter) {
     for await (const batch of input) {
       const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
       const bad = badRows(batch.numRows, raw, columns, refused);
-      if (bad.length > 0) {
-        if (badCount === 0) firstBad = `${describePlace(batch, row, bad[0])}: ${refused.get(bad[0]) ?? placeOf(batch, bad[0])?.fault ?? describeValues(names, raw, columns, bad[0])}`;
-        badCount += bad.length;
-      }
-      row += batch.numRows;
+      counter.add(batch, bad, (row) => refused.get(row) ?? placeOf(batch, row)?.fault ?? describeValues(names, raw, columns, row));
       const kept = bad.length === 0 ? columns : withoutRows(columns, bad, batch.numRows);
       const rows = batch.numRows - bad.length;
       if (rows > 0) yield toBatch(schema, kept, rows, bad.length === 0 ? batch : undefined);
     }
-    if (badCount === 0) return;
-    ctx.metrics.add(BAD_ROWS, { rows: badCount });
-    const text = `${counted(badCount, 'bad row')}, the first in ${firstBad}`;
-    if (this.badRows === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
-    else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
   }
 }
 
@@ -146,13 +147,6 @@ function toBatch(schema: Schema, columns: readonly Data[], length: number, whole
   const batch = new RecordBatch(schema, makeData({ type: new Struct<TypeMap>(schema.fields), length, nullCount: 0, children: [...columns] }));
   const origin = whole && originOf(whole);
   return origin ? setOrigin(batch, origin) : batch;
-}
-
-function describePlace(batch: RecordBatch, streamRow: number, position: number): string {
-  const place = placeOf(batch, position);
-  if (place === undefined) return `${rowText({ row: streamRow + position })}`;
-  const group = place.rowGroup === undefined ? '' : `, row group ${place.rowGroup}`;
-  return `${place.file ?? 'the stream'}${group}, ${rowText(place)}`;
 }
 
 function describeValues(names: readonly string[], raw: readonly Data[], columns: readonly Data[], position: number): string {

@@ -30,9 +30,9 @@ export class Exclusions {
     this.#items = indices;
   }
 
-  /** All pairs, as a rating-block without values. */
-  get partition(): Partition {
-    return { layout: 'rating-block', rows: keyCount(this.users), columns: { offsets: this.#offsets, indices: this.#items, values: sharedArray(Float32Array, 0) } };
+  /** All pairs in compressed rows, by positions: the items of each user, ascending; views. */
+  rows(): { readonly offsets: Int32Array; readonly indices: Uint32Array } {
+    return { offsets: this.#offsets, indices: this.#items };
   }
 
   /** The items of a user, by ascending position; a view. */
@@ -44,7 +44,7 @@ export class Exclusions {
 /** A block over the users and items of a model; one of other users or items than the exclusions were made for has its ids among theirs, items in their order. */
 export async function blockOfExclusions(exclusions: Exclusions, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
   const same = exclusions.users === model.users && exclusions.items === model.items;
-  const partition = same ? exclusions.partition : chosenPairs(exclusions, model);
+  const partition: Partition = same ? { layout: 'rating-block', rows: keyCount(model.users), columns: { ...exclusions.rows(), values: sharedArray(Float32Array, 0) } } : chosenPairs(exclusions, model);
   const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
   return block;

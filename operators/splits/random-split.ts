@@ -35,6 +35,10 @@ export class RandomSplit implements Operator {
     return { from: this.#from, to: this.#to, ...(this.#keep === 'outside' ? { keep: this.#keep } : {}), ...this.#options };
   }
 
+  portable() {
+    return { operator: 'random-split', from: this.#from, to: this.#to, options: { ...this.#options }, keep: this.#keep } as const;
+  }
+
   outputSchema(input: Schema): Schema {
     pairColumns(input, this.#options);
     return input;

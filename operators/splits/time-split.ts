@@ -32,6 +32,10 @@ export class TimeSplit implements Operator {
     return { column: this.#column, from, to };
   }
 
+  portable() {
+    return { operator: 'time-split', column: this.#column, range: { ...this.#range } } as const;
+  }
+
   outputSchema(input: Schema): Schema {
     requireTimes(input, this.#column);
     return input;

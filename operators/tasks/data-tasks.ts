@@ -5,29 +5,26 @@ import type { None, Numbered, Rows } from './tasks.ts';
 /** A policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never matters. */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 
-/** Layout row-bands: `bandOf` Uint16[rows], `firstRow` Int32[bands + 1]. */
+/** Layout row-bands: `bandOf` Uint16[rows], or Uint32 for more than 2^16 bands, and `firstRow` Int32[bands + 1]. */
 type FromPairs = { readonly chunks: number; readonly bands: number; readonly by: 'users' | 'items' };
 type FromBlock = Rows & { readonly bands: number };
+/** Ratings of each part. */
+type SplitRatings = { readonly ratings: readonly number[] };
+/** Bits of a key that hold the column. */
+type Keyed = { readonly columnBits: number };
 
 /**
  * Sorting ratings into compressed rows takes two steps that both stay within the processor's caches and page tables.
  * A *band* is a run of adjacent rows with some ten thousand ratings together.
  *
- *   1. Ratings are scattered to their bands, in any order within a band: column and value to where the band lies in the
- *      block, the row beside them in `rows` (layout row-numbers: `rows` Uint32[Nz]).
- *   2. Each band is sorted in its place, by column, then stably by row. Sorting a sorted band changes nothing.
+ *   1. Ratings are scattered to their bands, in any order within a band, to where the band lies in the block: the value among the
+ *      values, and a *key* of 32 bits among the indices, the row's number in its band above the column: (row - first row) 2^columnBits + column.
+ *   2. Each band is sorted in its place by key, and its keys become columns.
  *
- * Both steps are cut into groups that fill places of their own, known from counts before anything is written.
+ * So sorting takes no memory beside the block. Both steps are cut into groups that fill places of their own, known from counts before
+ * anything is written.
  */
 export interface DataTasks {
-  /**
-   * Turns external ids into numbers of their own within one chunk of rows.
-   * Input: `ids` (layout key-pairs: the key arrays of users, prefix "user", and of items, prefix "item").
-   * Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the distinct keys by code, prefix
-   * "key", and `counts` Int32: the number of times that each occurs).
-   */
-  'number-keys': { inputs: { ids: PartitionRef }; outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef }; params: { readonly rows: number }; values: None };
-
   /**
    * Counts the ratings of each band among the chunks of one group. Inputs: `bands`; of chunk i `codes.i` and, where codes
    * are the chunk's own, `rowMap.i` (`map` Uint32: code -> position). `by` says which code is the row. Output: `counts`
@@ -36,34 +33,55 @@ export interface DataTasks {
   'count-pairs': { inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>; outputs: { counts: PartitionRef }; params: FromPairs; values: None };
 
   /**
-   * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i` (Float32, or
-   * Uint32 to carry row numbers), `cursors` (`cursors` Int32[bands]: where this group's first rating of each band goes).
-   * Outputs, there already: `block`, `rows`.
+   * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i` (Float32),
+   * `cursors` (`cursors` Int32[bands]: where this group's first rating of each band goes). Output, there already: `block`.
+   * With `firstRow` the block's values are the ratings' row numbers, counted from it, and ratings and timestamps go to `rowData`
+   * (`ratings` Float32, `timestamps` Float64, by row number), there already.
    */
   'scatter-pairs': {
     inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
-    outputs: { block: PartitionRef; rows: PartitionRef };
-    params: FromPairs;
+    outputs: { block: PartitionRef; rowData?: PartitionRef };
+    params: FromPairs & Keyed & { readonly firstRow?: number };
     values: None;
   };
 
   /** The same two for a transposition: from the rows [from, to) of `block`, whose columns become the rows of `transposed`. */
   'count-columns': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: { counts: PartitionRef }; params: FromBlock; values: None };
-  'scatter-columns': { inputs: { bands: PartitionRef; block: PartitionRef; cursors: PartitionRef }; outputs: { transposed: PartitionRef; rows: PartitionRef }; params: FromBlock; values: None };
+  'scatter-columns': { inputs: { bands: PartitionRef; block: PartitionRef; cursors: PartitionRef }; outputs: { transposed: PartitionRef }; params: FromBlock & Keyed; values: None };
 
   /**
-   * Sorts the bands [from, to). Input: `bands`. Outputs, there already and filled by the scattering tasks: `block` with its
-   * offsets, `rows`. `ordered`: the columns of each row ascend already (a transposition reads rows in order). `columns`: their
-   * number in all.
+   * Sorts the bands [from, to). Input: `bands`. Output, there already and filled by the scattering tasks: `block` with its
+   * offsets. `order`: 'kept' where the columns of each row ascend already (a transposition reads rows in order); 'by-column' sorts
+   * them; 'by-value' also sorts the ratings of one row and column by value. `columns`: their number in all. Values, but for 'kept': `extra`
+   * (ratings beyond the first of their pair), `row`, `column` of the first such pair (-1 when there is none).
    */
-  'sort-bands': { inputs: { bands: PartitionRef }; outputs: { block: PartitionRef; rows: PartitionRef }; params: Rows & { readonly columns: number; readonly ordered: boolean }; values: None };
+  'sort-bands': {
+    inputs: { bands: PartitionRef };
+    outputs: { block: PartitionRef };
+    params: Rows & Keyed & { readonly columns: number; readonly order: 'kept' | 'by-column' | 'by-value' };
+    values: { extra: number; row: number; column: number };
+  };
 
   /**
-   * Looks for ratings of the same column in a row of a block whose indices ascend. Output `lengths` (`lengths` Int32[to - from]:
-   * the rows' lengths once duplicates are one). Values: `extra` (ratings beyond the first of their pair), `row`, `column` of
-   * the first pair (-1 when there is none).
+   * Cuts the ratings of a chunk by runs of rows, the `bands`, here called parts: those of part p have rows counted from its first.
+   * Inputs: `bands`, `codes.0`, `values.0`, and `rowMap.0`, `columnMap.0` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
+   * codes are such rows (as `users`) and positions of columns.
    */
-  'find-duplicates': { inputs: { block: PartitionRef }; outputs: { lengths: PartitionRef }; params: Rows; values: { extra: number; row: number; column: number } };
+  'split-pairs': {
+    inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
+    outputs: Numbered<'partCodes' | 'partValues'>;
+    params: { readonly bands: number; readonly by: 'users' | 'items' };
+    values: SplitRatings;
+  };
+
+  /** The same of the rows [from, to) of a block whose row 0 has the position `firstRow`, by runs of its columns, which are counted from the first of each part. */
+  'split-block': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: Numbered<'partCodes' | 'partValues'>; params: FromBlock & { readonly firstRow: number }; values: SplitRatings };
+
+  /**
+   * Looks for ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths` Int32[to - from]:
+   * the rows' lengths once duplicates are one), `repeated` (`columns` Uint32: those of the ratings beyond the first of their pair).
+   */
+  'find-duplicates': { inputs: { block: PartitionRef }; outputs: { lengths: PartitionRef; repeated: PartitionRef }; params: Rows; values: None };
 
   /**
    * Writes the rows [from, to) with their duplicates combined. Inputs: `block`; for `last`, whose block carries row numbers
@@ -73,7 +91,7 @@ export interface DataTasks {
   'combine-duplicates': {
     inputs: { block: PartitionRef; rowData?: PartitionRef };
     outputs: { combined: PartitionRef };
-    params: Rows & { readonly policy: Exclude<DuplicatePolicy, 'error'> };
+    params: Rows & { readonly policy: Exclude<DuplicatePolicy, 'error' | 'keep'> };
     values: None;
   };
 }

@@ -24,6 +24,7 @@ import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SearchTasks } from './search-tasks.ts';
+import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
 import type { SgdTasks } from './sgd-tasks.ts';
 
 export type { ImplicitWeights } from './implicit-tasks.ts';
@@ -119,8 +120,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts. */
-export interface KernelTasks extends DataTasks, ImplicitTasks, SearchTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
+export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -279,13 +280,15 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },
   'rank-listed': { rowFactors: 'read', columnFactors: 'read', listed: 'read', exclude: 'read', places: 'write' },
   initialize: { keys: 'read', factors: 'write' },
-  'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
+  ...readingContracts,
   'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
-  'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rows: 'alone' },
+  'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },
   'count-columns': { bands: 'read', block: 'read', counts: 'write' },
-  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone', rows: 'alone' },
-  'sort-bands': { bands: 'read', block: 'alone', rows: 'alone' },
-  'find-duplicates': { block: 'read', lengths: 'write' },
+  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
+  'split-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-block': { bands: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'sort-bands': { bands: 'read', block: 'alone' },
+  'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
   'sgd-block': { block: 'read', order: 'read', rows: 'alone', columns: 'alone', rowSums: 'alone', columnSums: 'alone' },
   'sgd-tiles': { block: 'read', sourceRows: 'read', sourceColumns: 'read', sourceRowSums: 'read', sourceColumnSums: 'read', rows: 'write', columns: 'write', rowSums: 'write', columnSums: 'write' },

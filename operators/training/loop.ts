@@ -211,15 +211,18 @@ class Loop<Factors> {
   }
 
   async #round(training: Training<Factors>, steps: readonly Step[], number: number): Promise<void> {
+    using _ = this.#ctx.metrics.begin(`${this.#options.called}s`);
     const onProgress = (finished: number, of: number) => this.#phase.progress(number - 1 + finished / of);
     training.check(number, await runSteps(steps, this.#ctx, { onProgress }));
   }
 
   async #measure(training: Training<Factors>, versions: Versions): Promise<TrainingErrors> {
+    using _ = this.#ctx.metrics.begin('measure');
     return training.errors(await runSteps(expand(training.bound, contracts, 'measure', versions).steps, this.#ctx));
   }
 
   async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
+    using _ = this.#ctx.metrics.begin(phase);
     const { steps, versions } = expand(training.bound, contracts, phase, from);
     await runSteps(steps, this.#ctx, { given: training.given });
     return versions;
@@ -230,6 +233,7 @@ class Loop<Factors> {
   }
 
   async #fetch(training: Training<Factors>, versions: Versions): Promise<Factors> {
+    using _ = this.#ctx.metrics.begin('fetch factors');
     return training.factors(await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx));
   }
 

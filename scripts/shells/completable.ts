@@ -1,4 +1,4 @@
-import { commandList } from '../../cli/commands/command-list.ts';
+import { commandList } from '../../cli/command-list.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
 
 /** A command as shells complete it. */

@@ -7,14 +7,25 @@ export interface DegreeSummary {
   readonly maximum: number;
 }
 
+/** Counts users by degree instead of sorting them: there may be a hundred million. */
 export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
-  const sorted = degrees.filter((degree) => degree > 0).sort();
-  const rated = sorted.length;
+  let [rated, sum, minimum, maximum] = [0, 0, Infinity, 0];
+  for (const degree of degrees) {
+    if (degree === 0) continue;
+    rated++;
+    sum += degree;
+    if (degree < minimum) minimum = degree;
+    if (degree > maximum) maximum = degree;
+  }
   if (rated === 0) return { rated, minimum: 0, median: 0, mean: 0, maximum: 0 };
-  let sum = 0;
-  for (const degree of sorted) sum += degree;
-  const median = (sorted[(rated - 1) >> 1] + sorted[rated >> 1]) / 2;
-  return { rated, minimum: sorted[0], median, mean: sum / rated, maximum: sorted[rated - 1] };
+  const having = new Uint32Array(maximum + 1);
+  for (const degree of degrees) having[degree]++;
+  having[0] = 0;
+  const at = (place: number) => {
+    let before = 0;
+    for (let degree = minimum; ; degree++) if ((before += having[degree]) > place) return degree;
+  };
+  return { rated, minimum, median: (at((rated - 1) >>> 1) + at(rated >>> 1)) / 2, mean: sum / rated, maximum };
 }
 
 /** The summary for `along` copies of the users (or items), each with ratings in `across` copies of the other side. */

@@ -1,6 +1,8 @@
+import { totalmem } from 'node:os';
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
-import { throwIfAborted } from '../../engine/errors.ts';
+import { CapacityError, throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout, oneCopy } from '../copies/copies.ts';
 import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
@@ -19,7 +21,7 @@ const WANTED_RANGES = 8;
 const REQUESTS_PER_WORKER = 4;
 
 export interface GenerateDatasetOptions {
-  /** A name from `presetNames`, or another preset. */
+  /** A name from `presetNames`, or another preset, such as one of `anyShape`. */
   readonly preset: string | RatingPreset;
   /** Size relative to the preset (see `scalePreset`). Default 1. */
   readonly scale?: number;
@@ -60,6 +62,7 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
   const copies = checkCopies(options.copies ?? oneCopy);
   const workers = checkWorkers(options.workers);
   const layout = layoutOf(shape, copies);
+  requireMemory(shape, workers);
   const requests = planRanges(shape, copies, workers, ratingsPerPart);
   throwIfAborted(signal, 'generate');
   const started = performance.now();
@@ -77,6 +80,16 @@ export async function generateDataset(options: GenerateDatasetOptions): Promise<
   const seconds = (performance.now() - started) / 1000;
   onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
   return { description, files: { train: files.train, test: files.test }, seconds };
+}
+
+/** Bytes of the tables a user; and an item, in the tables that threads share and in those of each thread. */
+const TABLE_BYTES = { user: 16, item: 112, itemOfThread: 28 } as const;
+
+/** Throws CapacityError where the tables of users and items exceed the machine's memory. */
+function requireMemory({ users, items }: RatingPreset, workers: number): void {
+  const need = users * TABLE_BYTES.user + items * (TABLE_BYTES.item + workers * TABLE_BYTES.itemOfThread);
+  if (need <= totalmem()) return;
+  throw new CapacityError(`the tables of ${formatCount(users)} users and ${formatCount(items)} items take ${formatBytes(need)}, and this machine has ${formatBytes(totalmem())}`, { phase: 'generate', advice: 'Use fewer workers, or make a smaller data set and copies of it' });
 }
 
 function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {

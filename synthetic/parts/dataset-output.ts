@@ -39,8 +39,7 @@ export async function writeDatasetFolder<Filled extends { readonly description: 
     await pending.commit();
     return filled;
   } catch (error) {
-    await pending.discard();
-    throw error;
+    throw await pending.fail(error);
   }
 }
 

@@ -64,6 +64,12 @@ describe.each(Object.entries(kinds))('a model %s', (name, options) => {
     expect(contributions.map(({ item }) => item).toSorted()).toEqual(ratings.map(({ item }) => item).toSorted());
     const shares = contributions.map(({ share }) => share);
     expect(shares).toEqual(shares.toSorted((left, right) => right - left));
+    expect(contributions.map(({ item, rating }) => ({ item, rating })).toSorted((left, right) => Number(left.item) - Number(right.item))).toEqual(ratings.toSorted((left, right) => Number(left.item) - Number(right.item)));
+    // The same from among the ratings of all users.
+    const { modelScore, ...found } = await model.explain({ user: rows[3].user, ratings: dataOf(rows) }, first.item);
+    expect(found).toEqual(await model.explain(ratings, first.item));
+    expect(modelScore).toBeCloseTo((await model.recommend(rows[3].user, 1, { allow: [first.item] })).items[0].score, 4);
+    for (const user of [5001, 'x']) await expect(model.explain({ user, ratings: dataOf(rows) }, first.item)).rejects.toThrow(`the ratings have none of user ${user}`);
     if (name !== 'without biases') return;
     // The parts are linear in the ratings: one that is larger by 1 changes its own share alone, by its share over its rating.
     const [{ item, share }] = contributions;

@@ -110,6 +110,7 @@ describe('a session that is closed', () => {
     await closed.close();
     await closed.close();
     await expect(new ALS().fit(closed.from(batches))).rejects.toThrow('the session is closed');
+    await expect(closed.loadModel('anywhere')).rejects.toThrow('the session is closed');
     await expect(drain(model.predict(closed.from(batches)))).rejects.toBeInstanceOf(UsageError);
   });
 

@@ -118,7 +118,14 @@ describe('a request for one user', () => {
     const running = first.recommend(1, 3);
     await first.close();
     expect((await running).items.length).toBe(3);
-    await expect(first.recommend(1, 3)).rejects.toThrow('the model is closed');
+    const pairs = own.from(ratingBatches([{ user: 1, item: 1, rating: 3 }]));
+    const work: readonly (() => unknown)[] = [
+      () => first.recommend(1, 3), () => first.recommendForAllUsers(3), () => first.recommendForUsers([1], 3), () => first.recommendForAllItems(3), () => first.recommendForItems([1], 3),
+      () => first.similarItems([1], 3), () => first.predict(pairs), () => first.evaluate(pairs), () => first.evaluateRanking(pairs), () => first.foldIn(pairs, { regParam: 1 }),
+      () => first.explain([{ item: 1, rating: 3 }], 2, { regParam: 1 }), () => first.exclusions(pairs), () => first.update(pairs), () => first.prepare(),
+    ];
+    for (const begin of work) await expect((async () => begin())(), String(begin)).rejects.toThrow('the model is closed');
+    expect(first.userFactors.numRows).toBe(first.userCount);
     expect((await second.recommend(1, 3)).items.length).toBe(3);
     const last = second.recommend(1, 3).catch(() => undefined);
     await own.close();

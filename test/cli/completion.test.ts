@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { commandList } from '../../cli/commands/command-list.ts';
+import { commandList } from '../../cli/command-list.ts';
 import { completionScripts as builtScripts } from '../../cli/generated/completions.ts';
 import { shownFlag } from '../../cli/options/option.ts';
 import { completionScripts } from '../../scripts/shells/completion-scripts.ts';

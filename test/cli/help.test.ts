@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { helpTexts as builtTexts } from '../../cli/generated/help.ts';
-import { commandList } from '../../cli/commands/command-list.ts';
+import { commandList } from '../../cli/command-list.ts';
 import { quickAnswer } from '../../cli/quick-answer.ts';
 import { helpTexts, helpWidths } from '../../scripts/help-texts.ts';
 

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
@@ -46,6 +46,13 @@ describe.concurrent('evaluate --ranking', () => {
     expect(stdout).toMatch(/users +\d+; 1 others are unknown to the model\n +pairs +503\n +cold pairs +\d+ .*\n +leaked pairs +\d+ are excluded as well; not ranked/);
     expect(stderr).toMatch(/warning: the model was trained to predict ratings \(RMSE\), not to rank/);
     expect(stderr).toMatch(/warning: .* test data has leaked into training/);
+  });
+
+  it('says so in place of metrics where no user is left', async () => {
+    const { code, stdout } = await factorflow('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^No user is left to rank, so there are no metrics\.\n\n +users +0/);
+    expect(stdout).not.toContain('none');
   });
 
   it('refuses flags that cannot act, and metrics that do not exist', async () => {
@@ -126,6 +133,15 @@ describe.concurrent('recommend', () => {
 });
 
 describe.concurrent('recommend, of lists and unknown users', () => {
+  it('tells how numbers in a CSV are read where ids are texts', async () => {
+    const [rated, texts] = [join(folder, 'numbers.csv'), join(folder, 'texts')];
+    writeFileSync(rated, 'user,item,rating\n1,1,3\n2,1,4\n1,2,5\n');
+    await json('train', rated, '--types', 'user=utf8,item=utf8', '--rank', '2', '--max-iter', '1', '--model-dir', texts);
+    const args = ['recommend', texts, '--output', join(folder, 'lists.csv'), '--exclude', rated, '--n', '1'];
+    await fails(3, /ids are int32 here, but utf8 .*\(column "user"\)\. Where a CSV or NDJSON file holds numbers, --types reads them as text/, ...args);
+    expect(await json(...args, '--types', 'user=utf8,item=utf8')).toMatchObject({ rows: 1 });
+  });
+
   it('keeps to the lists allow and deny, and counts what they name in vain', async () => {
     const rows = (await json('recommend', model, '--users', '1', '--n', '3')).recommendations as { item: number }[];
     const [first, second, third] = rows.map(({ item }) => item);
@@ -162,6 +178,7 @@ describe.concurrent('fold-in and export', () => {
     expect(await json('recommend', later, '--users', '700001', '--n', '2')).toMatchObject({ rows: 2, recommendations: [{ user: 700001, rank: 1 }, { rank: 2 }] });
     expect(await json('inspect', rows)).toMatchObject({ rows: 1, columns: [{ name: 'id' }, { name: 'features' }] });
     await fails(2, /--output or --model-dir/, 'fold-in', model, users);
+    await fails(2, /x\.csv cannot hold factors, which are lists of numbers\. Write Parquet or Arrow/, 'fold-in', join(folder, 'no-model'), users, '--output', join(folder, 'x.csv'));
     await fails(2, /--to acts only with --output/, 'fold-in', model, users, '--model-dir', join(folder, 'nowhere'), '--to', 'csv');
   });
 
@@ -171,6 +188,28 @@ describe.concurrent('fold-in and export', () => {
     expect(readdirSync(output).sort()).toEqual(['item_factors.npy', 'item_ids.npy', 'user_factors.npy', 'user_ids.npy']);
     await fails(2, /exists/, 'export', model, '--output', output);
     expect(await json('export', model, '--output', output, '--to', 'parquet', '--precision', 'float16', '--force')).toMatchObject({ precision: 'float16' });
+  });
+});
+
+describe.concurrent('explain', () => {
+  it('takes a score apart, as JSON and as a table', async () => {
+    const [{ item }] = (await json('recommend', model, '--users', '2', '--n', '1')).recommendations as { item: number }[];
+    const args = ['explain', model, ratings, '--user', '2', '--item', String(item), '--n', '2'];
+    const report = await json(...args);
+    const shares = report.contributions as { item: number; rating: number; share: number }[];
+    expect(report).toMatchObject({ command: 'explain', user: '2', item: String(item), modelScore: expect.any(Number), unknownItems: 0 });
+    expect(shares.length).toBeGreaterThan(2);
+    expect(shares.reduce((sum, { share }) => sum + share, report.base as number)).toBeCloseTo(report.score as number, 6);
+    const { stdout } = await factorflow(...args, '--quiet');
+    expect(stdout).toMatch(/score +\d+\.\d{4} of item \d+ for user 2\n +the model's own .*\n +base .*\n +ratings +\d+ ratings\n/);
+    expect(stdout.split('\n').filter((line) => /│ +\d+ │ +\d+ │ +-?\d\.\d{4} │/.test(line))).toHaveLength(2);
+    expect(stdout).toMatch(new RegExp(`${shares.length - 2} others? │`));
+  });
+
+  it('names a user without ratings and an unknown item', async () => {
+    await fails(2, /the ratings have none of user nobody/, 'explain', model, ratings, '--user', 'nobody', '--item', '90735');
+    await fails(2, /the model has no item 123456789/, 'explain', model, ratings, '--user', '2', '--item', '123456789');
+    await fails(2, /--item/, 'explain', model, ratings, '--user', '2');
   });
 });
 

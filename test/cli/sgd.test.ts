@@ -52,6 +52,7 @@ describe.concurrent('train --init-model', () => {
   it('goes on from a model, with new users and items', async () => {
     const fresh = await writeParquet(join(folder, 'fresh.parquet'), `(SELECT "user" + 900000000 AS "user", item, rating FROM '${ratings}' LIMIT 500) UNION ALL (SELECT "user", item + 900000000, rating FROM '${ratings}' LIMIT 500)`);
     const updated = join(folder, 'updated');
+    expect((await factorflow('train', fresh, '--init-model', model, '--model-dir', join(folder, 'told'), '--quiet')).stdout).toMatch(/^Updated by SGD, rank 4, /);
     const report = await json('train', fresh, '--init-model', model, '--model-dir', updated, '--learning-rate', '0.02');
     expect(report).toMatchObject({ algorithm: 'sgd', ratings: 1000, iterations: { length: 2 } });
     expect(report.users as number).toBeGreaterThan(16_554);
@@ -126,6 +127,7 @@ describe.concurrent('flags that cannot act exit with 2', () => {
     [['--algorithm', 'sgd', '--reg-param', '1', '--reg-param-users', '1', '--reg-param-items', '1'], /--reg-param does nothing beside/],
     [['--algorithm', 'als', '--init-model', 'm'], /--init-model cannot act with --algorithm als/],
     [['--init-model', 'm', '--rank', '3'], /--rank cannot act with --init-model/],
+    [['--init-model', 'm', '--no-biases'], /--no-biases cannot act with --init-model/],
     [['--init-model', 'm', '--solver', 'cg'], /--solver cannot act with --algorithm sgd/],
     [['--algorithm', 'ccd'], /--algorithm must be als, sgd or auto, got "ccd"/],
   ])('train %j', async (flags, pattern) => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../cpu/reference/sgd.ts';
+import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
 import { rankListed } from '../../cpu/reference/rank-listed.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
@@ -57,10 +58,10 @@ describe.each([
   }
 
   /** The parameters of `update` that the device itself chooses. */
-  async function chosen(rank: number, cgBelow: number, rows: number): Promise<Task['params']> {
+  async function chosen(rank: number, cgBelow: number, rows: number, nonnegative = false): Promise<Task['params']> {
     const solver = cgBelow > 0 ? 'cg' : 'cholesky';
     if (!device.info.choosesKernels) return {};
-    const problem: UpdateProblem = { rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
+    const problem: UpdateProblem = { rank, nonnegative, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
     const choice = await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem });
     return { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   }
@@ -84,6 +85,24 @@ describe.each([
       }
       const start = Float64Array.from((previous.columns.values as Float32Array).subarray(row * rank, (row + 1) * rank));
       return expect(relativeDistance(x, updateRow(fixed, rank, rank, rowOf(block, row), lambda, false, start, 3)!)).toBeLessThan(1e-3);
+    });
+  });
+
+  it.skipIf(skip).each([10, 40])('keeps x >= 0 where asked, at the minimum, rank %i', async (rank) => {
+    const lambda = 0.05;
+    const [theta, previous] = [matrix(COLUMNS, rank, 1), matrix(lengths.length, rank, 3)];
+    const block = ratingBlock(lengths, COLUMNS, 2);
+    device.allocate(ref('factors'), { rows: lengths.length, columns: rank, stride: Math.ceil(rank / device.info.strideStep) * device.info.strideStep });
+    const params = { from: 0, to: lengths.length, rank, lambda, cgBelow: 0, cgSteps: 3, mean: 0, nonnegative: true, ...(await chosen(rank, 0, lengths.length, true)) };
+    const { values, fetched } = await run('update', params, { block, fixed: theta, previous }, ['factors']);
+    expect(values.badRow).toBe(-1);
+    const solved = fetched.factors.values as Float32Array;
+    lengths.forEach((length, row) => {
+      const x = solved.subarray(row * rank, (row + 1) * rank);
+      if (length === 0) return expect([...x]).toEqual(Array<number>(rank).fill(0));
+      const equations = normalEquations(theta.columns.values as Float32Array, rank, rank, rowOf(block, row), lambda);
+      expect(Math.min(...x)).toBe(0);
+      expect(relativeDistance(x, solveNonnegative(equations)!)).toBeLessThan(1e-3);
     });
   });
 

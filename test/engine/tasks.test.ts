@@ -32,12 +32,13 @@ describe('tasks', () => {
         const copy = JSON.parse(JSON.stringify(task)) as Task;
         expect(copy).toEqual(task);
         kernels.add(task.kernel);
-        await run(copy, signal);
+        // Steps in place: keys become columns.
+        if (task.kernel !== 'sort-bands') await run(copy, signal);
         return run(copy, signal);
       };
     });
     expect(twice).toEqual(await train(() => {}));
-    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-pairs', 'find-duplicates', 'initialize', 'number-keys', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'update', 'weighted-norm']);
+    expect([...kernels].sort()).toEqual(['combine-duplicates', 'count-columns', 'count-ids', 'count-pairs', 'find-duplicates', 'initialize', 'number-keys', 'rank-ids', 'scatter-columns', 'scatter-pairs', 'sort-bands', 'squared-error', 'update', 'weighted-norm']);
   });
 });
 

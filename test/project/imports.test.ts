@@ -34,13 +34,13 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/main.ts', to: ['engine/node-version.ts'], because: 'a Node that is too old may not load more' },
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
-  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/text/text-type.ts'], because: 'defaults and choices that --help prints' },
+  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },
   { from: 'cli/options/nearest.ts', to: ['engine/nearest.ts'], because: 'one measure of likeness for names of flags and of columns' },
   { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts'], because: 'choices that --help prints' },
-  { from: 'cli/commands/generate.ts', to: ['synthetic/presets.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
+  { from: 'cli/commands/generate.ts', to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/any-shape.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
   { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'engine/stream/logical-plan.ts'], because: 'an output is opened and checked before the work, and written after it' },
-  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
+  { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/bad-rows.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
   { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
@@ -48,6 +48,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
     because: 'the api plans ratings, not counts alone',
   },
   { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts'], because: 'a process that is stopped leaves nothing behind' },
+  { from: 'cli/worker/', to: ['engine/threads/worker-file.ts'], because: 'stdin is read by a thread' },
   {
     from: 'cli/doctor/',
     to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/synthetic-source.ts', 'gpu/own-tasks.ts', 'cpu/kernels.ts', 'engine/run/device.ts', 'engine/phase.ts', 'operators/als/params.ts'],
@@ -115,7 +116,7 @@ describe('imports', () => {
   });
 
   it('of operators and kernels name no module of Node', () => {
-    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/device/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/') || file.startsWith('gpu/cards/');
+    const isHost = (file: string) => ['cpu/worker.ts', 'cpu/device.ts', 'cpu/spilled-partition.ts', 'gpu/worker.ts', 'gpu/device.ts', 'gpu/device/tuner-cache.ts'].includes(file) || file.startsWith('gpu/probe/') || file.startsWith('gpu/cards/');
     const wrong = imports.filter(({ file, target }) => ['operators', 'cpu', 'gpu'].includes(folderOf(file)) && target.startsWith('node:') && !isHost(file));
     expect(wrong).toEqual([]);
   });

@@ -1,163 +1,97 @@
 import type { FileHandle } from 'node:fs/promises';
-import type { RecordBatch, Schema } from 'apache-arrow';
-import type { Compression, RecordBatch as WasmBatch, WriterProperties } from 'parquet-wasm/node';
-import { DataError, FactorFlowError } from '../../../engine/errors.ts';
-import { ipcBytes } from '../../arrow/ipc-bytes.ts';
+import type { Data, RecordBatch, Schema } from 'apache-arrow';
+import { fileProblem } from '../../files/file-problem.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
-import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { appendBytes, createFile } from '../../output/new-file.ts';
-import type { Codec, ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
-import { WasmInstance } from './wasm-instance.ts';
-import type { ParquetWasm } from './wasm-instance.ts';
+import type { Encoding } from '../../output/encode-rows.ts';
+import { EncodedPieces, RowEncoder } from '../../output/row-encoder.ts';
+import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
+import { FileAssembly } from '../write/file-assembly.ts';
 
-/** Parquet's numbers for the codecs; 'lz4' is the form every reader understands (LZ4_RAW). */
-const compression = { uncompressed: 0, snappy: 1, gzip: 2, brotli: 3, zstd: 5, lz4: 6 } as const satisfies Record<Codec, Compression>;
+/** Bytes of rows, as Arrow holds them, at which a row group ends before it has all its rows: it is encoded in memory as a whole. */
+const LARGEST_ROW_GROUP = 64 * 2 ** 20;
 
-/** Creates the file and starts an encoder (see ParquetBackend.create). */
-export async function createWasmWriter(file: string, schema: Schema, options: WriteOptions): Promise<ParquetFileWriter> {
-  return new WasmFileWriter(file, await createFile(file), schema, options);
+/** Creates the file (see ParquetBackend.create). */
+export async function createWasmWriter(file: string, schema: Schema, options: WriteOptions, encoder?: RowEncoder): Promise<ParquetFileWriter> {
+  return new WasmFileWriter(file, await createFile(file), schema, options, encoder ?? new RowEncoder());
 }
 
 /**
- * Hands batches to the encoder one at a time and its bytes to the file:
+ * Collects rows to row groups, has these encoded, and puts them together in their order:
  *
- *     write(batch) -> input stream (one slot) -> encoder: one row group in memory -> output stream -> pump -> file
+ *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
+ *
+ * The bytes depend on the batches alone.
  */
 class WasmFileWriter implements ParquetFileWriter {
   readonly #file: string;
   readonly #handle: FileHandle;
   readonly #schema: Schema;
-  readonly #options: WriteOptions;
-  readonly #instance = WasmInstance.take();
-  readonly #input: ReadableStream<WasmBatch>;
-  readonly #pump: Promise<void>;
-  readonly #slot = new Slot<WasmBatch>();
-  #rows = 0;
+  readonly #rowGroupSize: number;
+  readonly #assembly = new FileAssembly();
+  readonly #pieces: EncodedPieces;
+  readonly #encoding: Encoding;
+  #group: RecordBatch[] = [];
+  #groupRows = 0;
+  #groupBytes = 0;
   #bytes = 0;
-  #started = false;
 
-  constructor(file: string, handle: FileHandle, schema: Schema, options: WriteOptions) {
+  constructor(file: string, handle: FileHandle, schema: Schema, { codec, dictionary = true, rowGroupSize, withoutStatistics = [] }: WriteOptions, encoder: RowEncoder) {
     this.#file = file;
     this.#handle = handle;
     this.#schema = schema;
-    this.#options = options;
-    this.#input = new ReadableStream<WasmBatch>(
-      {
-        pull: async (controller) => {
-          const batch = await this.#slot.take();
-          if (batch === undefined) controller.close();
-          else controller.enqueue(batch);
-        },
-      },
-      { highWaterMark: 0 },
-    );
-    this.#pump = this.#run().catch((error: unknown) => {
-      this.#slot.fail(this.#problem(error));
-    });
+    this.#rowGroupSize = rowGroupSize;
+    this.#pieces = new EncodedPieces(encoder, (bytes) => this.#append(this.#assembly.add(bytes)));
+    this.#encoding = { format: 'parquet', codec, dictionary, withoutStatistics, file };
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    if (batch.numRows === 0 && this.#started) return;
-    this.#started = true;
-    for (const part of this.#toWasm(batch)) await this.#slot.put(part);
-    this.#rows += batch.numRows;
+    for (let start = 0; start < batch.numRows; ) {
+      const end = Math.min(batch.numRows, start + this.#rowGroupSize - this.#groupRows);
+      const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
+      this.#group.push(rows);
+      this.#groupRows += end - start;
+      this.#groupBytes += bytesOf(rows.data);
+      start = end;
+      if (this.#groupRows === this.#rowGroupSize || this.#groupBytes >= LARGEST_ROW_GROUP) await this.#endGroup();
+    }
   }
 
   async close(): Promise<WrittenFile> {
-    if (!this.#started) await this.write(emptyBatch(this.#schema));
-    await this.#slot.put(undefined);
-    await this.#pump;
-    this.#slot.rethrow();
-    this.#instance[Symbol.dispose]();
+    if (this.#groupRows > 0 || this.#pieces.rows === 0) await this.#endGroup();
+    await this.#pieces.end();
+    await this.#append(this.#assembly.end());
     await this.#handle.close();
-    return { rows: this.#rows, bytes: this.#bytes };
+    return { rows: this.#pieces.rows, bytes: this.#bytes };
   }
 
   async abort(): Promise<void> {
-    this.#slot.fail(new Error('writing was aborted'));
-    this.#instance.discard();
+    await this.#pieces.abort();
     await this.#handle.close();
   }
 
-  async #run(): Promise<void> {
-    const instance = this.#instance;
-    const properties = writerProperties(instance.wasm, this.#options);
-    const output: ReadableStream<Uint8Array> = await instance.guard(() => instance.wasm.transformParquetStream(this.#input, properties));
-    const reader = output.getReader();
-    for (;;) {
-      const { done, value } = await instance.guard(() => reader.read());
-      if (done) return;
-      await appendBytes(this.#handle, value);
-      this.#bytes += value.length;
-    }
+  async #endGroup(): Promise<void> {
+    const batches = this.#group.length === 0 ? [emptyBatch(this.#schema)] : this.#group;
+    [this.#group, this.#groupRows, this.#groupBytes] = [[], 0, 0];
+    await this.#pieces.add(batches, this.#encoding);
   }
 
-  #toWasm(batch: RecordBatch): WasmBatch[] {
-    const instance = this.#instance;
+  async #append(pieces: readonly Uint8Array[]): Promise<void> {
     try {
-      const bytes = ipcBytes(batch);
-      const table = instance.guardSync(() => instance.wasm.Table.fromIPCStream(bytes));
-      const parts = instance.guardSync(() => table.recordBatches());
-      instance.guardSync(() => table.free());
-      return parts;
+      for (const piece of pieces) {
+        await appendBytes(this.#handle, piece);
+        this.#bytes += piece.length;
+      }
     } catch (error) {
-      throw this.#problem(error);
+      throw fileProblem(error, 'write', this.#file);
     }
-  }
-
-  #problem(error: unknown): Error {
-    if (error instanceof FactorFlowError) return error;
-    if (errorCode(error) !== undefined) return fileProblem(error, 'write', this.#file);
-    return new DataError(`the Parquet encoder refused the data: ${messageOf(error)}`, { phase: 'write', file: this.#file, cause: error });
   }
 }
 
-function writerProperties(wasm: ParquetWasm, options: WriteOptions): WriterProperties {
-  return new wasm.WriterPropertiesBuilder()
-    .setCompression(compression[options.codec])
-    .setMaxRowGroupSize(options.rowGroupSize)
-    .setDictionaryEnabled(options.dictionary ?? true)
-    .build();
-}
-
-/** Passes values from one side to the other, one at a time: `put` resolves when its value has been taken. */
-class Slot<T> {
-  #value: { readonly item: T | undefined; readonly taken: () => void } | undefined;
-  #waiting: ((item: T | undefined) => void) | undefined;
-  #failure: Error | undefined;
-  #rejectPut: ((error: Error) => void) | undefined;
-
-  async put(item: T | undefined): Promise<void> {
-    this.rethrow();
-    if (this.#waiting !== undefined) {
-      this.#waiting(item);
-      this.#waiting = undefined;
-      return;
-    }
-    await new Promise<void>((taken, reject) => {
-      this.#rejectPut = reject;
-      this.#value = { item, taken };
-    });
-  }
-
-  async take(): Promise<T | undefined> {
-    if (this.#value !== undefined) {
-      const { item, taken } = this.#value;
-      this.#value = undefined;
-      taken();
-      return item;
-    }
-    return new Promise((resolve) => {
-      this.#waiting = resolve;
-    });
-  }
-
-  fail(error: Error): void {
-    this.#failure ??= error;
-    this.#rejectPut?.(this.#failure);
-  }
-
-  rethrow(): void {
-    if (this.#failure !== undefined) throw this.#failure;
-  }
+/** Bytes of a column's rows; of what lies behind offsets those that belong to them, since a slice keeps the whole. */
+function bytesOf({ length, valueOffsets, values, children, stride }: Data): number {
+  const below = children.reduce((sum, child) => sum + bytesOf(child), 0);
+  if (!(valueOffsets?.length > 0)) return below + (values?.BYTES_PER_ELEMENT ?? 0) * length * stride;
+  const span = Number(valueOffsets[length]) - Number(valueOffsets[0]);
+  return valueOffsets.BYTES_PER_ELEMENT * length + (children.length === 0 ? span : (below * span) / Math.max(1, children[0].length));
 }

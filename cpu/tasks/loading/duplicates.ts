@@ -12,22 +12,20 @@ export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
   const { offsets, indices } = scope.partition('block').columns as unknown as Block;
   const { from, to } = scope.params;
   const lengths = sharedArray(Int32Array, to - from);
-  let extra = 0;
-  let [firstRow, firstColumn] = [-1, -1];
+  const repeated: number[] = [];
   for (let row = from; row < to; row++) {
-    let repeated = 0;
-    for (let k = offsets[row] + 1; k < offsets[row + 1]; k++) {
-      if (indices[k] !== indices[k - 1]) continue;
-      repeated++;
-      if (firstRow < 0) [firstRow, firstColumn] = [row, indices[k]];
-    }
-    lengths[row - from] = offsets[row + 1] - offsets[row] - repeated;
-    extra += repeated;
+    const before = repeated.length;
+    for (let k = offsets[row] + 1; k < offsets[row + 1]; k++) if (indices[k] === indices[k - 1]) repeated.push(indices[k]);
+    lengths[row - from] = offsets[row + 1] - offsets[row] - (repeated.length - before);
   }
+  const columns = sharedArray(Uint32Array, repeated.length);
+  columns.set(repeated);
   return {
     rows: offsets[to] - offsets[from],
-    values: { extra, row: firstRow, column: firstColumn },
-    partitions: { lengths: { layout: 'lengths', rows: to - from, columns: { lengths } } },
+    partitions: {
+      lengths: { layout: 'lengths', rows: to - from, columns: { lengths } },
+      repeated: { layout: 'columns', rows: columns.length, columns: { columns } },
+    },
   };
 };
 
@@ -57,7 +55,6 @@ export const combineDuplicates: TaskHandler<'combine-duplicates'> = (scope) => {
 function combined(group: Float32Array | Uint32Array, policy: string): ArrayLike<number> & Iterable<number> {
   if (group.length === 1) return group;
   const sorted = Float32Array.from(group).sort();
-  if (policy === 'keep') return sorted;
   let sum = 0;
   for (const value of sorted) sum += value;
   return [policy === 'mean' ? sum / sorted.length : sum];

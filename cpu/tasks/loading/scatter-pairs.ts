@@ -1,59 +1,107 @@
-import { sharedArray } from '../../../engine/partition.ts';
-import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
-import { scatterTarget } from './scatter-target.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import type { TaskHandler, TaskScope } from '../../handler.ts';
 
 /** See `count-pairs` of KernelTasks. */
 export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
   const counts = sharedArray(Int32Array, scope.params.bands);
+  const { bandOf } = bandsOf(scope);
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
-    const { rowCodes, rowMap } = rowsOf(scope, chunk);
-    const bandOfCode = bandsByCode(scope, rowMap);
-    for (let k = 0; k < rowCodes.length; k++) counts[bandOfCode[rowCodes[k]]]++;
+    const { rowCodes, rowMap } = pairsOf(scope, chunk);
+    countBands(rowCodes, rowMap, bandOf, bandsByCode(bandOf, rowMap, rowCodes.length), counts);
     pairs += rowCodes.length;
   }
   return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
 };
 
+function countBands(rowCodes: Uint32Array, rowMap: Uint32Array | undefined, bandOf: Bands, bandOfCode: Bands | undefined, counts: Int32Array): void {
+  for (let k = 0; k < rowCodes.length; k++) {
+    const code = rowCodes[k];
+    counts[bandOfCode === undefined ? bandOf[rowMap === undefined ? code : rowMap[code]] : bandOfCode[code]]++;
+  }
+}
+
 /** See `scatter-pairs` of KernelTasks. */
 export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const { rows, indices, bits } = scatterTarget(scope);
+  const bands = bandsOf(scope);
+  const target = keysOf(scope.partition('block'));
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
-    const { rowCodes, columnCodes, rowMap } = rowsOf(scope, chunk);
-    const bandOfCode = bandsByCode(scope, rowMap);
-    const columnMap = mapOf(scope, 'columnMap', chunk);
-    const values = scope.partition(`values.${chunk}`).columns.values;
-    const valueBits = new Uint32Array(values.buffer, values.byteOffset, rowCodes.length);
-    for (let k = 0; k < rowCodes.length; k++) {
-      const place = cursors[bandOfCode[rowCodes[k]]]++;
-      rows[place] = rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]];
-      indices[place] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
-      bits[place] = valueBits[k];
+    const coded = pairsOf(scope, chunk);
+    const { values, timestamps } = valuesOf(scope, chunk);
+    let source = new Uint32Array(values.buffer, values.byteOffset, values.length);
+    if (scope.params.firstRow !== undefined) {
+      const first = scope.params.firstRow + pairs;
+      const rowData = scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array };
+      rowData.ratings.set(values, first);
+      rowData.timestamps.set(timestamps as Float64Array, first);
+      source = Uint32Array.from({ length: values.length }, (_, k) => first + k);
     }
-    pairs += rowCodes.length;
+    scatter(coded, source, bands, bandsByCode(bands.bandOf, coded.rowMap, values.length), scope.params.columnBits, cursors, target.keys, target.bits);
+    pairs += values.length;
   }
   return { rows: pairs };
 };
 
-function rowsOf(scope: ScopeOf<'count-pairs' | 'scatter-pairs'>, chunk: number) {
+function scatter({ rowCodes, columnCodes, rowMap, columnMap }: Pairs, source: Uint32Array, { bandOf, firstRow }: RowBands, bandOfCode: Bands | undefined, columnBits: number, cursors: Int32Array, keys: Uint32Array, bits: Uint32Array): void {
+  for (let k = 0; k < rowCodes.length; k++) {
+    const code = rowCodes[k];
+    const row = rowMap === undefined ? code : rowMap[code];
+    const band = bandOfCode === undefined ? bandOf[row] : bandOfCode[code];
+    const place = cursors[band]++;
+    keys[place] = ((row - firstRow[band]) << columnBits) | (columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]]);
+    bits[place] = source[k];
+  }
+}
+
+type Bands = Uint16Array | Uint32Array;
+
+interface RowBands {
+  readonly bandOf: Bands;
+  readonly firstRow: Int32Array;
+}
+
+/** The bands that ratings are scattered to. */
+export function bandsOf(scope: TaskScope): RowBands {
+  return scope.partition('bands').columns as { bandOf: Bands; firstRow: Int32Array };
+}
+
+/** The arrays of a block that hold keys, then columns, and values as their bits, so that ratings and row numbers go alike. */
+export function keysOf({ columns }: Partition): { readonly offsets: Int32Array; readonly keys: Uint32Array; readonly bits: Uint32Array } {
+  const { offsets, indices, values } = columns as { offsets: Int32Array; indices: Uint32Array; values: Float32Array };
+  return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
+}
+
+/** The band of each code, which saves a rating one look-up behind another; undefined where a map of many more codes than ratings is not worth it. */
+function bandsByCode(bandOf: Bands, rowMap: Uint32Array | undefined, ratings: number): Bands | undefined {
+  if (rowMap === undefined || rowMap.length > 2 * ratings) return undefined;
+  const bands = bandOf instanceof Uint16Array ? new Uint16Array(rowMap.length) : new Uint32Array(rowMap.length);
+  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
+  return bands;
+}
+
+/** The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not positions. */
+interface Pairs {
+  readonly rowCodes: Uint32Array;
+  readonly columnCodes: Uint32Array;
+  readonly rowMap: Uint32Array | undefined;
+  readonly columnMap: Uint32Array | undefined;
+}
+
+export function pairsOf(scope: TaskScope<{ readonly by: 'users' | 'items' } & JsonObject>, chunk: number): Pairs {
   const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
   const [rowCodes, columnCodes] = scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
-  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk) };
+  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk), columnMap: mapOf(scope, 'columnMap', chunk) };
+}
+
+export function valuesOf(scope: TaskScope, chunk: number): { readonly values: Float32Array; readonly timestamps?: Float64Array } {
+  return scope.partition(`values.${chunk}`).columns as { values: Float32Array; timestamps?: Float64Array };
 }
 
 function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | undefined {
   const input = `${name}.${chunk}`;
   return scope.hasInput(input) ? (scope.partition(input).columns.map as Uint32Array) : undefined;
-}
-
-/** The band of each code: one look-up a rating instead of two. */
-function bandsByCode(scope: TaskScope, rowMap: Uint32Array | undefined): Uint16Array {
-  const bandOf = scope.partition('bands').columns.bandOf as Uint16Array;
-  if (rowMap === undefined) return bandOf;
-  const bands = new Uint16Array(rowMap.length);
-  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
-  return bands;
 }

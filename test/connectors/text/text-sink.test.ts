@@ -7,7 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
-import type { TextType } from '../../../connectors/text/text-type.ts';
+import type { TextType } from '../../../connectors/lines/text-type.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';

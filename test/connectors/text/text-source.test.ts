@@ -104,6 +104,13 @@ describe('what is found out', () => {
     expect(rows).toHaveLength(count);
     expect(rows.findIndex(([a, b, c], i) => a !== i || b !== 'ä",\n'.repeat(i % 40) || c !== i / 4)).toBe(-1);
   });
+
+  test.each([0, 1, 2, 3])('characters of three and four bytes across the edges of the window, moved by %d', async (moved) => {
+    const title = '漢😀字'.repeat(100);
+    const { rows } = await read(`${'a'.repeat(moved + 1)},b\n${`1,${title}\n`.repeat(5000)}`);
+    expect(rows).toHaveLength(5000);
+    expect(rows.every(([, text]) => text === title)).toBe(true);
+  });
 });
 
 describe('folders', () => {
@@ -182,6 +189,9 @@ describe('bad input', () => {
   test('gzip that is cut off or damaged', async () => {
     const packed = gzipSync('a,b\n'.repeat(10_000));
     await fails(packed.subarray(0, packed.length - 10), /the gzip data are cut off/, {}, 'cut.csv.gz');
+    for (const [ending, name] of [['gz', 'gzip'], ['zst', 'zstd'], ['lz4', 'lz4']]) {
+      for (const length of [1, 3]) await fails(packed.subarray(0, length), new RegExp(`the ${name} data are cut off`), {}, `short.csv.${ending}`);
+    }
     const damaged = Buffer.from(packed);
     damaged[packed.length - 6] ^= 255;
     await fails(damaged, /the gzip data are damaged/, {}, 'damaged.csv.gz');

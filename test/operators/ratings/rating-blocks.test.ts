@@ -2,6 +2,9 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
 import { keyText } from '../../../engine/keys/key-column.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { giveTo } from '../../../engine/run/hand-over.ts';
 import { andThen, runInto } from '../../../engine/stream/logical-plan.ts';
 import { IndexIds } from '../../../operators/ratings/index-ids.ts';
 import { blockToArrow, type RatingBlock } from '../../../operators/ratings/rating-block.ts';
@@ -69,6 +72,26 @@ describe('rating-blocks', () => {
       }
       expect(again.duplicates).toBe(first.duplicates);
     }
+  });
+
+  it('are right where keys of 32 bits hold few rows of a band, and columns are many more than ratings', async () => {
+    const [users, items, count] = [5000, 3_000_000, 20_000];
+    const random = new CounterRandom(3);
+    const session = await sessionWith(2);
+    const ctx = session.context();
+    const rows = Array.from({ length: count }, (_, k) => [Math.floor(random.uniform(3 * k) * users), Math.floor(random.uniform(3 * k + 1) * items), 1 + Math.floor(random.uniform(3 * k + 2) * 5)] as const);
+    const counts = (side: 0 | 1, of: number) => rows.reduce((all, row) => (all[row[side]]++, all), new Int32Array(of));
+    const ids = (of: number) => ({ type: 'int32', values: Int32Array.from({ length: of }, (_, i) => i) }) as const;
+    const [codes, values] = ['codes', 'values'].map((part): PartitionRef => ({ name: `wide/${part}`, partition: 0, version: 0 }));
+    await giveTo(ctx, 'cpu', [
+      [codes, { layout: 'coded-pairs', rows: count, columns: { users: Uint32Array.from(rows, ([user]) => user), items: Uint32Array.from(rows, ([, item]) => item) } }],
+      [values, { layout: 'values', rows: count, columns: { values: Float32Array.from(rows, ([, , rating]) => rating) } }],
+    ]);
+    const indexed = { users: ids(users), items: ids(items), rows: count, userCounts: counts(0, users), itemCounts: counts(1, items), chunks: [{ rows: count, codes, values }] };
+    const { byUser, byItem } = await buildRatingBlocks(indexed, 'keep', ctx);
+    const ascending = [...rows].sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]);
+    expect(entries(byUser)).toEqual(ascending);
+    expect(entries(byItem)).toEqual(ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]));
   });
 
   describe('with repeated pairs', () => {

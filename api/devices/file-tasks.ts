@@ -1,0 +1,8 @@
+/** The tasks of a CPU device that read or write files: its threads import this module, and those of each task, at the first of them. */
+import type { GivenHandlers } from '../../cpu/handler.ts';
+
+export const handlers: GivenHandlers = {
+  'encode-rows': async (scope) => (await import('../../connectors/output/encode-rows.ts')).encodeRowsTask(scope),
+  'read-ratings': async (scope) => (await import('./read-task.ts')).readRatingsTask(scope),
+  'write-factors': async (scope) => (await import('../../connectors/model/write-factors.ts')).writeFactorsTask(scope),
+};

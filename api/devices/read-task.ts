@@ -1,0 +1,115 @@
+import { type RecordBatch, type Schema, tableFromIPC } from 'apache-arrow';
+import { readSplit } from '../../connectors/read-split.ts';
+import type { TaskScope } from '../../cpu/handler.ts';
+import { throwIfAborted } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import { numberKeys } from '../../engine/keys/number-keys.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import { type Partition, sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import type { SplitEnd } from '../../engine/stream/split.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
+import { operatorFrom } from '../../operators/portable.ts';
+import { BadRowCounter } from '../../operators/ratings/bad-rows.ts';
+import { chunkCapacity, RatingChunk, ratingRows, requireFewer, typesOf } from '../../operators/ratings/rating-chunk.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
+
+/** A thread looks so often, in milliseconds, whether its task is cancelled. */
+const LOOK_EVERY = 20;
+
+/** See `read-ratings` of ReadingTasks. */
+export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+  const cancelling = new AbortController();
+  const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
+  const rows = new SplitRows(tableFromIPC(scope.partition('schema').columns.bytes as Uint8Array).schema, cancelling.signal, () => scope.cancelled());
+  try {
+    return await gather(scope.params as ReadParams, rows);
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** The rows of splits, one after the other. */
+class SplitRows {
+  readonly schema: Schema;
+  readonly #signal: AbortSignal;
+  readonly #cancelled: () => boolean;
+  rows = 0;
+  /** Of the last split. */
+  end: SplitEnd | null = null;
+
+  constructor(schema: Schema, signal: AbortSignal, cancelled: () => boolean) {
+    [this.schema, this.#signal, this.#cancelled] = [schema, signal, cancelled];
+  }
+
+  get context(): ExecutionContext {
+    return { signal: this.#signal, executor: new LocalExecutor([]), events: noEvents, metrics: new RunMetrics() };
+  }
+
+  async *read({ splits, takesFaults }: ReadParams): AsyncGenerator<RecordBatch> {
+    for (const split of splits) {
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults });
+      try {
+        for (;;) {
+          const next = await batches.next();
+          if (next.done) {
+            this.end = next.value ?? null;
+            break;
+          }
+          if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
+          this.rows += next.value.numRows;
+          yield next.value;
+        }
+      } finally {
+        await batches.return(undefined);
+      }
+    }
+  }
+}
+
+async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+  const operators = params.operators.map(operatorFrom);
+  const selection = operators.pop() as SelectRatings;
+  let stream = batchStream(source.schema, source.read(params));
+  for (const operator of operators) stream = operator.execute(stream, source.context);
+  const bad = new BadRowCounter();
+  const selected = selection.select(stream, bad);
+  const types = typesOf(selected.schema);
+  const partitions: Record<string, Partition> = {};
+  const chunks: ChunkSummary[] = [];
+  const finish = (chunk: RatingChunk) => {
+    const ids = chunk.ids();
+    const [users, items] = [numberKeys(ids.users, codesFor(ids.users, chunk.rows)), numberKeys(ids.items, codesFor(ids.items, chunk.rows))];
+    const at = chunks.length;
+    partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes } };
+    partitions[`values.${at}`] = chunk.values();
+    partitions[`users.${at}`] = users.keys;
+    partitions[`items.${at}`] = items.keys;
+    chunks.push({ rows: chunk.rows, users: users.summary, items: items.summary });
+  };
+  const capacity = () => chunkCapacity(params.splits, chunks.length);
+  let chunk = new RatingChunk(capacity(), types);
+  let rows = 0;
+  for await (const batch of selected) {
+    const ratings = ratingRows(batch, types);
+    rows += batch.numRows;
+    requireFewer(rows, params.maximumRows);
+    for (let from = 0; from < batch.numRows; ) {
+      from += chunk.append(ratings, from);
+      if (!chunk.isFull) continue;
+      finish(chunk);
+      chunk = new RatingChunk(capacity(), types);
+    }
+  }
+  if (chunk.rows > 0) finish(chunk);
+  return { rows, partitions, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
+}
+
+/** Codes take the place of int32 ids, which this thread alone has seen. */
+function codesFor(ids: KeyColumn, rows: number): Uint32Array {
+  return ids.type === 'int32' ? new Uint32Array(ids.values.buffer, ids.values.byteOffset, rows) : sharedArray(Uint32Array, rows);
+}

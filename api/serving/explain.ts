@@ -1,0 +1,45 @@
+import { UsageError } from '../../engine/errors.ts';
+import { findId, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { type RatedItem, solveUser } from './fold-in-request.ts';
+import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
+import { ruleOf, type ServedModel } from './served-model.ts';
+import type { RunOptions } from '../session.ts';
+
+/** A score, and what it is made of: `base` + Σ share. */
+export interface Explanation {
+  readonly item: Id;
+  /** False where the model does not know the item, or none of the user's: then there is nothing to explain. */
+  readonly known: boolean;
+  /** The score of a user who is solved from these ratings. */
+  readonly score: number;
+  /** The score of the user's own factors in the model; absent for a user who is given by a list of ratings, or whom the model does not know. */
+  readonly modelScore?: number;
+  /** μ and the item's bias; 0 without biases. */
+  readonly base: number;
+  /** The user's known items with their ratings and shares, the largest share first. */
+  readonly contributions: readonly { readonly item: Id; readonly rating: number; readonly share: number }[];
+  readonly unknownItems: number;
+}
+
+/** See Model.explain. */
+export async function explainItem(served: ServedModel, rated: readonly RatedItem[] | RatingsOfUser, item: Id, { regParam, ...run }: RunOptions & { readonly regParam?: number }): Promise<Explanation> {
+  const { items } = served.factors;
+  const rule = ruleOf(served, regParam);
+  if (rule.nonnegative) throw new UsageError('scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings', { advice: 'Train a model without nonnegative' });
+  const ofUser = 'user' in rated;
+  const ratings = ofUser ? await ratingsOfUser(served, rated, run) : rated;
+  const position = findId(items, item);
+  const solved = await solveUser(served, rule, ratings, { ...run, ...(position < 0 ? {} : { explained: position }) });
+  const { unknownItems } = solved;
+  if (position < 0 || solved.parts.length === 0) return { item, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
+  const base = rule.mean + solved.itemBias;
+  const contributions = solved.items.map((own, k) => ({ item: idAt(items, own), rating: solved.ratings[k], share: solved.parts[k] })).sort((left, right) => right.share - left.share);
+  const user = ofUser ? findId(served.factors.users, rated.user) : -1;
+  return { item, known: true, score: contributions.reduce((sum, { share }) => sum + share, base), ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }), base, contributions, unknownItems };
+}
+
+function scoreOf({ factors: { rank, userFactors, itemFactors } }: ServedModel, user: number, item: number): number {
+  let sum = 0;
+  for (let k = 0; k < rank; k++) sum += userFactors[user * rank + k] * itemFactors[item * rank + k];
+  return sum;
+}

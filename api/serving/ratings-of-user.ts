@@ -1,0 +1,42 @@
+import { UsageError } from '../../engine/errors.ts';
+import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
+import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
+import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
+import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
+import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
+import type { Dataset } from '../dataset.ts';
+import { requireDataset } from '../require-dataset.ts';
+import type { RunOptions } from '../session.ts';
+import { unratedAsOnes } from '../training/unrated-as-ones.ts';
+import type { RatedItem } from './fold-in-request.ts';
+import type { ServedModel } from './served-model.ts';
+
+/** A user whose ratings are among others in a data set. */
+export interface RatingsOfUser {
+  readonly user: Id;
+  readonly ratings: Dataset;
+}
+
+/** The ratings of one user, from one pass over the data set, whose columns are the model's. Throws UsageError for a user without any. */
+export async function ratingsOfUser({ factors, columns, metadata }: ServedModel, { user, ratings }: RatingsOfUser, options: RunOptions): Promise<RatedItem[]> {
+  requireDataset(ratings, 'explain');
+  const ctx = ratings.session.context(options);
+  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, columns.rating, ctx.events) : ratings;
+  const { type } = factors.users;
+  const found: RatedItem[] = [];
+  if (fitsKeys(type, user)) {
+    const lookup = new KeyLookup(keysOfIds([user], type));
+    for await (const batch of await executePlan(andThen(rated.plan, new SelectRatings({ user: columns.user, item: columns.item, rating: columns.rating })), ctx)) {
+      const codes = lookup.positions(batch, 'user');
+      if (!codes.includes(0)) continue;
+      const items = batch.getChild('item');
+      const values = batch.getChild('rating');
+      if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');
+      const keys = keysFromVector(items, columns.item);
+      for (let row = codes.indexOf(0); row >= 0; row = codes.indexOf(0, row + 1)) found.push({ item: idAt(keys, row), rating: Number(values.get(row)) });
+    }
+  }
+  if (found.length === 0) throw new UsageError(`the ratings have none of user ${String(user)}`, { advice: 'Give the ratings that the user has made' });
+  return found;
+}

@@ -1,0 +1,66 @@
+import { factorFrames } from '../../connectors/model/factor-frames.ts';
+import type { IdColumn } from '../../connectors/model/id-column.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Model } from '../model.ts';
+import type { FactorArrays } from '../serving/factor-arrays.ts';
+import { Session, type SessionOptions } from '../session.ts';
+import { ALS } from '../training/als.ts';
+import { type Opening, readOpening } from './opening.ts';
+import { Parent, type ParentLink } from './parent-link.ts';
+import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
+import { serveRows } from './serve-rows.ts';
+
+export interface ServeOptions {
+  readonly machine: Omit<SessionOptions, 'signal'>;
+  readonly signal: AbortSignal;
+  /** The version of this package. */
+  readonly version: string;
+  /** The frame `report` of a trained model. */
+  readonly report: (model: Model, session: Session) => JsonObject;
+}
+
+/**
+ * Serves a parent process by the protocol of docs/worker-protocol.md, all but the frames `hello` and `error`. Throws what a run throws, and CancelledError when the parent
+ * goes away.
+ */
+export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
+  const parent = new Parent(link);
+  const opening = await readOpening(parent.cursor, options.version);
+  const signal = AbortSignal.any([options.signal, parent.gone]);
+  const session = await Session.create({ ...options.machine, signal });
+  try {
+    const { requested, kind, adapter, description } = session.device;
+    await parent.send({ type: 'device', requested, kind, adapter, description });
+    if (opening.command === 'rows') await serveRows(parent, opening, session, signal);
+    else await trainForParent(parent, opening, session, { ...options, signal });
+  } catch (error) {
+    throw parent.violation ?? error;
+  } finally {
+    await session.close();
+  }
+  await parent.send({ type: 'done' });
+}
+
+async function trainForParent(parent: Parent, { params, columns: { user, item, rating }, rows }: Opening, session: Session, { signal, report }: ServeOptions): Promise<void> {
+  const als = ALS.spark({ ...params, userCol: user, itemCol: item, ratingCol: rating });
+  const feed = await RatingsFeed.open(parent.cursor);
+  requireWholeIds(feed, [user, item]);
+  const batches = async function* () {
+    yield* feed.batchesAndTrailer(rows);
+    parent.watch();
+  };
+  const model = await als.fit(session.from(batches(), feed.schema), { signal, onEvent: parent.onEvent });
+  await parent.send({ type: 'report', ...report(model, session) });
+  for (const [side, arrays] of [['users', model.userArrays], ['items', model.itemArrays]] as const) {
+    for (const { first, rows: count, bytes } of factorFrames(idsOf(arrays), arrays.values, arrays.columns)) {
+      await parent.send({ type: 'factors', side, first, rows: count, of: arrays.rows }, bytes);
+      parent.gone.throwIfAborted();
+    }
+  }
+}
+
+function idsOf({ ids }: FactorArrays): IdColumn {
+  if (ids instanceof Int32Array) return { type: 'int32', values: ids };
+  if (ids instanceof BigInt64Array) return { type: 'int64', values: ids };
+  throw new Error('ids are no whole numbers');
+}

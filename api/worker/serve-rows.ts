@@ -1,0 +1,238 @@
+import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
+import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
+import type { IdColumn } from '../../connectors/model/id-column.ts';
+import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import type { AlsParams } from '../../operators/als/params.ts';
+import { shown } from '../check-options.ts';
+import { idColumnOf } from '../serving/factor-arrays.ts';
+import type { Session } from '../session.ts';
+import { ALS } from '../training/als.ts';
+import { trainingDevice } from '../training/training-device.ts';
+import { objectOf, type Opening } from './opening.ts';
+import type { Parent } from './parent-link.ts';
+import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
+import { type FixedSide, RowBlock, type Side } from './row-block.ts';
+
+/** Bytes of a request's header, at most. */
+const LONGEST_HEADER = 1 << 20;
+
+interface Request {
+  readonly type: string;
+  readonly id: number;
+  readonly fields: JsonObject;
+  readonly payload: Uint8Array;
+}
+
+/** An answer: its fields, and a payload. */
+interface Answer {
+  readonly fields: JsonObject;
+  readonly payload?: Uint8Array;
+}
+
+/** Serves requests on blocks of rows until the request `end`. Throws the first error of a request. */
+export async function serveRows(parent: Parent, opening: Opening, session: Session, signal: AbortSignal): Promise<void> {
+  const { params } = ALS.spark(opening.params);
+  const { biases, regOffset, unobservedWeight } = params;
+  for (const [name, acts] of Object.entries({ biases, regOffset: regOffset !== 0, unobservedWeight: unobservedWeight !== undefined })) {
+    if (acts) throw new UsageError(`${name} cannot act on blocks of rows: it needs sums over all ratings`, { advice: 'Leave it out, or train on one host' });
+  }
+  const context = session.context({ signal });
+  const { executor } = trainingDevice(session.device, context.executor, params);
+  await Holdings.ofRun({ ...context, executor }, async (ctx) => {
+    const rows = new RowRequests(parent, { params, columns: opening.columns }, session, ctx);
+    for (;;) {
+      const request = await nextRequest(parent.cursor);
+      if (request.type === 'end') return;
+      const { fields, payload } = await rows.answer(request);
+      await parent.send({ type: 'answer', id: request.id, ...fields }, payload);
+      parent.gone.throwIfAborted();
+    }
+  });
+}
+
+async function nextRequest(cursor: ByteCursor): Promise<Request> {
+  const head = await cursor.take(8);
+  const view = new DataView(head.buffer);
+  if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
+  const [headerBytes, payloadBytes] = [view.getUint32(0, true), view.getUint32(4, true)];
+  if (headerBytes > LONGEST_HEADER) throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: 'Requests are frames: see docs/worker-protocol.md' });
+  const header = await cursor.take(headerBytes);
+  const payload = await cursor.take(payloadBytes);
+  if (header.length < headerBytes || payload.length < payloadBytes) throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
+  let fields: JsonObject;
+  try {
+    fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
+  } catch {
+    throw new UsageError("a request's header is no JSON object", { advice: 'Requests are frames: see docs/worker-protocol.md' });
+  }
+  const { type, id } = fields;
+  if (typeof type !== 'string' || !Number.isSafeInteger(id)) throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
+  return { type, id: id as number, fields, payload };
+}
+
+/** The blocks and fixed sides of one session, and the answers to requests on them. */
+class RowRequests {
+  readonly #parent: Parent;
+  readonly #training: { readonly params: AlsParams; readonly columns: Opening['columns'] };
+  readonly #session: Session;
+  readonly #ctx: ExecutionContext;
+  readonly #blocks = new Map<string, RowBlock>();
+  readonly #fixed = new Map<Side, FixedSide>();
+
+  constructor(parent: Parent, training: { readonly params: AlsParams; readonly columns: Opening['columns'] }, session: Session, ctx: ExecutionContext) {
+    this.#parent = parent;
+    this.#training = training;
+    this.#session = session;
+    this.#ctx = ctx;
+  }
+
+  async answer(request: Request): Promise<Answer> {
+    const { type, fields } = request;
+    if (type === 'state') return { fields: this.#state() };
+    if (type === 'load') return { fields: await this.#load(request) };
+    if (type === 'fixed') return { fields: this.#fix(request) };
+    const name = text(fields, 'block');
+    const block = this.#blocks.get(name);
+    if (block === undefined) return { fields: { missing: 'block' } };
+    if (type === 'release') {
+      this.#blocks.delete(name);
+      await block.forget();
+      return { fields: {} };
+    }
+    if (type === 'build') return { fields: await block.build(whole(fields, 'rows')) };
+    if (type === 'start') return { fields: await this.#start(request, block) };
+    if (type === 'previous') return { fields: await this.#previous(request, block) };
+    if (type === 'solve') return { fields: await this.#solve(request, block) };
+    if (type === 'gram') return this.#gram(request, block);
+    if (type === 'loss') return { fields: await this.#loss(request, block) };
+    throw new UsageError(`unknown request ${type}`, { advice: 'There are: load, build, start, fixed, previous, gram, solve, loss, state, release, end' });
+  }
+
+  #state(): JsonObject {
+    const blocks = Object.fromEntries([...this.#blocks].map(([name, { side, isBuilt, version }]) => [name, { side, built: isBuilt, version: version ?? null }]));
+    return { blocks, fixed: Object.fromEntries([...this.#fixed].map(([side, { version }]) => [side, version])) };
+  }
+
+  async #load({ fields, payload }: Request): Promise<JsonObject> {
+    const [name, side] = [text(fields, 'block'), sideOf(fields)];
+    const feed = await RatingsFeed.open(new ByteCursor(once(payload)));
+    const { user, item } = this.#training.columns;
+    requireWholeIds(feed, [user, item]);
+    let block = this.#blocks.get(name);
+    if (block === undefined) {
+      block = new RowBlock(side, feed.schema, this.#training, this.#session, this.#ctx);
+      this.#blocks.set(name, block);
+    }
+    if (block.side !== side) throw new UsageError(`the block ${name} is one of ${block.side}`);
+    await block.load(feed.batches());
+    return { ratings: block.ratings };
+  }
+
+  #fix({ fields, payload }: Request): JsonObject {
+    const [side, version] = [sideOf(fields), whole(fields, 'version')];
+    let fixed = this.#fixed.get(side);
+    if (fixed?.version !== version) this.#fixed.set(side, (fixed = { version, frames: [] }));
+    const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
+    fixed.frames.push({ ids: keysOf(ids), factors });
+    return {};
+  }
+
+  async #start({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
+    const solver = await block.solver(sums(fields));
+    await this.#sendFactors(id, block, await solver.start(whole(fields, 'version')));
+    return {};
+  }
+
+  async #previous({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
+    const { rank } = this.#training.params;
+    const { ids, factors } = readFactorFrame(payload, rank);
+    const positions = new KeyLookup(block.keys).positionsOf(keysOf(ids));
+    if (positions.length !== keyCount(block.keys) || positions.includes(UNKNOWN_KEY)) throw new DataError(`${positions.length} rows came, which are not the ${keyCount(block.keys)} of the block`, { phase: 'train', file: 'the feed' });
+    const ordered = new Float32Array(factors.length);
+    positions.forEach((position, row) => ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank));
+    await (await block.solver(sums(fields))).give(whole(fields, 'version'), ordered);
+    return {};
+  }
+
+  async #solve({ fields, id, payload }: Request, block: RowBlock): Promise<JsonObject> {
+    const { rank, implicitPrefs } = this.#training.params;
+    const fixed = this.#fixed.get(block.side === 'users' ? 'items' : 'users');
+    if (fixed?.version !== whole(fields, 'fixed')) return { missing: 'fixed' };
+    const { previous } = fields;
+    const fromZeros = previous === null || previous === undefined;
+    if (!fromZeros && block.version !== whole(fields, 'previous')) return { missing: 'previous' };
+    if (implicitPrefs && payload.length !== 8 * rank * rank) throw new UsageError(`solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} came`);
+    const solver = await block.solver(sums(fields));
+    const started = performance.now();
+    await block.fix(fixed, solver);
+    const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
+    const factors = await solver.solve(whole(fields, 'version'), { fromZeros, ...(gram ? { gram } : {}) });
+    const seconds = (performance.now() - started) / 1000;
+    await this.#sendFactors(id, block, factors);
+    return { seconds };
+  }
+
+  async #gram({ fields }: Request, block: RowBlock): Promise<Answer> {
+    const solver = block.started;
+    if (solver === undefined || block.version !== whole(fields, 'version')) return { fields: { missing: 'version' } };
+    const gram = await solver.gram();
+    return { fields: {}, payload: new Uint8Array(gram.buffer) };
+  }
+
+  async #loss({ fields }: Request, block: RowBlock): Promise<JsonObject> {
+    const solver = block.started;
+    if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'version' };
+    const errors = block.side === 'users';
+    if (errors && block.fixedVersion !== whole(fields, 'fixed')) return { missing: 'fixed' };
+    return { ...(await solver.loss(errors)) };
+  }
+
+  async #sendFactors(id: number, block: RowBlock, factors: Float32Array): Promise<void> {
+    const of = keyCount(block.keys);
+    for (const { first, rows, bytes } of factorFrames(idColumnOf(block.keys), factors, this.#training.params.rank)) {
+      await this.#parent.send({ type: 'factors', id, side: block.side, first, rows, of }, bytes);
+    }
+  }
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+function keysOf(ids: IdColumn): KeyColumn {
+  return ids.type === 'int64' ? { type: 'int64', halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length) } : ids;
+}
+
+function sums(fields: JsonObject) {
+  return { ratings: number(fields, 'ratings'), squares: number(fields, 'squares') };
+}
+
+function sideOf(fields: JsonObject): Side {
+  const { side } = fields;
+  if (side === 'users' || side === 'items') return side;
+  throw new UsageError(`side must be users or items, got ${shown(side)}`);
+}
+
+function text(fields: JsonObject, name: string): string {
+  const value = fields[name];
+  if (typeof value === 'string') return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a text ${name}, got ${shown(value)}`);
+}
+
+function number(fields: JsonObject, name: string): number {
+  const value = fields[name];
+  if (typeof value === 'number') return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a number ${name}, got ${shown(value)}`);
+}
+
+function whole(fields: JsonObject, name: string): number {
+  const value = number(fields, name);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a whole number ${name}, got ${shown(value)}`);
+}

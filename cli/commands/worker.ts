@@ -1,0 +1,18 @@
+import { isatty } from 'node:tty';
+import { UsageError } from '../../engine/errors.ts';
+import { machineOptions, memoryBudgetOption } from '../options/machine-options.ts';
+import { defineCommand } from './command.ts';
+
+export const worker = defineCommand({
+  summary: 'Train for a parent process: Arrow in, events and factors out',
+  positionals: [],
+  options: { ...machineOptions, memoryBudget: memoryBudgetOption },
+  examples: [['worker --device gpu:1 --workers 2 --memory-budget 4GiB', 'as a parent process starts it, with pipes as stdin and stdout']],
+  epilog: 'docs/worker-protocol.md has the frames. The process ends when its stdin does.',
+  run: async ({ values }, { signal }) => {
+    if (isatty(0) || isatty(1)) throw new UsageError('worker is for a parent process, with pipes as stdin and stdout', { advice: 'To train by hand, use factorflow train' });
+    const { serveProcess } = await import('../worker/serve-process.ts');
+    await serveProcess(values, signal);
+    return { json: {}, text: '' };
+  },
+});

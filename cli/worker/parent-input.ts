@@ -1,0 +1,54 @@
+import { Worker } from 'node:worker_threads';
+import { workerFile } from '../../engine/threads/worker-file.ts';
+import type { FromStdin, ToStdin } from './stdin-thread.ts';
+
+/** The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, whatever this thread does meanwhile. */
+export class ParentInput {
+  readonly #thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)));
+  readonly #chunks: Uint8Array[] = [];
+  #ended = false;
+  #failure: unknown;
+  #wake: (() => void) | undefined;
+
+  constructor() {
+    this.#thread.on('message', (message: FromStdin) => {
+      if ('bytes' in message) this.#chunks.push(message.bytes);
+      else this.#ended = true;
+      this.#wake?.();
+    });
+    this.#thread.on('error', (error) => {
+      this.#failure = error;
+      this.#wake?.();
+    });
+  }
+
+  async *bytes(): AsyncGenerator<Uint8Array> {
+    this.#tell({ taken: 0 });
+    for (;;) {
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) {
+        this.#tell({ taken: chunk.length });
+        yield chunk;
+      } else if (this.#failure !== undefined) {
+        throw this.#failure;
+      } else if (this.#ended) {
+        return;
+      } else {
+        await new Promise<void>((resolve) => (this.#wake = resolve));
+      }
+    }
+  }
+
+  /** Gives the process more time to end in order: all that the parent must know has been said. */
+  ending(): void {
+    this.#tell({ ending: true });
+  }
+
+  async close(): Promise<void> {
+    await this.#thread.terminate();
+  }
+
+  #tell(message: ToStdin): void {
+    this.#thread.postMessage(message, []);
+  }
+}

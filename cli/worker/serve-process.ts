@@ -1,0 +1,38 @@
+import type { SessionOptions } from '../../api/session.ts';
+import { FactorFlowError } from '../../engine/errors.ts';
+import { packageInfo } from '../package-info.ts';
+import { reportError } from '../report/report-error.ts';
+import { trainingJson } from '../report/training-report.ts';
+import { sendFrame } from './frame-output.ts';
+import { ParentInput } from './parent-input.ts';
+
+/** Serves the parent process on stdin and stdout. An error is thrown on once its frame has left. */
+export async function serveProcess(machine: Omit<SessionOptions, 'signal'>, signal: AbortSignal): Promise<void> {
+  const { version } = packageInfo();
+  await sendFrame({ type: 'hello', protocol: 1, version, node: process.versions.node, pid: process.pid });
+  const input = new ParentInput();
+  try {
+    const { serveParent } = await import('../../api/worker/serve-parent.ts');
+    await serveParent(
+      { input: input.bytes(), send: sendFrame },
+      {
+        machine,
+        signal,
+        version,
+        report: (model, session) => {
+          if (model.training === undefined) throw new Error('a model that was just trained has no report');
+          return trainingJson({ model, training: model.training, adapter: session.device.adapter, options: {}, totalSeconds: performance.now() / 1000, peakRssBytes: process.resourceUsage().maxRSS * 1024 });
+        },
+      },
+    );
+  } catch (error) {
+    const { message, code, exitCode } = reportError(error);
+    const { summary, advice } = error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
+    // A parent that has gone reads no more.
+    await sendFrame({ type: 'error', code, exitCode, message, summary, advice }).catch(() => {});
+    throw error;
+  } finally {
+    input.ending();
+    await input.close();
+  }
+}

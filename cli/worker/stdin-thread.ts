@@ -1,0 +1,78 @@
+/**
+ * Entry of the thread that reads stdin for the worker. It passes bytes on, and ends the process when the parent has gone: the main thread
+ * may be in the middle of long work then.
+ */
+import { createReadStream, fstatSync } from 'node:fs';
+import { Socket } from 'node:net';
+import type { Readable } from 'node:stream';
+import { parentPort } from 'node:worker_threads';
+
+/** To the main thread: bytes, or the end of stdin. */
+export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
+
+/** From the main thread: bytes that were taken (0: it begins to take them), or the news that the process is about to end. */
+export type ToStdin = { readonly taken: number } | { readonly ending: true };
+
+/** Bytes on the way to the main thread, at most. */
+const MOST_BYTES = 1 << 23;
+
+/** Milliseconds between two looks at the parent. */
+const LOOK = 200;
+
+/** Milliseconds that the process has to end by itself. */
+const GRACE = 900;
+
+/** The same once it has begun to end: its answer has left. */
+const ENDING_GRACE = 5000;
+
+const port = parentPort;
+if (port !== null) watch(port);
+
+function watch(port: NonNullable<typeof parentPort>): void {
+  const send = (message: FromStdin, transfer: readonly ArrayBuffer[] = []) => port.postMessage(message, transfer);
+  const stdin = openStdin();
+  const parent = process.ppid;
+  let underWay = 0;
+  let deadline: NodeJS.Timeout | undefined;
+  let [ended, reading] = [false, false];
+  const endWithin = (milliseconds: number) => {
+    clearTimeout(deadline);
+    deadline = setTimeout(() => process.kill(process.pid, 'SIGKILL'), milliseconds);
+  };
+  const gone = () => {
+    clearInterval(looking);
+    send({ end: true });
+    ended = true;
+    if (reading) endWithin(GRACE);
+  };
+  const looking = setInterval(() => {
+    if (process.ppid !== parent) gone();
+  }, LOOK);
+  stdin.on('data', (chunk: Buffer) => {
+    // A view of memory that nothing else uses goes over as it is.
+    const whole = chunk.byteLength === chunk.buffer.byteLength;
+    const bytes = new Uint8Array(whole ? (chunk.buffer as ArrayBuffer) : chunk.buffer.slice(chunk.byteOffset, chunk.byteOffset + chunk.byteLength) as ArrayBuffer);
+    underWay += bytes.length;
+    send({ bytes }, [bytes.buffer]);
+    if (underWay >= MOST_BYTES) stdin.pause();
+  });
+  stdin.once('end', gone);
+  stdin.once('error', gone);
+  port.on('message', (message: ToStdin) => {
+    if ('ending' in message) {
+      if (deadline !== undefined) endWithin(ENDING_GRACE);
+      return;
+    }
+    // The time counts from here on for a parent that had gone before: the main thread was still loading the program.
+    if (!reading && ended) endWithin(GRACE);
+    reading = true;
+    underWay -= message.taken;
+    if (underWay < MOST_BYTES) stdin.resume();
+  });
+}
+
+/** Pipes are read without a thread that a read would block, so that the process can end. */
+function openStdin(): Readable {
+  const kind = fstatSync(0);
+  return kind.isFIFO() || kind.isSocket() ? new Socket({ fd: 0, readable: true, writable: false }) : createReadStream('', { fd: 0 });
+}

@@ -1,0 +1,68 @@
+import { COMMA, DOT, isMissing, isNaNText, latin1, parseDecimal, parseLongInteger, parseShortInteger } from './parse-numbers.ts';
+import { hasLeadingZero } from './read-column.ts';
+import type { ValueRules } from './read-column.ts';
+import { LITERAL, NESTED, STRING } from './field-block.ts';
+import type { FieldBlock } from './field-block.ts';
+import type { TextType } from './text-type.ts';
+
+/** Kinds of fields seen in a column, as bits; those of several blocks or files are or-ed. `comma`: as 4,5 where commas are not decimal. */
+const SEEN = { int32: 1, int64: 2, beyond: 4, decimal: 8, nan: 16, text: 32, comma: 64, literal: 128, nested: 256 } as const;
+const NUMERIC = SEEN.int32 | SEEN.int64 | SEEN.beyond | SEEN.decimal | SEEN.nan;
+
+/** The kinds of fields in a column of the block, rows `from` to `to`. */
+export function kindsIn(block: FieldBlock, column: number, rules: ValueRules, from = 0, to = block.rows): number {
+  let seen = 0;
+  for (let row = from; row < to && !(seen >= SEEN.text && (seen & NUMERIC) !== 0); row++) seen |= kindOf(block, row, column, rules);
+  return seen;
+}
+
+function kindOf({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number, column: number, { decimalComma, nulls }: ValueRules): number {
+  const field = row * columns + column;
+  const start = starts[field];
+  const end = ends[field];
+  if (kinds[field] >= STRING) return kinds[field] === LITERAL ? SEEN.literal : kinds[field] === NESTED ? SEEN.nested : SEEN.text;
+  if (start === end || nulls?.has(latin1(bytes, start, end))) return 0;
+  const missing = () => nulls === undefined && isMissing(bytes, start, end);
+  if (!beginsLikeNumber(bytes[start])) return missing() ? 0 : SEEN.text;
+  const short = parseShortInteger(bytes, start, end);
+  if (short !== undefined) {
+    if (hasLeadingZero(bytes, start, end)) return SEEN.text;
+    return short === (short | 0) ? SEEN.int32 : SEEN.int64;
+  }
+  const long = end - start < 16 ? undefined : parseLongInteger(latin1(bytes, start, end));
+  if (long !== undefined) {
+    if (hasLeadingZero(bytes, start, end)) return SEEN.text;
+    return BigInt.asIntN(64, long) === long ? SEEN.int64 : SEEN.beyond;
+  }
+  const decimal = parseDecimal(bytes, start, end, decimalComma ? COMMA : DOT);
+  if (decimal !== undefined) return Number.isNaN(decimal) && isNaNText(bytes, start, end) ? SEEN.nan : SEEN.decimal;
+  if (missing()) return 0;
+  return !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined ? SEEN.text | SEEN.comma : SEEN.text;
+}
+
+/** Spares most texts the attempts to read them as numbers: true for digits, signs, points, spaces and the beginnings of "nan" and "inf". */
+function beginsLikeNumber(byte: number): boolean {
+  return (byte >= 0x2b && byte <= 0x39) || byte === 0x20 || (byte | 0x20) === 0x6e || (byte | 0x20) === 0x69;
+}
+
+export function isNumeric(seen: number): boolean {
+  return seen !== 0 && seen < SEEN.text;
+}
+
+/** True where some field is a number, or would be one with decimal commas. */
+export function hasNumbers(seen: number): boolean {
+  return (seen & (NUMERIC | SEEN.comma)) !== 0;
+}
+
+/**
+ * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals. Whole numbers with leading
+ * zeros are ids and stay text, and so do whole numbers beyond 64 bits unless decimals are beside them; a column of nulls is text too.
+ * NaN among whole numbers is a null.
+ */
+export function typeOfKinds(seen: number): TextType {
+  if (seen === SEEN.literal) return 'bool';
+  if (seen === 0 || seen >= SEEN.text) return 'utf8';
+  if (seen & SEEN.decimal || seen === SEEN.nan) return 'float64';
+  if (seen & SEEN.beyond) return 'utf8';
+  return seen & SEEN.int64 ? 'int64' : 'int32';
+}

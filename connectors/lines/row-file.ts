@@ -1,0 +1,130 @@
+import { makeData, RecordBatch, Struct } from 'apache-arrow';
+import type { Schema } from 'apache-arrow';
+import { throwIfAborted } from '../../engine/errors.ts';
+import type { DataError } from '../../engine/errors.ts';
+import type { ByteRange, ReadSplitOptions, SplitEnd } from '../../engine/stream/split.ts';
+import { setOrigin } from '../../engine/stream/stream.ts';
+import { unpackedBytes } from '../compression/unpacked-bytes.ts';
+import { inputName } from '../files/path-kinds.ts';
+import { storedBytes } from '../files/stored-bytes.ts';
+import { FieldProblem, readColumn } from './read-column.ts';
+import { FieldBlock } from './field-block.ts';
+import type { RowLayout } from './row-layout.ts';
+import { blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
+import { RowWindow, shorten, WHOLE_FILE } from './row-window.ts';
+
+/** A file of lines, or a range of its bytes, whose first part is in memory. Its owner closes it. */
+export class RowFile<Layout extends RowLayout> {
+  readonly layout: Layout;
+  readonly #file: string;
+  readonly #window: RowWindow;
+  readonly #range: ByteRange;
+  /** False for a guessed range in which no line begins. */
+  #hasLines = true;
+
+  private constructor(file: string, window: RowWindow, range: ByteRange, layout: Layout) {
+    this.#file = file;
+    this.#window = window;
+    this.#range = range;
+    this.layout = layout;
+  }
+
+  /** Opens the file (or stdin, "-"), and finds its layout by `infer` from the first part in memory. */
+  static async open<Layout extends RowLayout>(file: string, infer: (window: RowWindow, file: string) => Layout): Promise<RowFile<Layout>> {
+    return RowFile.#opened(file, unpackedBytes(file), WHOLE_FILE, async (window) => {
+      await window.requireText();
+      return infer(window, inputName(file));
+    });
+  }
+
+  /** Opens a range of a file whose layout is known. A packed file has only one range, all of it. */
+  static async openRange<Layout extends RowLayout>(file: string, layout: Layout, range = WHOLE_FILE): Promise<RowFile<Layout>> {
+    const whole = range.from === 0 && range.to >= WHOLE_FILE.to;
+    const bytes = whole ? unpackedBytes(file) : storedBytes(file, range.known ? range.from : range.from - 1);
+    return RowFile.#opened(file, bytes, range, () => layout);
+  }
+
+  static async #opened<Layout extends RowLayout>(file: string, bytes: AsyncGenerator<Uint8Array>, range: ByteRange, layoutOf: (window: RowWindow) => Layout | Promise<Layout>): Promise<RowFile<Layout>> {
+    const window = new RowWindow(file, bytes, range);
+    try {
+      const hasLines = range.known || (await window.toFirstLine());
+      if (range.known) await window.fill();
+      if (range.known && range.from === 0) skipMark(window);
+      const rows = new RowFile(file, window, range, await layoutOf(window));
+      rows.#hasLines = hasLines;
+      return rows;
+    } catch (error) {
+      await window.close();
+      throw error;
+    }
+  }
+
+  /**
+   * The rows of the range, once, under `schema`, which has some of the layout's columns. `layout` may have wider types than
+   * the file's own. A value that cannot be read is a DataError that names the line, the column and the text; with `takesFaults`
+   * it is null, and the batch's origin has that reason. Returns the end of the range.
+   */
+  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
+    const [window, range, file] = [this.#window, this.#range, inputName(this.#file)];
+    if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
+    const startsAt = range.known ? range.from : window.position;
+    const { names } = layout;
+    const wanted = schema.fields.map(({ name }) => names.indexOf(name));
+    if (layout.header && range.known && range.from === 0) await this.#skipHeader(layout);
+    const scan = layout.scanner(wanted.length === names.length);
+    const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
+    if (takesFaults) block.faults = new Map();
+    for (let firstRow = range.rows; ; firstRow += block.rows) {
+      throwIfAborted(signal, 'read');
+      const next = scanWindow(window, block, window.from, scan);
+      const faults = new Map([...(block.faults ?? [])].map(([row, message]) => [row, `${message}: ${window.lineText(block.starts[row * names.length])}`]));
+      const batch = block.rows > 0 ? this.#toBatch(block, layout, schema, wanted, takesFaults ? faults : undefined) : undefined;
+      const lineOf = linesOf(block, window.lineOf(window.from));
+      window.advance(next, block.lines);
+      if (batch !== undefined) yield setOrigin(batch, { file, firstRow, lineOf, ...(faults.size > 0 && { faults }) });
+      else if (window.atEnd || window.from >= window.limit) return { startsAt, endsAt: window.position, lines: window.lines - range.lines };
+      else await window.fill();
+    }
+  }
+
+  /** The header is the first row, also of a range that ends before it. */
+  async #skipHeader(layout: Layout): Promise<void> {
+    const window = this.#window;
+    const head = new FieldBlock(layout.names.length, 1);
+    for (;;) {
+      window.advance(scanWindow(window, head, window.from, layout.scanner(true), Number.POSITIVE_INFINITY), head.lines);
+      if (head.rows > 0 || window.atEnd) return;
+      await window.fill();
+    }
+  }
+
+  /** Adds the reasons of values that could not be read to `faults`, or throws the first where that is undefined. */
+  #toBatch(block: FieldBlock, layout: Layout, schema: Schema, wanted: readonly number[], faults: Map<number, string> | undefined): RecordBatch {
+    const { types, given, rules } = layout;
+    const onFault = (problem: FieldProblem) => {
+      if (faults === undefined) throw this.#fieldProblem(block, problem, layout);
+      const { row, column, message } = problem;
+      if (!faults.has(row)) faults.set(row, `${layout.names[column]} ${shorten(fieldText(block, row, column))} ${message}`);
+    };
+    const children = wanted.map((column) => readColumn({ ...rules, block, column, zeros: given[column], onFault }, types[column]));
+    return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: block.rows, nullCount: 0, children }));
+  }
+
+  #fieldProblem(block: FieldBlock, { message, row, column, advice }: FieldProblem, { names, given }: Layout): DataError {
+    const position = block.starts[row * block.columns + column];
+    const inferred = given[column] ? '' : ", or set the column's type in the option types (utf8 takes any text): it was inferred from the first 4 MiB";
+    return this.#window.problemAt(position, `${shorten(fieldText(block, row, column))} ${message}`, advice ?? `Correct the line${inferred}`, names[column]);
+  }
+
+  async close(): Promise<void> {
+    await this.#window.close();
+  }
+}
+
+/** Lines of the block's rows, of which the first line has that number. */
+function linesOf(block: FieldBlock, first: number): (row: number) => number {
+  // Nearly always each row has a line.
+  if (block.lines === block.rows) return (row) => first + row;
+  const before = block.linesBefore.slice(0, block.rows);
+  return (row) => first + before[row];
+}

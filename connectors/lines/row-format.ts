@@ -1,0 +1,80 @@
+import { Field, Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import type { ByteRange, ReadSplit } from '../../engine/stream/split.ts';
+import { isPacked } from '../compression/unpacked-bytes.ts';
+import { fileSplitReader } from '../files/file-format.ts';
+import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
+import { fileSize } from '../files/stored-bytes.ts';
+import { arrowType } from './arrow-type.ts';
+import { RowFile } from './row-file.ts';
+import type { RowLayout } from './row-layout.ts';
+import { WHOLE_FILE } from './row-window.ts';
+import type { RowWindow } from './row-window.ts';
+import type { TextType } from './text-type.ts';
+
+/** The properties in which formats of lines differ. */
+export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layout>, 'name' | 'extensions'> {
+  readonly batchSize: number;
+  infer(window: RowWindow, file: string): Layout;
+  reconcile(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
+  /** What the scanner of a layout is made of. */
+  scanning(layout: Layout): JsonObject;
+}
+
+/** A layout as plain JSON. */
+type StoredLayout = {
+  readonly header: boolean;
+  readonly names: readonly string[];
+  readonly types: readonly TextType[];
+  readonly given: readonly boolean[];
+  readonly decimalComma: boolean;
+  readonly nulls: readonly string[] | null;
+  readonly scanning: JsonObject;
+};
+
+type RowSplit = FileSplit & { readonly layout: StoredLayout; readonly batchSize: number };
+
+/** A format of lines: whole files, or ranges of their bytes. Packed files cannot be entered in their middle. */
+export function rowFormat<Layout extends RowLayout>({ name, extensions, batchSize, infer, reconcile, scanning }: RowKind<Layout>): FileFormat<Layout> {
+  return {
+    name,
+    extensions,
+    open: async (file) => openRows(await RowFile.open(file, infer), batchSize),
+    reopen: async (file, layout) => openRows(await RowFile.openRange(file, layout), batchSize),
+    reconcile,
+    cut: async (file, layout, targetBytes) => {
+      const { header, names, types, given, rules } = layout;
+      const stored: StoredLayout = { header, names, types, given, decimalComma: rules.decimalComma, nulls: rules.nulls === undefined ? null : [...rules.nulls], scanning: scanning(layout) };
+      return (await rangesOf(file, targetBytes)).map((part): FilePart => ({ ...part, layout: stored, batchSize }));
+    },
+  };
+}
+
+/** The reader of the format's splits; `scannerOf` makes the scanner again. */
+export function rowSplitReader(scannerOf: (scanning: JsonObject, names: readonly string[]) => RowLayout['scanner']): ReadSplit {
+  return fileSplitReader(async (split) => {
+    const { file, range, batchSize, layout } = split as RowSplit;
+    const { header, names, types, given, decimalComma, nulls, scanning } = layout;
+    const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
+    const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
+    const whole: RowLayout = { header, names, types, given, rules, schema, kinds: [], scanner: scannerOf(scanning, names) };
+    return openRows(await RowFile.openRange(file, whole, range), batchSize);
+  });
+}
+
+function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: number): OpenFile<Layout> {
+  return { layout: rows.layout, read: (layout, schema, options) => rows.read(layout, schema, batchSize, options), close: () => rows.close() };
+}
+
+/** About equal ranges of a file; only one of a packed file. */
+async function rangesOf(file: string, targetBytes: number): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
+  const size = await fileSize(file);
+  const count = Math.ceil(size / targetBytes);
+  if (count <= 1 || (await isPacked(file))) return [{ bytes: size }];
+  const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count));
+  return starts.map((from, i) => ({
+    bytes: (starts[i + 1] ?? size) - from,
+    range: { from, to: starts[i + 1] ?? WHOLE_FILE.to, known: i === 0, rows: 0, lines: 0 },
+  }));
+}

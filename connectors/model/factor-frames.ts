@@ -1,0 +1,68 @@
+import { DataType, Field, Float32, Int32, Int64, List, Schema, tableFromIPC, Utf8 } from 'apache-arrow';
+import type { Data, RecordBatch } from 'apache-arrow';
+import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
+import { DataError } from '../../engine/errors.ts';
+import { factorBatch } from './write-factors.ts';
+import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
+
+/** Rows of factors as a whole Arrow IPC stream {id, features: list<float32>}. */
+export interface FactorFrame {
+  /** Position of the first row. */
+  readonly first: number;
+  readonly rows: number;
+  readonly bytes: Uint8Array;
+}
+
+/** Bytes of a frame's factors, at most. */
+const FRAME_BYTES = 15 << 20;
+
+/** The rows of a side in frames of at most 16 MiB; one frame without rows where there are none. */
+export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number): Generator<FactorFrame> {
+  const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
+  const schema = new Schema([new Field('id', idType, false), new Field('features', new List(new Field('element', new Float32(), false)), false)]);
+  const rows = idCount(ids);
+  const most = Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
+  for (let first = 0; first === 0 || first < rows; first += most) {
+    const to = Math.min(rows, first + most);
+    const kept = new KeptBytes();
+    writeBatchesTo(kept, [factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank)]);
+    yield { first, rows: to - first, bytes: kept.take() };
+  }
+}
+
+/** The ids and row-major factors of a frame's bytes. Throws DataError for bytes that are no frame of this rank. */
+export function readFactorFrame(bytes: Uint8Array, rank: number): { readonly ids: IdColumn; readonly factors: Float32Array } {
+  const fault = (summary: string) => new DataError(`the factors cannot be used: ${summary}`, { phase: 'read', file: 'the feed' });
+  let batches: readonly RecordBatch[];
+  try {
+    ({ batches } = tableFromIPC(bytes));
+  } catch (error) {
+    throw fault(error instanceof Error ? error.message : String(error));
+  }
+  const parts = batches.filter(({ numRows }) => numRows > 0).map((batch) => ['id', 'features'].map((name) => columnOf(batch, name)));
+  const type = parts.length === 0 ? 'int32' : parts[0][0] && idTypeOf(parts[0][0].type);
+  if (type === undefined || parts.some(([id, features]) => id === undefined || id.nullCount > 0 || features === undefined)) throw fault('the columns are not id and features');
+  const values = parts.map(([, features]) => valuesOf(features as Data, rank));
+  const wrong = values.find((one) => typeof one === 'string');
+  if (wrong !== undefined) throw fault(wrong as string);
+  const factors = new Float32Array(values.reduce((sum, one) => sum + one.length, 0));
+  let at = 0;
+  for (const one of values as Float32Array[]) {
+    factors.set(one, at);
+    at += one.length;
+  }
+  return { ids: joinIds(type, parts.map(([id]) => id as Data)), factors };
+}
+
+function columnOf(batch: RecordBatch, name: string): Data | undefined {
+  return batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)] as Data | undefined;
+}
+
+/** The values of a column of vectors, or the fault. */
+function valuesOf(features: Data, rank: number): Float32Array | string {
+  const [child] = features.children;
+  if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1) return `features are ${String(features.type)}, need a list of float`;
+  const { valueOffsets } = features;
+  for (let row = 0; row < features.length; row++) if (valueOffsets[row + 1] - valueOffsets[row] !== rank) return `a vector has ${valueOffsets[row + 1] - valueOffsets[row]} values, and the rank is ${rank}`;
+  return (child.values as Float32Array).subarray(valueOffsets[0], valueOffsets[features.length]);
+}

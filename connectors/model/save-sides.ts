@@ -1,0 +1,57 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { throwIfAborted } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import { dataSetName } from '../../engine/partition.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import type { Codec } from '../parquet/backend.ts';
+import { idCount } from './id-column.ts';
+import { type FactorPart, factorParts, type FactorTable, sharedSide, writeFactorPart, writeFactorsContract } from './write-factors.ts';
+
+const STAGE = 'write-factors';
+
+/** A table of a model, and its folder. */
+export interface SavedSide {
+  readonly folder: string;
+  readonly table: FactorTable;
+  /** Numbers a row. */
+  readonly rank: number;
+}
+
+export interface SaveSidesOptions {
+  readonly signal?: AbortSignal;
+  readonly executor?: Executor;
+  readonly metrics?: RunMetrics;
+}
+
+/** Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the parts of all sides out. */
+export async function saveSides(directory: string, sides: readonly SavedSide[], codec: Codec, { signal = new AbortController().signal, executor, metrics = new RunMetrics() }: SaveSidesOptions): Promise<void> {
+  for (const { folder } of sides) await mkdir(join(directory, folder));
+  const parts = sides.flatMap(({ folder, table, rank }, side) => factorParts(idCount(table.ids), rank).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), rank, codec, from, to } satisfies FactorPart })));
+  const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
+  if (executor === undefined || place === undefined) {
+    for (const { side, part } of parts) {
+      await writeFactorPart(sides[side].table, part, () => signal.aborted);
+      throwIfAborted(signal, 'save');
+    }
+    return;
+  }
+  const name = dataSetName('save');
+  const ref = (what: string, side: number) => ({ name: `${name}/${what}`, partition: side, version: 0 });
+  const given = sides.flatMap(({ table }, side): Given[] => {
+    const { ids, factors } = sharedSide(table);
+    return [[ref('ids', side), ids, place], [ref('factors', side), factors, place]];
+  });
+  const steps = new StepList(writeFactorsContract);
+  for (const { side, part } of parts) steps.task(STAGE, place, { kernel: 'write-factors', inputs: { ids: ref('ids', side), factors: ref('factors', side) }, outputs: {}, params: part });
+  await Holdings.within({ executor, metrics, signal, events: noEvents }, async (held) => void (await runSteps(steps.steps, held, { given })));
+}
+
+/** About the bytes of the part files. */
+export function bytesOf(sides: readonly SavedSide[]): number {
+  return sides.reduce((sum, { table: { ids, factors } }) => sum + factors.byteLength + (ids.type === 'utf8' ? ids.bytes.length + ids.offsets.byteLength : ids.values.byteLength), 0);
+}

@@ -1,0 +1,98 @@
+import { Field, Float32, Int32, Int64, List, makeData, RecordBatch, Schema, Struct, Utf8 } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Partition } from '../../engine/partition.ts';
+import type { TaskContracts } from '../../engine/run/step.ts';
+import type { TaskOutcome } from '../../engine/task.ts';
+import { syncFile } from '../output/atomic-output.ts';
+import type { Codec } from '../parquet/backend.ts';
+import { parquetBackend } from '../parquet/backends.ts';
+import { partName } from '../parquet/part-names.ts';
+import { type IdColumn, idCount, idData } from './id-column.ts';
+
+/** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
+export interface FactorTable {
+  readonly ids: IdColumn;
+  readonly factors: Float32Array;
+}
+
+/**
+ * Floats of a row group and of a part file. A part is as small as a row group, so that threads share a model out evenly, but a large
+ * model has no more than 64 parts until they are eight times as large.
+ */
+const ROW_GROUP_FLOATS = 1 << 22;
+const MOST_PART_FLOATS = 1 << 25;
+const WANTED_PARTS = 64;
+
+/** Rows [from, to) of a side as one part file. */
+export type FactorPart = { readonly file: string; readonly rank: number; readonly codec: Codec; readonly from: number; readonly to: number };
+
+const rowsFor = (floats: number, rank: number) => Math.max(1, Math.floor(floats / rank));
+
+/** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
+export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
+  const floats = Math.min(MOST_PART_FLOATS, Math.max(ROW_GROUP_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
+  const step = rowsFor(floats, rank);
+  return Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, part) => ({ name: partName(part), from: part * step, to: Math.min(rows, (part + 1) * step) }));
+}
+
+/** Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the same bytes. Gives their number. */
+export async function writeFactorPart({ ids, factors }: FactorTable, { file, rank, codec, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
+  const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
+  const schema = new Schema([new Field('id', idType, false), new Field('features', new List(new Field('element', new Float32(), false)), false)]);
+  const step = rowsFor(ROW_GROUP_FLOATS, rank);
+  const writer = await (await parquetBackend()).create(file, schema, { codec, rowGroupSize: step, dictionary: false, withoutStatistics: ['features.list.element'] });
+  try {
+    for (let start = from; start < to && !cancelled(); start += step) {
+      const end = Math.min(to, start + step);
+      await writer.write(factorBatch(schema, idData(ids, start, end), factors.subarray(start * rank, end * rank), rank));
+    }
+    const { bytes } = await writer.close();
+    if (!cancelled()) await syncFile(file);
+    return bytes;
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+export function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
+  const length = id.length;
+  const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
+  const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
+  const features = makeData({ type: schema.fields[1].type as List<Float32>, length, nullCount: 0, valueOffsets, child });
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }));
+}
+
+/**
+ * The task write-factors: `factors` (layout factor-rows: `values` Float32) and `ids` (layout ids: `values`, or `offsets` and `bytes` of
+ * text) to a part file, which FactorPart describes. Values: `bytes` of the file.
+ */
+export const writeFactorsContract: TaskContracts = { 'write-factors': { ids: 'read', factors: 'read' } };
+
+/** A side as partitions in shared memory; what lies there already is not copied. */
+export function sharedSide({ ids, factors }: FactorTable): { readonly ids: Partition; readonly factors: Partition } {
+  const rows = idCount(ids);
+  const columns: Partition['columns'] = ids.type === 'utf8' ? { offsets: shared(ids.offsets), bytes: shared(ids.bytes) } : { values: shared(ids.values) };
+  return { ids: { layout: 'ids', rows, columns }, factors: { layout: 'factor-rows', rows, columns: { values: shared(factors) } } };
+}
+
+function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array>(values: T): T {
+  if (values.buffer instanceof SharedArrayBuffer) return values;
+  const copy = new (values.constructor as new (buffer: SharedArrayBuffer) => T)(new SharedArrayBuffer(values.byteLength));
+  copy.set(values as never);
+  return copy;
+}
+
+/** The handler of the task, in a thread. */
+export async function writeFactorsTask({ params, partition, cancelled }: { readonly params: JsonObject; partition(name: string): Partition; cancelled(): boolean }): Promise<TaskOutcome> {
+  const part = params as FactorPart;
+  const { columns } = partition('ids');
+  const bytes = await writeFactorPart({ ids: idsOf(columns), factors: partition('factors').columns.values as Float32Array }, part, cancelled);
+  return { rows: part.to - part.from, bytesDown: bytes, values: { bytes } };
+}
+
+function idsOf({ values, offsets, bytes }: Partition['columns']): IdColumn {
+  if (values === undefined) return { type: 'utf8', offsets: offsets as Int32Array, bytes: bytes as Uint8Array };
+  return values instanceof BigInt64Array ? { type: 'int64', values } : { type: 'int32', values: values as Int32Array };
+}

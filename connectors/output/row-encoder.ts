@@ -1,0 +1,131 @@
+import type { RecordBatch } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { RunMetrics } from '../../engine/metrics.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
+import { encodeContracts, encodeRows } from './encode-rows.ts';
+import type { Encoding, EncodeTask } from './encode-rows.ts';
+import type { WritingContext } from './checked-sink.ts';
+
+const STAGE = 'encode-rows';
+
+/** Pieces of fewer rows are encoded in this thread: another one would cost more. */
+const FEW_ROWS = 4096;
+
+/** Rows that are being encoded. The place of the next ones is free once `written` was called. */
+interface EncodedRows {
+  readonly bytes: Promise<Uint8Array>;
+  written(): void;
+}
+
+/**
+ * Encodes rows in the threads of the CPU device, as many pieces at once as keep them busy, or in this thread where `ctx` has none. The
+ * bytes of a piece depend on its rows and the encoding alone.
+ */
+export class RowEncoder {
+  readonly #holdings: Holdings | undefined;
+  readonly #place: Place;
+  readonly #name = dataSetName('encode');
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+  #pieces = 0;
+
+  constructor(ctx?: WritingContext) {
+    const executor = ctx?.executor;
+    const host = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info;
+    this.#holdings = ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
+    this.#place = host?.place ?? HOST;
+    this.#free = host === undefined ? 1 : host.parallelism + 2;
+  }
+
+  /** Resolves when the rows have been taken over, which waits while many before them are being encoded or written. */
+  async begin(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<EncodedRows> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    const bytes = this.#encode(batches, encoding, firstRow);
+    // It is thrown where the bytes are awaited.
+    bytes.catch(() => {});
+    const written = () => {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    };
+    return { bytes, written };
+  }
+
+  #encode(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<Uint8Array> {
+    const kept = new KeptBytes();
+    writeBatchesTo(kept, batches);
+    const [holdings, place] = [this.#holdings, this.#place];
+    const rowCount = batches.reduce((sum, { numRows }) => sum + numRows, 0);
+    if (holdings === undefined || rowCount < FEW_ROWS) return encodeRows(kept.take(), encoding, firstRow);
+    const piece = this.#pieces++;
+    const ref = (part: string): PartitionRef => ({ name: `${this.#name}/${part}`, partition: piece, version: 0 });
+    const [rows, bytes] = [ref('rows'), ref('bytes')];
+    const task: EncodeTask = { kernel: 'encode-rows', inputs: { rows }, outputs: { bytes }, params: { encoding: encoding as Encoding & JsonObject, firstRow } };
+    const steps = new StepList(encodeContracts);
+    steps.handOut(STAGE, bytes, place, steps.task(STAGE, place, task));
+    steps.free(STAGE, place, [rows, bytes]);
+    const given: Given[] = [[rows, { layout: 'arrow-stream', rows: rowCount, columns: { bytes: kept.takeShared() } }, place]];
+    return runSteps(steps.steps, holdings.ctx, { given }).then(({ handed: [{ columns }] }) => columns.bytes as Uint8Array);
+  }
+
+  /** Ends the work; everything that began has been awaited. */
+  async close(): Promise<void> {
+    await this.#holdings?.close();
+  }
+}
+
+/** Pieces of rows that are encoded side by side and appended to one output in their order. */
+export class EncodedPieces {
+  readonly #encoder: RowEncoder;
+  readonly #append: (bytes: Uint8Array) => Promise<void>;
+  #rows = 0;
+  #written: Promise<void> = Promise.resolve();
+  #failure: unknown;
+
+  constructor(encoder: RowEncoder, append: (bytes: Uint8Array) => Promise<void>) {
+    this.#encoder = encoder;
+    this.#append = append;
+  }
+
+  /** Rows so far. */
+  get rows(): number {
+    return this.#rows;
+  }
+
+  /** Throws the first failure of a piece before. */
+  async add(batches: readonly RecordBatch[], encoding: Encoding): Promise<void> {
+    this.#rethrow();
+    const encoded = await this.#encoder.begin(batches, encoding, this.#rows);
+    for (const { numRows } of batches) this.#rows += numRows;
+    this.#written = this.#written
+      .then(async () => {
+        const bytes = await encoded.bytes;
+        if (this.#failure === undefined) await this.#append(bytes);
+      })
+      .catch((error: unknown) => void (this.#failure ??= error))
+      .finally(encoded.written);
+    this.#rethrow();
+  }
+
+  /** Waits for all pieces. Throws the first failure. */
+  async end(): Promise<void> {
+    await this.#written;
+    this.#rethrow();
+  }
+
+  /** Waits until nothing is appended any more. */
+  async abort(): Promise<void> {
+    this.#failure ??= new Error('writing was aborted');
+    await this.#written;
+  }
+
+  #rethrow(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+}

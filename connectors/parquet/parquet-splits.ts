@@ -1,0 +1,40 @@
+import { throwIfAborted } from '../../engine/errors.ts';
+import type { ReadSplit, SourceSplit } from '../../engine/stream/split.ts';
+import type { ParquetFileInfo } from './backend.ts';
+import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
+
+export const PARQUET_SPLIT = 'parquet';
+
+type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
+
+/** Cuts a request for row groups of one file: neighbours go together up to the target, a larger one is a split of its own. */
+export function parquetSplits(request: RowGroupRequest, { file, rowGroups }: ParquetFileInfo, targetBytes: number): ParquetSplit[] {
+  const splits: ParquetSplit[] = [];
+  let groups: number[] = [];
+  let [bytes, rows] = [0, 0];
+  const cut = () => {
+    if (groups.length > 0) splits.push({ format: PARQUET_SPLIT, file, bytes, rows, request: { ...request, rowGroups: groups } });
+    [groups, bytes, rows] = [[], 0, 0];
+  };
+  for (const number of request.rowGroups ?? rowGroups.keys()) {
+    const group = rowGroups[number];
+    // A column with fields inside is stored as several.
+    const wanted = group.columns.filter(({ column }) => request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true);
+    const size = wanted.reduce((sum, column) => sum + column.bytes, 0);
+    if (bytes + size > targetBytes) cut();
+    groups.push(number);
+    bytes += size;
+    rows += group.rows;
+  }
+  cut();
+  return splits;
+}
+
+/** See ReadSplit. */
+export const readParquetSplit: ReadSplit = async function* (split, schema, { signal }) {
+  for await (const batch of readRowGroups((split as ParquetSplit).request, schema)) {
+    throwIfAborted(signal, 'read');
+    yield batch;
+  }
+  return undefined;
+};

@@ -1,0 +1,160 @@
+/**
+ * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all that it holds, so that it can be changed in a few
+ * places and stored again: fields by number, each with the type that was stored.
+ */
+export type ThriftStruct = Map<number, ThriftValue>;
+
+export type ThriftValue =
+  | { readonly type: typeof TRUE | typeof FALSE }
+  | { readonly type: typeof BYTE | typeof DOUBLE | typeof BINARY; readonly bytes: Uint8Array }
+  | { readonly type: typeof I16 | typeof I32 | typeof I64; readonly number: bigint }
+  | { readonly type: typeof LIST; readonly items: ThriftValue[]; readonly of: number }
+  | { readonly type: typeof STRUCT; readonly fields: ThriftStruct };
+
+const [STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, , , STRUCT] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12] as const;
+
+export const thrift = {
+  i16: (number: number): ThriftValue => ({ type: I16, number: BigInt(number) }),
+  i32: (number: number): ThriftValue => ({ type: I32, number: BigInt(number) }),
+  i64: (number: number): ThriftValue => ({ type: I64, number: BigInt(number) }),
+  structs: (structs: readonly ThriftStruct[]): ThriftValue => ({ type: LIST, of: STRUCT, items: structs.map((fields) => ({ type: STRUCT, fields })) }),
+};
+
+/** The integer in a field; undefined where it is not there. */
+export function integerIn(fields: ThriftStruct, field: number): number | undefined {
+  const value = fields.get(field);
+  return value !== undefined && 'number' in value ? Number(value.number) : undefined;
+}
+
+/** The struct in a field. */
+export function structIn(fields: ThriftStruct, field: number): ThriftStruct {
+  const value = fields.get(field);
+  if (value === undefined || !('fields' in value)) throw new RangeError(`field ${field} is no struct`);
+  return value.fields;
+}
+
+/** The structs of a list in a field. */
+export function structsIn(fields: ThriftStruct, field: number): ThriftStruct[] {
+  const value = fields.get(field);
+  if (value === undefined || !('items' in value)) throw new RangeError(`field ${field} is no list`);
+  return value.items.map((item) => (item as { fields: ThriftStruct }).fields);
+}
+
+export function decodeThrift(bytes: Uint8Array): ThriftStruct {
+  return new Decoder(bytes).struct();
+}
+
+class Decoder {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+  }
+
+  struct(): ThriftStruct {
+    const fields: ThriftStruct = new Map();
+    for (let field = 0; ; ) {
+      const head = this.#bytes[this.#at++];
+      if ((head & 15) === STOP) return fields;
+      field = head >> 4 === 0 ? Number(this.#integer()) : field + (head >> 4);
+      fields.set(field, this.#value(head & 15));
+    }
+  }
+
+  #value(type: number, inList = false): ThriftValue {
+    switch (type) {
+      case TRUE:
+      case FALSE:
+        // In a list a boolean takes a byte.
+        return inList ? { type: this.#bytes[this.#at++] === TRUE ? TRUE : FALSE } : { type };
+      case BYTE:
+        return { type, bytes: this.#take(1) };
+      case DOUBLE:
+        return { type, bytes: this.#take(8) };
+      case BINARY:
+        return { type, bytes: this.#take(Number(this.#varint())) };
+      case I16:
+      case I32:
+      case I64:
+        return { type, number: this.#integer() };
+      case LIST: {
+        const head = this.#bytes[this.#at++];
+        const length = head >> 4 === 15 ? Number(this.#varint()) : head >> 4;
+        return { type, of: head & 15, items: Array.from({ length }, () => this.#value(head & 15, true)) };
+      }
+      case STRUCT:
+        return { type, fields: this.struct() };
+      default:
+        throw new RangeError(`unknown type ${type}`);
+    }
+  }
+
+  #take(length: number): Uint8Array {
+    this.#at += length;
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  #integer(): bigint {
+    const value = this.#varint();
+    return (value >> 1n) ^ -(value & 1n);
+  }
+
+  #varint(): bigint {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const next = this.#bytes[this.#at++];
+      if (next === undefined) throw new RangeError('the bytes end inside a number');
+      value |= BigInt(next & 127) << shift;
+      if (next < 128) return value;
+    }
+  }
+}
+
+export function encodeThrift(fields: ThriftStruct): Uint8Array {
+  const pieces: number[] = [];
+  writeStruct(fields, pieces);
+  return Uint8Array.from(pieces);
+}
+
+function writeStruct(fields: ThriftStruct, to: number[]): void {
+  let before = 0;
+  for (const [field, value] of [...fields].sort(([a], [b]) => a - b)) {
+    const step = field - before;
+    if (step < 16) to.push((step << 4) | value.type);
+    else {
+      to.push(value.type);
+      writeInteger(BigInt(field), to);
+    }
+    writeValue(value, to);
+    before = field;
+  }
+  to.push(STOP);
+}
+
+function writeValue(value: ThriftValue, to: number[], inList = false): void {
+  if ('fields' in value) writeStruct(value.fields, to);
+  else if ('number' in value) writeInteger(value.number, to);
+  else if ('items' in value) {
+    const { items, of } = value;
+    if (items.length < 15) to.push((items.length << 4) | of);
+    else {
+      to.push(0xf0 | of);
+      writeVarint(BigInt(items.length), to);
+    }
+    for (const item of items) writeValue(item, to, true);
+  } else if ('bytes' in value) {
+    if (value.type === BINARY) writeVarint(BigInt(value.bytes.length), to);
+    for (const byte of value.bytes) to.push(byte);
+  } else if (inList) to.push(value.type);
+}
+
+function writeInteger(value: bigint, to: number[]): void {
+  writeVarint(value < 0n ? -2n * value - 1n : 2n * value, to);
+}
+
+function writeVarint(value: bigint, to: number[]): void {
+  let rest = value;
+  for (; rest >= 128n; rest >>= 7n) to.push(Number(rest & 127n) | 128);
+  to.push(Number(rest));
+}

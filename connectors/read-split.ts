@@ -1,0 +1,16 @@
+import type { ReadSplit } from '../engine/stream/split.ts';
+
+/** The readers of splits by format, each loaded at its first split. */
+const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
+  arrow: async () => (await import('./arrow/arrow-source.ts')).readArrowSplit,
+  ndjson: async () => (await import('./ndjson/ndjson-source.ts')).readNdjsonSplit,
+  parquet: async () => (await import('./parquet/parquet-splits.ts')).readParquetSplit,
+  text: async () => (await import('./text/text-source.ts')).readTextSplit,
+};
+
+/** Reads a split of any format (see ReadSplit). */
+export const readSplit: ReadSplit = async function* (split, schema, options) {
+  const reader = readers[split.format];
+  if (reader === undefined) throw new Error(`no reader of splits of the format ${split.format}`);
+  return yield* (await reader())(split, schema, options);
+};

@@ -1,0 +1,62 @@
+import { type Partition, sharedArray } from '../partition.ts';
+import { hashesOf } from './key-hash.ts';
+import { widen } from './key-lookup.ts';
+import { keyArrays, type KeyColumn, keyCount, takeKeys } from './key-column.ts';
+import { makeKeyTable } from './make-key-table.ts';
+
+/**
+ * The ids of one chunk of rows as codes of 32 bits, of two kinds:
+ *
+ *     near     the code of an id is its distance from the least one of the chunk; `keys` (layout id-counts) has in `counts` the number of times that
+ *              each occurs, by code, or nothing where the ids lie so far apart that most would be 0
+ *     coded    codes 0.. in the order of first rows; `keys` (layout keys) has the distinct ids by code, prefix "key", their `counts` and `hashes`
+ */
+export interface NumberedKeys {
+  readonly codes: Uint32Array;
+  readonly keys: Partition;
+  readonly summary: KeysSummary;
+}
+
+/** `range`: the least and the greatest id where codes are near; `size`: distinct ids where they are coded. */
+export type KeysSummary = { readonly range: readonly [least: number, greatest: number] } | { readonly size: number };
+
+/** Codes of int32 ids are near, those of others coded. `codes`: the place for them; it may be that of int32 ids. */
+export function numberKeys(column: KeyColumn, codes: Uint32Array): NumberedKeys {
+  return column.type === 'int32' ? nearIds(column.values, codes) : codedKeys(column, codes);
+}
+
+function nearIds(ids: Int32Array, codes: Uint32Array): NumberedKeys {
+  let [least, greatest] = [ids[0], ids[0]];
+  for (let i = 1; i < ids.length; i++) {
+    const id = ids[i];
+    if (id < least) least = id;
+    if (id > greatest) greatest = id;
+  }
+  const width = greatest - least + 1;
+  const counts = sharedArray(Int32Array, isCounted(width, ids.length) ? width : 0);
+  if (counts.length > 0) {
+    for (let i = 0; i < ids.length; i++) {
+      const code = ids[i] - least;
+      codes[i] = code;
+      counts[code]++;
+    }
+  } else for (let i = 0; i < ids.length; i++) codes[i] = ids[i] - least;
+  return { codes, keys: { layout: 'id-counts', rows: counts.length, columns: { counts } }, summary: { range: [least, greatest] } };
+}
+
+/** True where the keys of a chunk of near ids have counts. */
+export function isCounted(width: number, rows: number): boolean {
+  return width <= 4 * rows + 1024;
+}
+
+/** Codes by way of a hash table. `wide`: int32 ids that are among int64 ones. */
+export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
+  const rows = keyCount(column);
+  const table = makeKeyTable(column.type);
+  table.add(column, codes);
+  const every = Uint32Array.from({ length: table.size }, (_, code) => code);
+  const counts = sharedArray(Int32Array, table.size);
+  for (let i = 0; i < rows; i++) counts[codes[i]]++;
+  const keys = takeKeys(wide ? widen(table.keys()) : table.keys(), every);
+  return { codes, keys: { layout: 'keys', rows: table.size, columns: { ...keyArrays(keys, 'key'), counts, hashes: hashesOf(keys) } }, summary: { size: table.size } };
+}

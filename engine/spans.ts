@@ -1,0 +1,102 @@
+/** The use that a process has made of its machine by a moment. */
+export interface Usage {
+  /** Milliseconds by performance.now(). */
+  readonly at: number;
+  /** Milliseconds of processor time, summed over threads. */
+  readonly cpu: number;
+  /** Bytes of files and pipes, where the system tells. */
+  readonly read?: number;
+  readonly written?: number;
+}
+
+/** The share of a phase in the time of a run. Shares of all phases, with the time outside of them, add up to the whole. */
+export interface PhaseShare {
+  readonly phase: string;
+  readonly times: number;
+  readonly seconds: number;
+  /** Processor time of all threads in these seconds. */
+  readonly cpuSeconds: number;
+  /** Bytes read from files and pipes, and written to them; absent where the system does not tell. */
+  readonly bytesRead?: number;
+  readonly bytesWritten?: number;
+  /** Bytes that tasks copied into devices' memory and back. */
+  readonly bytesUp: number;
+  readonly bytesDown: number;
+}
+
+/** The names of the time outside of all spans: before the first of them, and later. */
+const START_UP = 'start-up';
+export const UNACCOUNTED = 'unaccounted';
+
+type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
+
+/**
+ * The record of the spans of a run, and the only clock of them. A moment belongs to the span that began last among those that are
+ * open, so each moment counts once however spans overlap: a reader's pull stands inside the span of its consumer and takes its own time.
+ */
+export class Spans {
+  readonly #usage: () => Usage;
+  readonly #shares = new Map<string, Row>();
+  readonly #open: { readonly name: string }[] = [];
+  #began = false;
+  #last: Usage;
+
+  /** `from`: the use at the beginning. */
+  constructor(usage: () => Usage, from: Usage = usage()) {
+    this.#usage = usage;
+    this.#last = from;
+  }
+
+  /** Begins a span; it ends when it is disposed of. */
+  begin(name: string): Disposable {
+    this.#tell();
+    this.#began = true;
+    const span = { name };
+    this.#open.push(span);
+    this.#share(name).times++;
+    return {
+      [Symbol.dispose]: () => {
+        const place = this.#open.lastIndexOf(span);
+        if (place < 0) return;
+        this.#tell();
+        this.#open.splice(place, 1);
+      },
+    };
+  }
+
+  /** Counts bytes that a task has moved. */
+  moved(bytesUp: number, bytesDown: number): void {
+    const share = this.#current();
+    share.bytesUp += bytesUp;
+    share.bytesDown += bytesDown;
+  }
+
+  /** The shares until now, in the order in which phases first began, the time outside of them last. */
+  shares(): PhaseShare[] {
+    this.#tell();
+    const knows = this.#last.read !== undefined;
+    const all = [...this.#shares.values()].sort((left, right) => Number(left.phase === UNACCOUNTED) - Number(right.phase === UNACCOUNTED));
+    return all.map(({ bytesRead, bytesWritten, ...share }) => (knows ? { ...share, bytesRead, bytesWritten } : share));
+  }
+
+  /** Gives the use since the last call to the open span that began last. */
+  #tell(): void {
+    const now = this.#usage();
+    const share = this.#current();
+    share.seconds += (now.at - this.#last.at) / 1000;
+    share.cpuSeconds += (now.cpu - this.#last.cpu) / 1000;
+    share.bytesRead += (now.read ?? 0) - (this.#last.read ?? 0);
+    share.bytesWritten += (now.written ?? 0) - (this.#last.written ?? 0);
+    this.#last = now;
+  }
+
+  #current(): Row {
+    return this.#share(this.#open.at(-1)?.name ?? (this.#began ? UNACCOUNTED : START_UP));
+  }
+
+  #share(phase: string): Row {
+    let share = this.#shares.get(phase);
+    if (share === undefined) this.#shares.set(phase, (share = { phase, times: 0, seconds: 0, cpuSeconds: 0, bytesRead: 0, bytesWritten: 0, bytesUp: 0, bytesDown: 0 }));
+    return share;
+  }
+}

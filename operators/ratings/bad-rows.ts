@@ -1,0 +1,73 @@
+import type { RecordBatch } from 'apache-arrow';
+import { DataError, rowText } from '../../engine/errors.ts';
+import { counted } from '../../engine/format.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { placeOf } from '../../engine/stream/stream.ts';
+
+export type BadRowPolicy = 'error' | 'skip';
+
+/** The measure of a run that counts bad rows. */
+export const BAD_ROWS = 'bad-rows';
+
+/** Bad rows of a stretch of rows, as plain JSON. */
+export type BadRows = {
+  readonly count: number;
+  readonly first: BadRow | null;
+};
+
+export type BadRow = {
+  /** Absent where the batch does not know its origin. */
+  readonly place?: { readonly file?: string; readonly rowGroup?: number; readonly row?: number; readonly line?: number };
+  /** Row of the stretch. */
+  readonly row: number;
+  readonly reason: string;
+};
+
+/** Counts the bad rows of a stretch, batch by batch. */
+export class BadRowCounter {
+  #count = 0;
+  #first: BadRow | null = null;
+  #rows = 0;
+
+  /** `bad`: rows of the batch; `reason` tells that of the first. */
+  add(batch: RecordBatch, bad: readonly number[], reason: (row: number) => string): void {
+    if (bad.length > 0 && this.#first === null) {
+      const { file, rowGroup, row, line } = placeOf(batch, bad[0]) ?? {};
+      this.#first = { ...(placeOf(batch, bad[0]) && { place: { file, rowGroup, row, line } }), row: this.#rows + bad[0], reason: reason(bad[0]) };
+    }
+    this.#count += bad.length;
+    this.#rows += batch.numRows;
+  }
+
+  get found(): BadRows {
+    return { count: this.#count, first: this.#first };
+  }
+}
+
+/** Adds up the bad rows of stretches that follow each other. */
+export class BadRowTotal {
+  #found: BadRows = { count: 0, first: null };
+
+  add({ count, first }: BadRows): void {
+    this.#found = { count: this.#found.count + count, first: this.#found.first ?? first };
+  }
+
+  get found(): BadRows {
+    return this.#found;
+  }
+}
+
+/** Counts bad rows in the run's measures, and warns of them or throws DataError, by the policy. */
+export function reportBadRows({ count, first }: BadRows, policy: BadRowPolicy, ctx: ExecutionContext): void {
+  if (first === null) return;
+  ctx.metrics.add(BAD_ROWS, { rows: count });
+  const text = `${counted(count, 'bad row')}, the first in ${placeText(first)}: ${first.reason}`;
+  if (policy === 'skip') ctx.events({ type: 'warning', text: `left out ${text}` });
+  else throw new DataError(text, { phase: 'read', advice: "Clean the data, or leave such rows out with onBadRows: 'skip'" });
+}
+
+function placeText({ place, row }: BadRow): string {
+  if (place === undefined) return `${rowText({ row })}`;
+  const group = place.rowGroup === undefined ? '' : `, row group ${place.rowGroup}`;
+  return `${place.file ?? 'the stream'}${group}, ${rowText(place)}`;
+}

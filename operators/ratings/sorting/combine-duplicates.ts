@@ -1,0 +1,72 @@
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { keyText } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { IndexedRatings } from '../index-ids.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
+import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import type { SortedRows } from './sort-into-rows.ts';
+import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.ts';
+
+const STAGE = 'combine-duplicates';
+
+/** A block whose repeated pairs were treated by the policy, and the ratings of each column that this took away. */
+export interface CombinedRatings {
+  readonly block: RatingBlock;
+  /** Ratings beyond the first of their pair. */
+  readonly extra: number;
+  /** The columns of the ratings that are no longer there. */
+  readonly removed: readonly Uint32Array[];
+}
+
+/**
+ * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there are none, and for `keep`, whose order is that
+ * of sort-bands. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of the
+ * block's first row.
+ */
+export async function combineDuplicates(
+  { block, repeated: { extra, row, column } }: SortedRows,
+  policy: DuplicatePolicy,
+  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'> & { readonly firstRow: number },
+  rowData: PartitionRef | undefined,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<CombinedRatings> {
+  if (extra > 0 && policy === 'error') {
+    const [first, second] = [keyText(ids.users, ids.firstRow + row), keyText(ids.items, column)];
+    const pair = ids.swapped ? `user ${second}, item ${first}` : `user ${first}, item ${second}`;
+    throw new DataError(
+      `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,
+      { phase: 'read', advice: "Choose a policy for them, such as onDuplicates: 'keep', or last, mean or sum" },
+    );
+  }
+  if (policy === 'keep' || policy === 'error' || (extra === 0 && rowData === undefined)) return { block, extra, removed: [] };
+
+  const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
+  const { place } = hostDevice(ctx.executor).info;
+  const refs = ranges.map((_, partition) => ['lengths', 'repeated'].map((part): PartitionRef => ({ name: `${ref.name}/${part}`, partition, version: 0 })));
+  const finding = new StepList(contracts);
+  ranges.forEach((range, i) => {
+    const [lengths, repeated] = refs[i];
+    const task: TaskOf<'find-duplicates'> = { kernel: 'find-duplicates', inputs: { block: block.ref }, outputs: { lengths, repeated }, params: { ...range } };
+    const found = finding.task(STAGE, place, task);
+    for (const part of refs[i]) finding.handOut(STAGE, part, place, found);
+  });
+  finding.free(STAGE, place, refs.flat());
+  const { handed } = await runSteps(finding.steps, ctx);
+  const lengths = new Int32Array(block.rows);
+  ranges.forEach(({ from }, i) => lengths.set(handed[2 * i].columns.lengths as Int32Array, from));
+  const removed = ranges.map((_, i) => handed[2 * i + 1].columns.columns as Uint32Array);
+
+  const combined = emptyBlock(lengths);
+  const combining = new StepList(contracts);
+  const inputs = { block: block.ref, ...(rowData ? { rowData } : {}) };
+  addSliced(combining, STAGE, place, { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } }, ranges);
+  combining.free(STAGE, place, Object.values(inputs));
+  await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
+  return { block: blockOf(ref, combined), extra, removed };
+}

@@ -1,0 +1,116 @@
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { Task } from '../../../engine/task.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
+import { balancedRanges, evenRanges } from '../row-ranges.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import { contracts, type ParamsOf, type ValuesOf } from '../../tasks/tasks.ts';
+
+export const STAGE = 'rating-blocks';
+
+/** Ratings of a band: 8 bytes each, twice, stay within a core's own cache. */
+const BAND_RATINGS = 1 << 16;
+const MAXIMUM_BANDS = 1024;
+
+/** Ratings of a group: its memory is free soon, and its own work is far more than that of sending it. */
+export const GROUP_RATINGS = 1 << 20;
+
+/** Partitions and parameters that the tasks of a group name. */
+export interface ScatterPlaces {
+  readonly bands: PartitionRef;
+  readonly bandCount: number;
+  readonly columnBits: number;
+  readonly counts: PartitionRef;
+  readonly cursors: PartitionRef;
+  readonly block: PartitionRef;
+}
+
+export interface ScatterTasks<Group> {
+  count(group: Group, places: ScatterPlaces): Task;
+  scatter(group: Group, places: ScatterPlaces): Task;
+  /** Partitions that are freed once the group is scattered. */
+  scattered?(group: Group): readonly PartitionRef[];
+}
+
+export interface RowsShape {
+  /** Ratings of each row. */
+  readonly lengths: Int32Array;
+  readonly columns: number;
+  readonly order: ParamsOf<'sort-bands'>['order'];
+  /** Values are row numbers, not ratings. */
+  readonly numbered?: boolean;
+}
+
+/** A block, and what sort-bands found of ratings beyond the first of their pair. */
+export interface SortedRows {
+  readonly block: RatingBlock;
+  readonly repeated: ValuesOf<'sort-bands'>;
+}
+
+/**
+ * Sorts ratings into compressed rows by way of bands (see operators/tasks/data-tasks.ts): each group counts its ratings by band, all counts
+ * together give each group its places, each group scatters to them, and each band is sorted by itself.
+ */
+export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsShape, ref: PartitionRef, ctx: ExecutionContext, tasks: ScatterTasks<Group>): Promise<SortedRows> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const part = (name: string, partition = 0): PartitionRef => ({ name: `${ref.name}/${name}`, partition, version: 0 });
+  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32');
+  const offsets = block.columns.offsets as Int32Array;
+  const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
+  const { bands, firstRow } = rowBands(offsets, 2 ** (32 - columnBits));
+  const bandCount = firstRow.length - 1;
+  const bandsRef = part('bands');
+  const places = groups.map((_, g): ScatterPlaces => ({ bands: bandsRef, bandCount, columnBits, counts: part('counts', g), cursors: part('cursors', g), block: ref }));
+  const counting = new StepList(contracts);
+  groups.forEach((group, g) => {
+    const counted = counting.task(STAGE, place, tasks.count(group, places[g]));
+    counting.handOut(STAGE, places[g].counts, place, counted);
+  });
+  counting.free(STAGE, place, places.map(({ counts }) => counts));
+  const counted = (await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] })).handed;
+  const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
+  const given: Given[] = [[ref, block, place]];
+  for (const [g, { cursors }] of places.entries()) {
+    given.push([cursors, { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } }, place]);
+    const counts = counted[g].columns.counts as Int32Array;
+    for (let band = 0; band < bandCount; band++) next[band] += counts[band];
+  }
+  const sorting = new StepList(contracts);
+  // Each group fills places of its own.
+  groups.forEach((group, g) => {
+    const scatter = tasks.scatter(group, places[g]);
+    sorting.task(STAGE, place, scatter, { bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])) });
+  });
+  // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its group is scattered.
+  groups.forEach((group, g) => sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), places[g].cursors]));
+  const ranges = balancedRanges(firstRow.map((row) => offsets[row]), 4 * parallelism);
+  addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref }, params: { columns: shape.columns, columnBits, order: shape.order } }, ranges);
+  sorting.free(STAGE, place, [bandsRef]);
+  const found = valuesOfStage(await runSteps(sorting.steps, ctx, { given }), STAGE, 'sort-bands');
+  const { row, column } = found.find(({ extra }) => extra > 0) ?? { row: -1, column: -1 };
+  return { block: blockOf(ref, block), repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column } };
+}
+
+/** Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than `mostRows` rows. A long row is a band of its own. */
+function rowBands(offsets: Int32Array, mostRows: number): { bands: Partition; firstRow: Int32Array } {
+  const rows = offsets.length - 1;
+  const wanted = Math.max(1, Math.min(MAXIMUM_BANDS, Math.ceil(offsets[rows] / BAND_RATINGS)));
+  const ranges = balancedRanges(offsets, wanted).flatMap(({ from, to }): RowRange[] =>
+    to - from <= mostRows ? [{ from, to }] : evenRanges(to - from, Math.ceil((to - from) / mostRows)).map((range) => ({ from: from + range.from, to: from + range.to })),
+  );
+  const firstRow = sharedCopy(Int32Array.from([...ranges.map((range) => range.from), rows]));
+  const bandOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
+  ranges.forEach(({ from, to }, band) => bandOf.fill(band, from, to));
+  return { bands: { layout: 'row-bands', rows, columns: { bandOf, firstRow } }, firstRow };
+}
+
+function sharedCopy(values: Int32Array): Int32Array {
+  const copy = sharedArray(Int32Array, values.length);
+  copy.set(values);
+  return copy;
+}

@@ -1,0 +1,108 @@
+/** The tasks that read ratings and number their ids: part of the contract of tasks.ts. */
+import type { JsonObject } from '../../engine/json.ts';
+import type { KeysSummary } from '../../engine/keys/number-keys.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
+import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
+import type { BadRows } from '../ratings/bad-rows.ts';
+import type { PortableOperator } from '../portable.ts';
+import type { None, Numbered, Rows } from './tasks.ts';
+
+/** The ids of a chunk of rows. */
+export type ChunkSummary = { readonly rows: number; readonly users: KeysSummary; readonly items: KeysSummary };
+
+export type ReadParams = {
+  /** Read one after the other. */
+  readonly splits: readonly SourceSplit[];
+  /** From the source's side to the last, which selects ratings. */
+  readonly operators: readonly PortableOperator[];
+  readonly takesFaults: boolean;
+  /** Most ratings; more are a CapacityError. */
+  readonly maximumRows: number;
+};
+
+export type ReadValues = {
+  readonly chunks: readonly ChunkSummary[];
+  readonly bad: BadRows;
+  /** Rows of the splits, before operators left some out. */
+  readonly rows: number;
+  /** The end of the last split, where it is a range of bytes. */
+  readonly end: SplitEnd | null;
+};
+
+/** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
+export type NearSide = { readonly least: number; readonly wide: boolean };
+
+/**
+ * Ids become positions in three steps. Chunks of rows are numbered by themselves, while others are read (see NumberedKeys). Their ids are then counted
+ * together: near ones in a table of their whole range, others in hash tables, each of which has a share of the ids. At last all chunks get
+ * maps from their codes to positions.
+ */
+export interface ReadingTasks {
+  /**
+   * Reads splits of a source to chunks of numbered ratings (see chunkCapacity). Input: `schema` (`bytes`: the columns of the splits, as an Arrow stream
+   * without rows). Outputs of chunk i: `codes.i`, `users.i`, `items.i` as number-keys gives them,
+   * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
+   */
+  'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'>; params: ReadParams; values: ReadValues };
+
+  /**
+   * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs: the key arrays of users, prefix "user",
+   * and of items, prefix "item"). Outputs: `codes` (`users` Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
+   */
+  'number-keys': { inputs: { ids: PartitionRef }; outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef }; params: { readonly rows: number }; values: ChunkSummary };
+
+  /** Turns near codes of a side, or of both, into those of distinct ids. Output: `recoded`, and the keys of such a side. */
+  'recode-ids': {
+    inputs: { codes: PartitionRef };
+    outputs: { recoded: PartitionRef; users?: PartitionRef; items?: PartitionRef };
+    params: { readonly users: NearSide | null; readonly items: NearSide | null };
+    values: { readonly users: KeysSummary | null; readonly items: KeysSummary | null };
+  };
+
+  /**
+   * Counts near ids over all chunks. Inputs: `keys.i`, or `codes.i` where the keys of a chunk have no counts. Output: `counts`
+   * (`counts` Int32), there already, of which this task fills [from, to). `starts`: the code 0 of each chunk in `counts`.
+   */
+  'count-ids': {
+    inputs: Numbered<'keys' | 'codes'>;
+    outputs: { counts: PartitionRef };
+    params: Rows & { readonly starts: readonly number[]; readonly side: 'users' | 'items' };
+    values: None;
+  };
+
+  /** Gives the ids that occur positions by their order. Outputs: `map` (`map` Uint32: the position by id - least), `keys` (prefix "key", and `counts`). */
+  'rank-ids': { inputs: { counts: PartitionRef }; outputs: { map: PartitionRef; keys: PartitionRef }; params: NearSide; values: { readonly size: number } };
+
+  /**
+   * Collects the distinct ids of all chunks whose hash is of one `share` among `shares`. Inputs: `keys.i`. Outputs: `share` (the ids, ascending, prefix
+   * "key", and `counts`); `map.i` (`map` Uint32: by code of chunk i), there already, in which this task sets the codes of such ids to
+   * place in the share * shares + share.
+   */
+  'unite-ids': {
+    inputs: Numbered<'keys'>;
+    outputs: { share: PartitionRef } & Numbered<'map'>;
+    params: { readonly share: number; readonly shares: number; readonly chunks: number };
+    values: { readonly size: number; readonly textBytes: number };
+  };
+
+  /**
+   * Merges shares. Inputs: `share.i`. Outputs, there already: `keys` (prefix "key", and `counts`), `places` (`map` Uint32: the position by the number that
+   * unite-ids gives). This task does one of `parts` ranges of ids.
+   */
+  'merge-ids': { inputs: Numbered<'share'>; outputs: { keys: PartitionRef; places: PartitionRef }; params: { readonly shares: number; readonly part: number; readonly parts: number }; values: None };
+
+  /** The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32). Output: `map`. */
+  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: JsonObject; values: None };
+}
+
+/** See `contracts`. */
+export const readingContracts = {
+  'read-ratings': { schema: 'read', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
+  'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
+  'count-ids': { 'keys.*': 'read', 'codes.*': 'read', counts: 'alone' },
+  'rank-ids': { counts: 'read', map: 'write', keys: 'write' },
+  'unite-ids': { 'keys.*': 'read', share: 'write', 'map.*': 'alone' },
+  'merge-ids': { 'share.*': 'read', keys: 'alone', places: 'alone' },
+  'compose-maps': { first: 'read', second: 'read', map: 'write' },
+} as const;

@@ -1,0 +1,62 @@
+package io.github.factorflow.spark;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.Serializable;
+import org.apache.spark.ml.recommendation.ALS;
+import org.apache.spark.storage.StorageLevel;
+
+/** ALS's parameters, as values that travel to the executors. */
+public record Parameters(
+    int rank,
+    int maxIter,
+    double regParam,
+    boolean implicitPrefs,
+    double alpha,
+    boolean nonnegative,
+    long seed,
+    int userBlocks,
+    int itemBlocks,
+    int checkpointInterval,
+    String intermediateStorageLevel,
+    String finalStorageLevel)
+    implements Serializable {
+
+  static Parameters of(ALS als) {
+    return new Parameters(
+        als.getRank(),
+        als.getMaxIter(),
+        als.getRegParam(),
+        als.getImplicitPrefs(),
+        als.getAlpha(),
+        als.getNonnegative(),
+        als.getSeed(),
+        als.getNumUserBlocks(),
+        als.getNumItemBlocks(),
+        als.getCheckpointInterval(),
+        als.getIntermediateStorageLevel(),
+        als.getFinalStorageLevel());
+  }
+
+  public StorageLevel intermediateLevel() {
+    return StorageLevel.fromString(intermediateStorageLevel);
+  }
+
+  public StorageLevel finalLevel() {
+    return StorageLevel.fromString(finalStorageLevel);
+  }
+
+  /** In FactorFlow's names. A worker's defaults beside them are Spark's model: λ n, no biases, Spark's Gaussian start. */
+  public ObjectNode toJson() {
+    ObjectNode json = JsonNodeFactory.instance.objectNode();
+    json.put("rank", rank).put("maxIter", maxIter).put("regParam", regParam).put("seed", foldedSeed());
+    json.put("nonnegative", nonnegative).put("implicitPrefs", implicitPrefs);
+    if (implicitPrefs) json.put("alpha", alpha);
+    return json;
+  }
+
+  /** FactorFlow's seeds have 32 bits: both halves of Spark's, so that small seeds stay themselves. */
+  private long foldedSeed() {
+    return (seed ^ (seed >>> 32)) & 0xffffffffL;
+  }
+}

@@ -1,0 +1,80 @@
+package io.github.factorflow.spark;
+
+import java.io.Serializable;
+import java.util.Map;
+import java.util.TreeSet;
+import org.apache.spark.SparkConf;
+import scala.Tuple2;
+
+/**
+ * {@code spark.factorflow.*} of the application's own configuration. A session's configuration is never read: a client of a server could
+ * otherwise choose the program that the server runs.
+ *
+ * @param node path of Node, or null: the executable starts itself
+ * @param executable path of FactorFlow's command, or null: that of an archive named factorflow, else the one on PATH
+ * @param device auto (the task's GPUs, else the processor), cpu, gpu, or gpu:0,1
+ * @param cores threads of a worker; 0: the task's cores, in local mode all
+ * @param memory bytes for a worker, or 0: what the executor's memory overhead leaves, where there is a limit
+ * @param workers hosts that train together
+ * @param exchange how a solved side travels between hosts: auto, broadcast or shuffle
+ */
+public record Settings(String node, String executable, String device, int cores, long memory, int workers, Exchange exchange) implements Serializable {
+  public enum Exchange { AUTO, BROADCAST, SHUFFLE }
+
+  public static final String PREFIX = "spark.factorflow.";
+  private static final Map<String, String> KEYS = Map.of(
+      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto");
+
+  static Settings of(SparkConf conf) {
+    for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
+      if (!KEYS.containsKey(entry._1())) {
+        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has " + String.join(", ", new TreeSet<>(KEYS.keySet())));
+      }
+    }
+    String device = text(conf, "device");
+    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused("device", device, "auto, cpu, gpu, or gpu with indices such as gpu:0,1");
+    return new Settings(
+        emptyToNull(text(conf, "node")),
+        emptyToNull(text(conf, "executable")),
+        device,
+        number(conf, "cores", 0),
+        bytes(conf),
+        number(conf, "workers", 1),
+        exchange(text(conf, "exchange")));
+  }
+
+  private static String text(SparkConf conf, String key) {
+    return conf.get(PREFIX + key, KEYS.get(key));
+  }
+
+  private static int number(SparkConf conf, String key, int least) {
+    String text = text(conf, key);
+    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(key, text, "a whole number from " + least);
+    return Integer.parseInt(text);
+  }
+
+  private static long bytes(SparkConf conf) {
+    try {
+      return conf.getSizeAsBytes(PREFIX + "memory", KEYS.get("memory"));
+    } catch (NumberFormatException failure) {
+      throw refused("memory", text(conf, "memory"), "a size such as 4g");
+    }
+  }
+
+  private static Exchange exchange(String text) {
+    return switch (text) {
+      case "auto" -> Exchange.AUTO;
+      case "broadcast" -> Exchange.BROADCAST;
+      case "shuffle" -> Exchange.SHUFFLE;
+      default -> throw refused("exchange", text, "auto, broadcast or shuffle");
+    };
+  }
+
+  private static IllegalArgumentException refused(String key, String value, String allowed) {
+    return new IllegalArgumentException(PREFIX + key + " is " + value + ". Give " + allowed);
+  }
+
+  private static String emptyToNull(String text) {
+    return text.isEmpty() ? null : text;
+  }
+}

@@ -1,0 +1,27 @@
+package io.github.factorflow.spark.run;
+
+import io.github.factorflow.spark.data.FactorBlock;
+import java.util.Iterator;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.Tuple2;
+
+/** Both sides' factors as Spark's ALSModel holds them: (id: int, features: array of float). */
+public record Factors(Dataset<Row> users, Dataset<Row> items) {
+  public static Factors of(SparkSession session, JavaRDD<FactorBlock> users, JavaRDD<FactorBlock> items) {
+    return new Factors(rows(session, users, "userFactors"), rows(session, items, "itemFactors"));
+  }
+
+  private static Dataset<Row> rows(SparkSession session, JavaRDD<FactorBlock> blocks, String name) {
+    JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(Factors::tuples).setName(name);
+    var encoder = Encoders.tuple(session.implicits().newIntEncoder(), session.implicits().newFloatArrayEncoder());
+    return session.createDataset(tuples.rdd(), encoder).toDF("id", "features");
+  }
+
+  private static Iterator<Tuple2<Object, float[]>> tuples(FactorBlock block) {
+    return block.tuples();
+  }
+}

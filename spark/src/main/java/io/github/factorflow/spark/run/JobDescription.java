@@ -1,0 +1,24 @@
+package io.github.factorflow.spark.run;
+
+import org.apache.spark.SparkContext;
+
+/** The description of the jobs of this thread in Spark's UI; the former one comes back at the end. */
+public final class JobDescription implements AutoCloseable {
+  private static final String KEY = "spark.job.description";
+  private final SparkContext context;
+  private final String former;
+
+  public JobDescription(SparkContext context) {
+    this.context = context;
+    former = context.getLocalProperty(KEY);
+  }
+
+  public void say(String text) {
+    context.setLocalProperty(KEY, former == null ? text : former + ": " + text);
+  }
+
+  @Override
+  public void close() {
+    context.setLocalProperty(KEY, former);
+  }
+}

@@ -1,0 +1,81 @@
+package io.github.factorflow.spark.run;
+
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.Ratings;
+import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.data.FactorBlock;
+import io.github.factorflow.spark.data.RatingBatch;
+import io.github.factorflow.spark.data.RatingEncoder;
+import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Launch;
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.apache.spark.HashPartitioner;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.rdd.PartitionPruningRDD;
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.resource.ResourceProfile;
+import org.apache.spark.storage.StorageLevel;
+import scala.Function1;
+import scala.Tuple2;
+import scala.reflect.ClassTag$;
+
+/**
+ * Training on one host: all ratings go through a shuffle into one task, whose worker trains; its factors go through a shuffle to the partitions of the
+ * model. The training stage ends in a shuffle, so that Spark runs it again when its executor is lost, and no side passes through the driver.
+ */
+public final class OneHost {
+  private OneHost() {}
+
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings) {
+    SparkContext context = ratings.context();
+    Placement placement = Placement.of(context, settings, parameters);
+    Progress progress = Progress.register(context);
+    JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
+    RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, batches.rdd(), new TrainTask(Launch.of(settings), placement, parameters, progress));
+    int userBlocks = parameters.userBlocks();
+    int partitions = userBlocks + parameters.itemBlocks();
+    JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class), ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
+        .partitionBy(new HashPartitioner(partitions))
+        .values();
+    StorageLevel level = parameters.finalLevel();
+    if (!level.equals(StorageLevel.NONE())) factors.persist(level);
+    try (JobDescription job = new JobDescription(context)) {
+      job.say("FactorFlow ALS: " + parameters.maxIter() + " iterations at rank " + parameters.rank() + " on one host");
+      List<Long> rows = factors.mapPartitions(OneHost::count).collect();
+      List<String> refused = progress.refusals();
+      if (!refused.isEmpty()) throw new FactorFlowException(refused.get(refused.size() - 1));
+      if (rows.stream().mapToLong(Long::longValue).sum() == 0) throw ratings.noRatings();
+    } catch (RuntimeException | Error failure) {
+      factors.unpersist(false);
+      throw failure;
+    }
+    return Factors.of(ratings.session(), side(factors, 0, userBlocks), side(factors, userBlocks, partitions));
+  }
+
+  /** A barrier stage of one task: Spark never runs a second copy beside it. Clusters with dynamic allocation have no barriers. */
+  private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(SparkContext context, RDD<RatingBatch> batches, TrainTask task) {
+    ClassTagOf<Tuple2<Integer, FactorBlock>> tag = new ClassTagOf<>(Tuple2.class);
+    boolean barriers = !context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
+    RDD<Tuple2<Integer, FactorBlock>> trained = barriers
+        ? batches.barrier().mapPartitions(task, false, tag.get())
+        : batches.mapPartitions(task, false, tag.get());
+    ResourceProfile profile = Placement.wholeExecutor(context);
+    return profile == null ? trained : trained.withResources(profile);
+  }
+
+  private static JavaRDD<FactorBlock> side(JavaRDD<FactorBlock> factors, int from, int to) {
+    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition -> (Integer) partition >= from && (Integer) partition < to;
+    return PartitionPruningRDD.create(factors.rdd(), inside).toJavaRDD();
+  }
+
+  private static Iterator<Long> count(Iterator<FactorBlock> blocks) {
+    long rows = 0;
+    while (blocks.hasNext()) rows += blocks.next().rows();
+    return List.of(rows).iterator();
+  }
+}

@@ -1,0 +1,126 @@
+package io.github.factorflow.spark.run;
+
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.worker.FactorFlowException;
+import java.io.Serializable;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.resource.ResourceInformation;
+import org.apache.spark.resource.ResourceProfile;
+import org.apache.spark.resource.ResourceProfileBuilder;
+import org.apache.spark.resource.TaskResourceRequests;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * The part of a host that a worker gets: a task asks for all cores and GPUs of one executor by a profile of its stage, and the worker for what its task got.
+ *
+ * @param localCores threads in local mode, where tasks cannot ask for cores; 0 elsewhere
+ * @param memory bytes of a worker, 0 without a limit
+ * @param jvmShare bytes that the JVM itself takes outside of its heap
+ */
+public record Placement(Settings settings, boolean processor, int localCores, long memory, long jvmShare) implements Serializable {
+  private static final Logger log = LoggerFactory.getLogger(Placement.class);
+  private static final long MIB = 1L << 20;
+  private static final long LEAST_MEMORY = 256 * MIB;
+
+  public static Placement of(SparkContext context, Settings settings, Parameters parameters) {
+    // non-negative least squares run on the processor alone
+    return new Placement(settings, parameters.nonnegative(), context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
+  }
+
+  /** A profile whose tasks fill an executor each, or null where the cluster manager has none or the default is as good. */
+  public static ResourceProfile wholeExecutor(SparkContext context) {
+    if (context.isLocal()) return null;
+    SparkConf conf = context.getConf();
+    int cores = executorCores(context);
+    int gpus = conf.getInt("spark.executor.resource.gpu.amount", 0);
+    double taskGpus = conf.getDouble("spark.task.resource.gpu.amount", 0);
+    if (cores <= conf.getInt("spark.task.cpus", 1) && gpus == taskGpus) return null;
+    TaskResourceRequests requests = new TaskResourceRequests().cpus(cores);
+    if (gpus > 0) requests.resource("gpu", gpus);
+    try {
+      ResourceProfile profile = new ResourceProfileBuilder().require(requests).build();
+      return context.resourceProfileManager().isSupported(profile) ? profile : null;
+    } catch (Exception unsupported) {
+      log.info("FactorFlow's tasks have the default resources: {}", unsupported.getMessage());
+      return null;
+    }
+  }
+
+  private static int executorCores(SparkContext context) {
+    int set = context.getConf().getInt("spark.executor.cores", 0);
+    if (set > 0) return set;
+    return CollectionConverters.asJava(context.statusStore().executorList(true)).stream()
+        .filter(executor -> !executor.id().equals("driver"))
+        .mapToInt(executor -> executor.totalCores())
+        .filter(cores -> cores > 0)
+        .min()
+        .orElse(1);
+  }
+
+  /** The device of a worker of this task: cpu, gpu, or gpu with indices. */
+  String device(TaskContext task) {
+    if (processor) return "cpu";
+    String device = settings.device();
+    ResourceInformation gpus = task.resourcesJMap().get("gpu");
+    if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto") ? "cpu" : device;
+    List<String> addresses = Arrays.asList(gpus.addresses());
+    for (String address : addresses) {
+      if (!address.matches("\\d+")) {
+        throw new FactorFlowException("The GPU " + address + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set spark.factorflow.device");
+      }
+    }
+    return "gpu:" + String.join(",", addresses);
+  }
+
+  /** The flags of a worker of this task. */
+  public List<String> flags(TaskContext task) {
+    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task))));
+    if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
+    return flags;
+  }
+
+  private int cores(TaskContext task) {
+    return settings.cores() > 0 ? settings.cores() : localCores > 0 ? localCores : task.cpus();
+  }
+
+  /** The setting that gives workers more memory. */
+  String moreMemory() {
+    if (settings.memory() > 0 || localCores > 0) return "Raise spark.factorflow.memory";
+    return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" + (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "");
+  }
+
+  private static long memory(SparkContext context, Settings settings) {
+    SparkConf conf = context.getConf();
+    if (settings.memory() > 0 || context.isLocal()) return settings.memory();
+    boolean set = conf.contains("spark.executor.memoryOverhead");
+    if (!set && !context.master().matches("(?s)(yarn|k8s).*")) return 0;
+    long overhead = set
+        ? conf.getSizeAsMb("spark.executor.memoryOverhead", "0") * MIB
+        : Math.max(384 * MIB, (long) (conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * heap(conf)));
+    long left = overhead - jvmShare(conf);
+    if (left >= LEAST_MEMORY) return left;
+    throw new FactorFlowException("FactorFlow's workers have no memory: executors have " + mib(overhead) + " MiB outside of the heap, and the JVM needs " + mib(jvmShare(conf))
+        + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory");
+  }
+
+  /** What the JVM itself takes of the overhead: Spark's own default for it. */
+  private static long jvmShare(SparkConf conf) {
+    return Math.max(384 * MIB, heap(conf) / 10);
+  }
+
+  private static long heap(SparkConf conf) {
+    return conf.getSizeAsMb("spark.executor.memory", "1g") * MIB;
+  }
+
+  private static long mib(long bytes) {
+    return (bytes + MIB - 1) / MIB;
+  }
+}

@@ -1,0 +1,36 @@
+package io.github.factorflow.spark.run;
+
+import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Frame;
+import io.github.factorflow.spark.worker.WorkerProcess;
+
+/** Error frames of a worker as messages: the reason and advice first, then the code of FactorFlow's command and the host. */
+public final class Refusal {
+  private static final int DOES_NOT_FIT = 4;
+
+  /** Refused by a worker for the parameters, the data or the memory: to run the task again would end alike. */
+  public static final class Refused extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Refused(String message) {
+      super(message);
+    }
+  }
+
+  private Refusal() {}
+
+  /** Refused where the same would come again, else FactorFlowException. */
+  public static RuntimeException failure(Frame error, Placement placement) {
+    long code = error.number("exitCode");
+    String message = of(error, placement);
+    return code >= 2 && code <= DOES_NOT_FIT ? new Refused(message) : new FactorFlowException(message);
+  }
+
+  static String of(Frame error, Placement placement) {
+    long code = error.number("exitCode");
+    String advice = code == DOES_NOT_FIT ? placement.moreMemory() : error.text("advice");
+    String message = error.text(error.header().hasNonNull("summary") ? "summary" : "message");
+    String sentence = message.endsWith(".") || advice.isEmpty() ? message : message + ".";
+    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + WorkerProcess.host() + ", code " + code + ")";
+  }
+}

@@ -1,0 +1,81 @@
+package io.github.factorflow.spark.run;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.data.FactorBlock;
+import io.github.factorflow.spark.data.RatingBatch;
+import io.github.factorflow.spark.data.RatingStream;
+import io.github.factorflow.spark.worker.DeviceTurns;
+import io.github.factorflow.spark.worker.FrameWriter;
+import io.github.factorflow.spark.worker.Launch;
+import io.github.factorflow.spark.worker.WorkerProcess;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.Collections;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/** The task that trains: batches of all ratings in, blocks of both sides' factors out, each with its partition. */
+final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer, FactorBlock>>> implements Serializable {
+  private static final long serialVersionUID = 1;
+  private static final Logger log = LoggerFactory.getLogger(TrainTask.class);
+  private final Launch launch;
+  private final Placement placement;
+  private final Parameters parameters;
+  private final Progress progress;
+
+  TrainTask(Launch launch, Placement placement, Parameters parameters, Progress progress) {
+    this.launch = launch;
+    this.placement = placement;
+    this.parameters = parameters;
+    this.progress = progress;
+  }
+
+  @Override
+  public Iterator<Tuple2<Integer, FactorBlock>> apply(Iterator<RatingBatch> ratings) {
+    if (!ratings.hasNext()) return CollectionConverters.asScala(Collections.emptyIterator());
+    TaskContext task = TaskContext.get();
+    Runnable leave = DeviceTurns.take(placement.device(task), task::isInterrupted);
+    task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
+    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(), () -> task.isInterrupted() || task.isCompleted(), progress::see);
+    task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
+    feed(worker, ratings);
+    return CollectionConverters.asScala(new TrainedFactors(worker, parameters, placement, progress));
+  }
+
+  private ObjectNode request() {
+    ObjectNode request = JsonNodeFactory.instance.objectNode();
+    request.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "train");
+    request.set("params", parameters.toJson());
+    return request.putNull("rows");
+  }
+
+  private void feed(WorkerProcess worker, Iterator<RatingBatch> ratings) {
+    long start = System.nanoTime();
+    long rows = 0;
+    try {
+      RatingStream.start(worker.in());
+      while (ratings.hasNext()) {
+        RatingBatch batch = ratings.next();
+        worker.in().write(batch.message);
+        rows += batch.rows;
+      }
+      RatingStream.end(worker.in());
+      new FrameWriter(worker.in()).line(JsonNodeFactory.instance.objectNode().put("rows", rows));
+    } catch (IOException broken) {
+      // the worker has ended, and its frames, which are read next, have the reason
+      log.info("FactorFlow took {} ratings and no more: {}", rows, broken.getMessage());
+    }
+    long millis = (System.nanoTime() - start) / 1_000_000;
+    progress.ratings(rows);
+    progress.handedOver(millis);
+    log.info("FactorFlow: {} ratings handed over in {} ms", rows, millis);
+  }
+}

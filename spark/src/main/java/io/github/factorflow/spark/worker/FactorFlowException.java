@@ -1,0 +1,14 @@
+package io.github.factorflow.spark.worker;
+
+/** A failure of training: the message says the reason first, then what to do. */
+public final class FactorFlowException extends RuntimeException {
+  private static final long serialVersionUID = 1;
+
+  public FactorFlowException(String message) {
+    super(message);
+  }
+
+  public FactorFlowException(String message, Throwable cause) {
+    super(message, cause);
+  }
+}

@@ -1,0 +1,263 @@
+package io.github.factorflow.spark.worker;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.BufferedOutputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.InetAddress;
+import java.net.UnknownHostException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * A running {@code factorflow worker}. One thread reads its frames, one its standard error, and one looks for the caller's cancel and ends the process:
+ * SIGTERM, a grace, SIGKILL. The process sees the end of its standard input when this JVM dies, and then ends by itself.
+ */
+public final class WorkerProcess implements AutoCloseable {
+  private static final Logger log = LoggerFactory.getLogger(WorkerProcess.class);
+  private static final long GRACE_MILLIS = 500;
+  private static final long POLL_MILLIS = 50;
+  private static final long GREETING_MILLIS = 60_000;
+  /** Processes that run: they end at once when this JVM begins to exit, before its other work of ending. */
+  private static final Set<Process> running = ConcurrentHashMap.newKeySet();
+
+  static {
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit"));
+  }
+
+  /** Frames read ahead: the worker waits when they are not taken. */
+  private static final int AHEAD = 8;
+
+  private final List<String> command;
+  private final Process process;
+  private final OutputStream in;
+  private final Tail tail;
+  private final Thread tailThread;
+  private final BlockingQueue<Object> frames = new ArrayBlockingQueue<>(AHEAD);
+  private final Consumer<Frame> progress;
+  private final Object end = new Object();
+  private volatile boolean killed = false;
+  private volatile boolean closed = false;
+  private volatile BooleanSupplier cancelled;
+
+  private WorkerProcess(List<String> command, Process process, BooleanSupplier cancelled, Consumer<Frame> progress) {
+    this.command = command;
+    this.process = process;
+    running.add(process);
+    process.onExit().thenAccept(running::remove);
+    this.cancelled = cancelled;
+    this.progress = progress;
+    in = new BufferedOutputStream(process.getOutputStream(), 1 << 16);
+    tail = new Tail(process.getErrorStream());
+    tailThread = daemon("factorflow-stderr", tail);
+    daemon("factorflow-frames", this::readFrames);
+    daemon("factorflow-watch", this::watch);
+  }
+
+  /**
+   * Starts a worker, sends it the first line, and reads its greeting.
+   *
+   * @param flags what of the host it may use
+   * @param cancelled asked twenty times a second: true ends the worker
+   * @param progress gets frames of types that need no answer, in a thread of the process
+   */
+  public static WorkerProcess start(Launch launch, List<String> flags, JsonNode request, BooleanSupplier cancelled, Consumer<Frame> progress) {
+    List<String> command = new ArrayList<>(launch.command());
+    command.addAll(flags);
+    Process process;
+    try {
+      process = new ProcessBuilder(command).start();
+    } catch (IOException failure) {
+      throw new FactorFlowException("FactorFlow cannot be started on " + host() + ": " + failure.getMessage() + ". " + INSTALL, failure);
+    }
+    WorkerProcess worker = new WorkerProcess(command, process, cancelled, progress);
+    try {
+      worker.greet(request);
+      return worker;
+    } catch (RuntimeException | Error failure) {
+      worker.close();
+      throw failure;
+    }
+  }
+
+  private static final String INSTALL = "Ship it by --archives factorflow.tar.gz#factorflow, or name it in spark.factorflow.executable";
+
+  private void greet(JsonNode request) {
+    try {
+      new FrameWriter(in).line(request);
+    } catch (IOException failure) {
+      log.debug("FactorFlow ended before its first request", failure);
+    }
+    Frame hello = take(GREETING_MILLIS);
+    if (hello == null) throw gone("ended before its greeting", "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
+    if (!"hello".equals(hello.type())) throw new FactorFlowException(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL);
+    String version = hello.text("version");
+    if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
+      throw new FactorFlowException("FactorFlow " + version + " (protocol " + hello.number("protocol") + ") does not fit the plugin's "
+          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place() + ". Put the same version on all hosts");
+    }
+    log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
+  }
+
+  /** Standard input; buffered. An IOException there usually has its reason in {@link #take()}. */
+  public OutputStream in() {
+    return in;
+  }
+
+  public long pid() {
+    return process.pid();
+  }
+
+  public boolean isAlive() {
+    return process.isAlive() && !closed;
+  }
+
+  /** Asks another source for a cancel from now on: the next task of a worker that serves several. */
+  public void watchedBy(BooleanSupplier other) {
+    cancelled = other;
+  }
+
+  /** The next frame; null when the worker has ended. */
+  public Frame take() {
+    return take(Long.MAX_VALUE);
+  }
+
+  private Frame take(long millis) {
+    long until = millis == Long.MAX_VALUE ? Long.MAX_VALUE : System.currentTimeMillis() + millis;
+    while (System.currentTimeMillis() < until) {
+      Object frame;
+      try {
+        frame = frames.poll(POLL_MILLIS, TimeUnit.MILLISECONDS);
+      } catch (InterruptedException interrupt) {
+        close();
+        Thread.currentThread().interrupt();
+        throw new FactorFlowException("FactorFlow's training was interrupted", interrupt);
+      }
+      if (frame == null) continue;
+      if (frame instanceof Frame read) return read;
+      if (frame == end) return null;
+      if (killed || frame instanceof EOFException) throw gone("ended inside a frame", "");
+      throw new FactorFlowException(place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL + said());
+    }
+    throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
+  }
+
+  /** The failure of a worker that ended without a reason: its exit status, and the last that it said. */
+  public FactorFlowException gone(String when, String advice) {
+    int status;
+    try {
+      boolean ended = process.waitFor(GRACE_MILLIS, TimeUnit.MILLISECONDS);
+      tailThread.join(GRACE_MILLIS);
+      status = ended ? process.exitValue() : 0;
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      status = 0;
+    }
+    String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when + ", with status " + status;
+    String memory = !killed && status == 137 ? ". A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory" : "";
+    return new FactorFlowException(place() + " " + how + memory + (advice.isEmpty() ? "" : ". " + advice) + said());
+  }
+
+  private String place() {
+    return "FactorFlow's worker on " + host() + " (" + String.join(" ", command) + ")";
+  }
+
+  private String said() {
+    String text = tail.text();
+    return text.isEmpty() ? "" : ". It said: " + text;
+  }
+
+  private void readFrames() {
+    FrameReader reader = new FrameReader(process.getInputStream());
+    try {
+      for (Frame frame = reader.next(); frame != null; frame = reader.next()) {
+        switch (frame.type()) {
+          case "hello", "report", "factors", "answer", "error", "done" -> put(frame);
+          default -> progress.accept(frame);
+        }
+      }
+      put(end);
+    } catch (IOException failure) {
+      put(failure);
+    }
+  }
+
+  private void put(Object frame) {
+    try {
+      while (!closed && !frames.offer(frame, POLL_MILLIS, TimeUnit.MILLISECONDS)) continue;
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void watch() {
+    try {
+      while (!process.waitFor(POLL_MILLIS, TimeUnit.MILLISECONDS)) {
+        if (!cancelled.getAsBoolean()) continue;
+        stop();
+        return;
+      }
+    } catch (InterruptedException stop) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private void stop() throws InterruptedException {
+    if (!process.isAlive()) return;
+    killed = true;
+    process.destroy();
+    if (!process.waitFor(GRACE_MILLIS, TimeUnit.MILLISECONDS)) process.destroyForcibly();
+  }
+
+  /** Ends the process if it has not ended; frames that were not taken are dropped. */
+  @Override
+  public void close() {
+    if (closed) return;
+    closed = true;
+    try {
+      stop();
+      process.getOutputStream().close();
+    } catch (InterruptedException interrupt) {
+      process.destroyForcibly();
+      Thread.currentThread().interrupt();
+    } catch (IOException broken) {
+      log.debug("Closing the input of a worker that has ended", broken);
+    }
+    frames.clear();
+  }
+
+  /** Waits for the end of a worker that has said that it is done. */
+  public void finish() {
+    try {
+      if (!process.waitFor(10, TimeUnit.SECONDS)) log.warn("{} does not end after its work: it is killed", place());
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+    }
+    close();
+  }
+
+  public static String host() {
+    try {
+      return InetAddress.getLocalHost().getHostName();
+    } catch (UnknownHostException unknown) {
+      return "this host";
+    }
+  }
+
+  private static Thread daemon(String name, Runnable work) {
+    Thread thread = new Thread(work, name);
+    thread.setDaemon(true);
+    thread.start();
+    return thread;
+  }
+}

@@ -1,0 +1,146 @@
+import type { JsonObject } from '../../engine/json.ts';
+import { type Frame, ratingStream, rowsOf, type Triples, WorkerParent } from './worker-parent.ts';
+
+type Side = 'users' | 'items';
+const sides = ['users', 'items'] as const;
+const other = { users: 'items', items: 'users' } as const;
+
+/** A block's newest factors, as they came from a worker. */
+interface Solved {
+  readonly version: number;
+  readonly frames: readonly Frame[];
+}
+
+/**
+ * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k lies in worker k, the factors travel as they
+ * came, and a worker that was lost is replaced by a new one.
+ */
+export class RowTraining {
+  readonly #params: JsonObject;
+  readonly #triples: Triples;
+  readonly #workers: WorkerParent[];
+  readonly #solved: Record<Side, Solved[]> = { users: [], items: [] };
+  #sums = { ratings: 0, squares: 0 };
+  #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
+
+  constructor(params: JsonObject, triples: Triples, blocks: number) {
+    this.#params = params;
+    this.#triples = triples;
+    this.#workers = Array.from({ length: blocks }, () => this.#open());
+  }
+
+  async start(): Promise<void> {
+    const built = await this.#each(async (k) => (await this.#load(k))[0]);
+    for (const { ratings, squares } of built as { ratings: number; squares: number }[]) this.#sums = { ratings: this.#sums.ratings + ratings, squares: this.#sums.squares + squares };
+    this.#solved.users = await this.#each(async (k) => ({ version: 0, frames: (await this.#workers[k].ask({ type: 'start', block: `users-${k}`, version: 0, ...this.#sums })).factors }));
+    await this.#gram('users', 0);
+  }
+
+  /** Items, then users. */
+  async iterate(): Promise<void> {
+    for (const side of ['items', 'users'] as const) {
+      const version = (this.#solved[side][0]?.version ?? 0) + 1;
+      await this.#each((k) => this.#fix(k, other[side]));
+      this.#solved[side] = await this.#each(async (k) => ({ version, frames: await this.#solve(k, side, version) }));
+      await this.#gram(side, version);
+    }
+  }
+
+  async loss(): Promise<{ loss: number; trainRmse: number }> {
+    const [users, items] = sides.map((side) => this.#solved[side][0].version);
+    const answers = await this.#each(async (k) => {
+      const ofUsers = await this.#workers[k].ask({ type: 'loss', block: `users-${k}`, version: users, fixed: items });
+      const ofItems = await this.#workers[k].ask({ type: 'loss', block: `items-${k}`, version: items });
+      return [ofUsers.answer.header, ofItems.answer.header];
+    });
+    const sum = (name: string) => answers.flat().reduce((all, answer) => all + Number(answer[name] ?? 0), 0);
+    const [gu, gi] = sides.map((side) => this.#grams[side]);
+    const trace = gu && gi ? gu.reduce((all, value, k) => all + value * gi[k], 0) : 0;
+    return { loss: sum('squared') + sum('observed') + sum('penalty') + trace, trainRmse: Math.sqrt(sum('squared') / sum('count')) };
+  }
+
+  factors(side: Side): Map<number, number[]> {
+    const all = this.#solved[side].flatMap(({ frames }) => [...rowsOf(frames)]);
+    return new Map(all.sort(([a], [b]) => a - b));
+  }
+
+  /** Kills a worker without a word, and starts an empty one in its place. */
+  async lose(k: number): Promise<void> {
+    this.#workers[k].child.kill('SIGKILL');
+    await this.#workers[k].ended;
+    this.#workers[k] = this.#open();
+  }
+
+  async end(): Promise<(number | null)[]> {
+    return this.#each(async (k) => {
+      this.#workers[k].request({ type: 'end' });
+      return (await this.#workers[k].ended).code;
+    });
+  }
+
+  /** Ends what still runs. */
+  kill(): void {
+    for (const { child } of this.#workers) child.kill('SIGKILL');
+  }
+
+  #open(): WorkerParent {
+    const worker = new WorkerParent();
+    worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: this.#params })}\n`);
+    return worker;
+  }
+
+  async #load(k: number): Promise<JsonObject[]> {
+    const worker = this.#workers[k];
+    const built: JsonObject[] = [];
+    for (const side of sides) {
+      const block = `${side}-${k}`;
+      const own = this.#ratingsOf(side, k);
+      const half = Math.floor(own.users.length / 2);
+      const part = (from: number, to?: number) => ratingStream({ users: own.users.slice(from, to), items: own.items.slice(from, to), ratings: own.ratings.slice(from, to) });
+      await worker.ask({ type: 'load', block, side }, part(0, half));
+      await worker.ask({ type: 'load', block, side }, part(half));
+      built.push((await worker.ask({ type: 'build', block, rows: own.users.length })).answer.header);
+    }
+    return built;
+  }
+
+  #ratingsOf(side: Side, k: number): Triples {
+    const keep = this.#triples[side].flatMap((id, at) => ((id as number) % this.#workers.length === k ? [at] : []));
+    const take = <T>(values: readonly T[]) => keep.map((at) => values[at]);
+    return { users: take(this.#triples.users), items: take(this.#triples.items), ratings: take(this.#triples.ratings) };
+  }
+
+  async #fix(k: number, side: Side): Promise<void> {
+    for (const { version, frames } of this.#solved[side]) for (const { payload } of frames) await this.#workers[k].ask({ type: 'fixed', side, version }, payload);
+  }
+
+  /** Gives what a new worker lacks, as its answers ask for it. */
+  async #solve(k: number, side: Side, version: number): Promise<readonly Frame[]> {
+    const block = `${side}-${k}`;
+    const before = this.#solved[side][k];
+    const gram = this.#grams[other[side]];
+    const payload = gram && new Uint8Array(gram.buffer);
+    for (;;) {
+      const { answer, factors } = await this.#workers[k].ask({ type: 'solve', block, fixed: this.#solved[other[side]][0].version, previous: before?.version ?? null, version, ...this.#sums }, payload);
+      const { missing } = answer.header;
+      if (missing === undefined) return factors;
+      if (missing === 'block') await this.#load(k);
+      else if (missing === 'previous') for (const { payload: rows } of before.frames) await this.#workers[k].ask({ type: 'previous', block, version: before.version, ...this.#sums }, rows);
+      else if (missing === 'fixed') await this.#fix(k, other[side]);
+      else throw new Error(`${String(missing)} is missing`);
+    }
+  }
+
+  async #gram(side: Side, version: number): Promise<void> {
+    if (this.#params.implicitPrefs !== true) return;
+    const parts = await this.#each(async (k) => {
+      const { payload } = (await this.#workers[k].ask({ type: 'gram', block: `${side}-${k}`, version })).answer;
+      return new Float64Array(Uint8Array.from(payload).buffer);
+    });
+    this.#grams = { ...this.#grams, [side]: parts.reduce((all, one) => all.map((value, at) => value + one[at])) };
+  }
+
+  #each<T>(work: (k: number) => Promise<T>): Promise<T[]> {
+    return Promise.all(this.#workers.map((_, k) => work(k)));
+  }
+}

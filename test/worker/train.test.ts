@@ -1,0 +1,260 @@
+/** The command `worker` as a parent process sees it: docs/worker-protocol.md, training on one host. */
+import { tableFromIPC, tableToIPC } from 'apache-arrow';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ALS, Session } from '../../index.ts';
+import { packageInfo } from '../../cli/package-info.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { numberedRatings } from '../support/numbered-ratings.ts';
+import { type Ended, program, ratingStream, rowsOf, WorkerParent } from '../support/worker-parent.ts';
+
+const triples = numberedRatings(3000);
+const rows = triples.users.length;
+const stream = ratingStream(triples);
+const END_MARK = 8;
+
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-worker-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function fed(opening: JsonObject, bytes: Uint8Array = stream, told = rows): Promise<Ended> {
+  const parent = new WorkerParent();
+  parent.feed(opening, bytes, told);
+  return parent.ended;
+}
+
+const factorsOf = ({ frames }: Ended, side: string) => rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
+const errorOf = ({ frames }: Ended) => frames.at(-1)?.header ?? {};
+
+async function direct(bytes: Uint8Array, params: ConstructorParameters<typeof ALS>[0]) {
+  const session = await Session.create({ device: 'cpu', workers: 1 });
+  try {
+    const { userArrays, itemArrays } = await ALS.spark(params).fit(session.from(tableFromIPC(bytes).batches));
+    const map = ({ ids, values, columns }: typeof userArrays) => new Map(Array.from(ids as Int32Array, (id, row) => [Number(id), [...values.subarray(row * columns, (row + 1) * columns)]]));
+    return { users: map(userArrays), items: map(itemArrays) };
+  } finally {
+    await session.close();
+  }
+}
+
+describe('a whole feed', () => {
+  it.each([
+    ['explicit ratings', { rank: 5, maxIter: 3, seed: 7, regParam: 0.05 }],
+    ['implicit data', { rank: 4, maxIter: 2, seed: 1, implicitPrefs: true, alpha: 3 }],
+    ['non-negative factors', { rank: 3, maxIter: 2, nonnegative: true }],
+  ] as const)('of %s gives the factors of ALS.spark, bit for bit', async (_, params) => {
+    const ended = await fed({ params, rows });
+    expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+    const expected = await direct(stream, params);
+    expect(factorsOf(ended, 'users')).toEqual(expected.users);
+    expect(factorsOf(ended, 'items')).toEqual(expected.items);
+  });
+
+  it('is told of in frames, from hello to done, and stdout has nothing else', async () => {
+    const parent = new WorkerParent();
+    parent.feed({ params: { rank: 4, maxIter: 3 }, version: packageInfo().version }, stream, rows);
+    const { frames } = await parent.ended;
+    expect(parent.rest.length).toBe(0);
+    const types = frames.map(({ header }) => header.type);
+    expect(types.filter((type) => type !== 'progress' && type !== 'note' && type !== 'warning')).toEqual(['hello', 'device', 'plan', 'iteration', 'iteration', 'iteration', 'report', 'factors', 'factors', 'done']);
+    expect(frames[0].header).toMatchObject({ protocol: 1, version: packageInfo().version, node: process.versions.node });
+    expect(frames[1].header).toMatchObject({ requested: 'cpu', kind: 'cpu', adapter: null });
+    const [plan, report] = ['plan', 'report'].map((type) => frames.find(({ header }) => header.type === type)?.header);
+    expect(plan).toMatchObject({ text: expect.stringContaining('update-items'), plan: { algorithm: 'als', sizes: { users: 120, items: 70, ratings: rows } } });
+    expect(report).toMatchObject({ ratings: rows, users: 120, items: 70, iterations: [{ iteration: 1 }, { iteration: 2 }, { iteration: 3 }] });
+    expect(report).not.toHaveProperty('model');
+    const told = frames.findLast(({ header }) => header.type === 'progress' && header.phase === 'read')?.header;
+    expect(told).toMatchObject({ done: rows, unit: 'ratings' });
+  });
+
+  it('of 64-bit ids gives factors with 64-bit ids, and columns may have other names', async () => {
+    const renamed = tableFromIPC(ratingStream(triples, { wide: true }));
+    const ended = await fed({ params: { rank: 3, maxIter: 2 }, columns: { user: 'item', item: 'user' }, rows: null }, tableToIPC(renamed, 'stream'));
+    const expected = await direct(stream, { rank: 3, maxIter: 2, userCol: 'item', itemCol: 'user' });
+    expect(factorsOf(ended, 'users')).toEqual(expected.users);
+    const frame = ended.frames.find(({ header }) => header.type === 'factors')?.payload ?? [];
+    expect(String(tableFromIPC(frame).schema.fields[0].type)).toBe('Int64');
+  });
+
+  it('leaves no file and starts no process', async () => {
+    const parent = new WorkerParent({ folder });
+    parent.feed({ params: { rank: 4, maxIter: 3 } }, stream, rows);
+    await parent.frame('plan');
+    const tasks = `/proc/${parent.child.pid}/task`;
+    if (existsSync(tasks)) for (const task of readdirSync(tasks)) expect(readIfThere(`${tasks}/${task}/children`)).toBe('');
+    expect((await parent.ended).code).toBe(0);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
+
+describe('a feed is refused', () => {
+  const cut = stream.subarray(0, stream.length - END_MARK);
+
+  it('without its end mark, cut between two batches', async () => {
+    const parent = new WorkerParent();
+    parent.write('{"protocol":1,"command":"train"}\n');
+    await parent.frame('device');
+    parent.write(cut);
+    parent.close();
+    const ended = await parent.ended;
+    expect(ended.code).toBe(3);
+    expect(errorOf(ended)).toMatchObject({ type: 'error', code: 'DATA', exitCode: 3, summary: expect.stringMatching(/cut off after 3 batches: its end mark never came/), advice: expect.any(String) });
+    expect(ended.frames.some(({ header }) => header.type === 'iteration')).toBe(false);
+  });
+
+  it('without its end mark, though the trailer follows', async () => {
+    const ended = await fed({}, cut);
+    expect(ended.code).toBe(3);
+    expect(String(errorOf(ended).message)).toMatch(/batch 3: it does not begin like a message/);
+  });
+
+  it.each([
+    ['than the trailer says', { rows: null }, rows - 1, /3,000 ratings came, but the trailer says 2,999/],
+    ['than the first line says', { rows: rows + 1 }, rows, /3,000 ratings came, but the first line says 3,001/],
+  ] as const)('with another number of rows %s', async (_, opening, told, message) => {
+    const ended = await fed(opening, stream, told);
+    expect(ended.code).toBe(3);
+    expect(String(errorOf(ended).message)).toMatch(message);
+  });
+
+  it.each([
+    ['without a trailer', (parent: WorkerParent) => parent.close(), 3, /trailer .* is missing/],
+    ['with a trailer that is none', (parent: WorkerParent) => parent.write('{"rows":"many"}\n'), 3, /trailer .* is missing/],
+    ['with more behind its trailer', (parent: WorkerParent) => parent.write(`{"rows":${rows}}\nmore`), 2, /bytes came behind the trailer/],
+  ] as const)('%s', async (_, end, code, message) => {
+    const parent = new WorkerParent();
+    parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { maxIter: 100_000 } })}\n`);
+    await parent.frame('device');
+    parent.write(stream);
+    end(parent);
+    const ended = await parent.ended;
+    expect(ended.code).toBe(code);
+    expect(String(errorOf(ended).message)).toMatch(message);
+  });
+
+  it.each([
+    ['a null id', 'user', null, /1 bad row, the first in the feed, row 5: user is null/],
+    ['a rating that is no number', 'rating', Number.NaN, /1 bad row, the first in the feed, row 5: rating is NaN/],
+  ] as const)('with %s', async (_, column, value, message) => {
+    const ended = await fed({}, withValue(column, value));
+    expect(ended.code).toBe(3);
+    expect(String(errorOf(ended).message)).toMatch(message);
+  });
+
+  it('without ratings', async () => {
+    const ended = await fed({}, ratingStream({ users: [], items: [], ratings: [] }), 0);
+    expect(ended.code).toBe(3);
+    expect(String(errorOf(ended).message)).toMatch(/no ratings/);
+  });
+
+  it('as an Arrow file, whose end nobody would see', async () => {
+    const ended = await fed({}, tableToIPC(tableFromIPC(stream), 'file'));
+    expect(ended.code).toBe(3);
+    expect(String(errorOf(ended).message)).toMatch(/file came in place of an Arrow stream/);
+  });
+
+  it.each([
+    ['another protocol', { protocol: 2 }, /protocol 2, this worker 1/],
+    ['another version', { version: '9.9.9' }, /expects factorflow "9.9.9", and this is/],
+    ['another command', { command: 'fly' }, /command must be train or rows/],
+    ['an unknown field', { rank: 3 }, /unknown field rank/],
+    ['an unknown parameter', { params: { rnak: 3 } }, /rnak/],
+    ['a parameter that cannot act', { params: { alpha: 3 } }, /alpha acts on implicit data alone/],
+    ['an unknown column', { columns: { usr: 'u' } }, /unknown column usr/],
+    ['a column that is not there', { columns: { user: 'who' } }, /who/],
+  ] as const)('with %s', async (_, opening, message) => {
+    const ended = await fed(opening);
+    expect(ended.code).toBe(opening && 'columns' in opening && 'user' in opening.columns ? 3 : 2);
+    expect(String(errorOf(ended).message)).toMatch(message);
+  });
+
+  it('by a budget of memory that it is beyond', async () => {
+    const parent = new WorkerParent({ flags: ['--device', 'cpu', '--workers', '1', '--memory-budget', '301MiB'] });
+    parent.feed({ params: { rank: 4 } }, ratingStream(numberedRatings(60_000, { users: 900, items: 400 }), { batchRows: 20_000 }), 60_000);
+    const ended = await parent.ended;
+    expect(ended.code).toBe(4);
+    expect(errorOf(ended)).toMatchObject({ code: 'CAPACITY', exitCode: 4, advice: expect.stringMatching(/memoryBudget/) });
+  });
+
+  it('that ends before its first line', async () => {
+    const parent = new WorkerParent();
+    parent.close();
+    const ended = await parent.ended;
+    expect(ended.code).toBe(2);
+    expect(ended.stderr).toMatch(/stdin ended before a first line of JSON came/);
+  });
+});
+
+describe('the sign of life', () => {
+  /** A training that goes on until it is stopped. */
+  async function endless(options: ConstructorParameters<typeof WorkerParent>[0] = {}): Promise<WorkerParent> {
+    const parent = new WorkerParent(options);
+    parent.feed({ params: { rank: 8, maxIter: 1_000_000 } }, stream, rows);
+    await parent.frame('iteration');
+    return parent;
+  }
+
+  it('is stdin: the worker stops when it closes', async () => {
+    const parent = await endless();
+    parent.close();
+    const ended = await parent.ended;
+    expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
+    expect(errorOf(ended)).toMatchObject({ type: 'error', code: 'CANCELLED', exitCode: 130 });
+  });
+
+  it('is no signal to stop: the worker stops in order at SIGTERM', async () => {
+    const parent = await endless();
+    parent.child.kill('SIGTERM');
+    const ended = await parent.ended;
+    expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
+  });
+
+  it('counts while the main thread is busy: the process is killed then', async () => {
+    const block = "process.on('SIGUSR2', () => { process.getBuiltinModule('fs').writeSync(2, 'blocked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0); })";
+    const parent = await endless({ nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(block)}`] });
+    const blocked = new Promise<void>((resolve) => parent.child.stderr?.once('data', () => resolve()));
+    parent.child.kill('SIGUSR2');
+    await blocked;
+    parent.close();
+    expect((await parent.ended).signal).toBe('SIGKILL');
+  });
+
+  it('is the parent too, where its stdin stays open', async () => {
+    const script = `const { spawn } = require('node:child_process');
+      spawn(process.execPath, [${JSON.stringify(program)}, 'worker', '--device', 'cpu', '--workers', '1'], { stdio: [3, 4, 'ignore'] });
+      setInterval(() => {}, 1000);`;
+    const between = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'ignore', 'inherit', 'pipe', 'pipe'] });
+    const [input, output] = [between.stdio[3], between.stdio[4]] as unknown as [NodeJS.WritableStream, NodeJS.ReadableStream];
+    const closed = new Promise<void>((resolve) => output.once('end', () => resolve()));
+    let seen = '';
+    const training = new Promise<void>((resolve) => output.on('data', (bytes: Buffer) => {
+      seen += bytes.toString('latin1');
+      if (seen.includes('"type":"iteration"')) resolve();
+    }));
+    input.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`);
+    input.write(stream);
+    input.write(`{"rows":${rows}}\n`);
+    await training;
+    between.kill('SIGKILL');
+    // The worker's end of the pipe closes with its last thread.
+    await closed;
+  });
+});
+
+/** The ratings with another value in row 5, from 1. */
+function withValue(column: 'user' | 'rating', value: number | null): Uint8Array {
+  const values = triples[column === 'user' ? 'users' : 'ratings'] as (number | null)[];
+  const changed = values.map((one, at) => (at === 4 ? value : one));
+  return ratingStream({ ...triples, [column === 'user' ? 'users' : 'ratings']: changed });
+}
+
+function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    // The thread has ended.
+    return '';
+  }
+}
