@@ -66,6 +66,8 @@ export type SolverChoice = {
   readonly cgBelow: number;
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
+  /** True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves; on the CPU, from previous factors of 0. */
+  readonly settles?: boolean;
 };
 
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
