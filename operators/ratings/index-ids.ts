@@ -13,7 +13,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { ChunkKeeper } from './sorting/chunk-keeper.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
-import { CHUNK_ROWS, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
+import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 
 const STAGE = 'index-ids';
 
@@ -85,7 +85,7 @@ export class IndexIds implements Sink<IndexedRatings> {
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
     const keeper = new ChunkKeeper(this.#options, ctx);
     const numbering = new Numbering(keeper, ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
+    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {

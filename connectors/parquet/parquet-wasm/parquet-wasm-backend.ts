@@ -79,7 +79,7 @@ class WasmFileReader implements ParquetFileReader {
       while (done < rows) {
         const before = done;
         try {
-          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, columns)) {
+          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, options)) {
             yield { batch, rowGroup, firstRow: firstRow + done };
             done += batch.numRows;
           }
@@ -98,7 +98,7 @@ class WasmFileReader implements ParquetFileReader {
   }
 
   /** Some rows of a row group from `offset` on. */
-  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, columns: readonly string[] | undefined): AsyncGenerator<RecordBatch> {
+  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
@@ -111,10 +111,13 @@ class WasmFileReader implements ParquetFileReader {
       for (;;) {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
         if (done || value === undefined) return sizes.see(size, rows);
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
         if (numbers) {
-          instance.guardSync(() => value.free());
-          yield numbers;
+          try {
+            yield numbers;
+          } finally {
+            instance.guardSync(() => value.free());
+          }
           continue;
         }
         const bytes = instance.guardSync(() => value.intoIPCStream());

@@ -1,10 +1,11 @@
-import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { gramSlices } from '../../als/implicit/stages.ts';
+import { ALL_ROWS } from '../../als/solver-choice.ts';
 import { rowShifts } from '../../als/implicit/weights.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
@@ -28,11 +29,11 @@ export interface SolvedUsers {
 }
 
 /**
- * The factors x of each row of a block, and with biases β, exactly, with the items held fixed. The block's columns are rows of `fixed`.
+ * The factors x of each row of a block, and with biases β, to a residual of at most 1e-5 of b, with the items held fixed. The block's columns are rows of `fixed`.
  * Runs where training would.
  */
 export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: RowRule, ctx: ExecutionContext): Promise<SolvedUsers> {
-  const device = rule.nonnegative ? hostDevice(ctx.executor) : computeDevice(ctx.executor);
+  const device = computeDevice(ctx.executor);
   const { rank: features } = rule;
   const name = dataSetName(STAGE);
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
@@ -49,7 +50,7 @@ export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: Ro
     steps.allocate(STAGE, place, ref('bias'), { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
   }
   const slices = device.info.wholePasses ? [{ from: 0, to: block.rows }] : balancedRanges(block.offsets, taskCount(block.ratings));
-  const exact = { rank: features, cgBelow: 0, cgSteps: 1, ...(await variantOf(device, block, features, rule, ctx)) };
+  const exact = { rank: features, ...(settles(features, device) ? { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true } : { cgBelow: 0, cgSteps: 1 }), ...(await variantOf(device, block, features, rule, ctx)) };
   if (rule.implicit === undefined) {
     const { lambda, biasLambda, exponent, offset, damping, mean, biases, nonnegative } = rule;
     const params = { ...exact, lambda, exponent, offset, ...(biases ? { mean, damping, biasLambda } : {}), ...(nonnegative ? { nonnegative } : {}) };
@@ -70,13 +71,22 @@ export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: Ro
   return { factors: factors.columns.values as Float32Array, biases: (bias?.columns.values as Float32Array | undefined) ?? new Float32Array(0) };
 }
 
+/** Features from which CG from x = 0 to an exact solve's residual, 4 to 9 steps with common λ, costs less than the exact solve. */
+const LEAST_SETTLING = 48;
+/** Steps after which a row is solved exactly. */
+const MOST_STEPS = 12;
+
+function settles(features: number, { info }: Device): boolean {
+  return features >= LEAST_SETTLING && !info.choosesKernels;
+}
+
 /** The kernel of a device that has several. */
 async function variantOf(device: Device, block: RatingBlock, features: number, rule: RowRule, ctx: ExecutionContext) {
   if (!device.info.choosesKernels) return {};
   let [longest, largestRating] = [0, 0];
   for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   for (const value of block.values) largestRating = Math.max(largestRating, Math.abs(value));
-  const problem = { rank: features, solver: 'cholesky', cgSteps: 1, precision: 'f32', biases: rule.biases, rows: block.rows, columns: features, ratings: block.ratings, iterations: 1, longest, largestRating, ...(rule.implicit ? { implicit: true } : {}) } as const;
+  const problem = { rank: features, solver: 'cholesky', cgSteps: 1, precision: 'f32', biases: rule.biases, rows: block.rows, columns: features, ratings: block.ratings, iterations: 1, longest, largestRating, ...(rule.implicit ? { implicit: true } : {}), ...(rule.nonnegative ? { nonnegative: true } : {}) } as const;
   const [{ variant, precision, ratingScale }] = await runTasks(ctx, STAGE, device.info.place, [{ kernel: 'choose-update', inputs: {}, outputs: {}, params: problem }]);
   return { variant, precision, ratingScale };
 }
