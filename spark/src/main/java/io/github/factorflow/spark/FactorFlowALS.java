@@ -2,7 +2,7 @@ package io.github.factorflow.spark;
 
 import io.github.factorflow.spark.run.Failures;
 import io.github.factorflow.spark.run.Factors;
-import io.github.factorflow.spark.run.ManyHosts;
+import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.OneHost;
 import java.util.Optional;
 import org.apache.spark.ml.recommendation.ALS;

@@ -4,9 +4,9 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /** Scala's tag of a generic class. */
-record ClassTagOf<T>(Class<?> type) {
+public record ClassTagOf<T>(Class<?> type) {
   @SuppressWarnings("unchecked")
-  ClassTag<T> get() {
+  public ClassTag<T> get() {
     return (ClassTag<T>) ClassTag$.MODULE$.apply(type);
   }
 }

@@ -11,7 +11,7 @@ import scala.Tuple2;
 
 /** Both sides' factors as Spark's ALSModel holds them: (id: int, features: array of float). */
 public record Factors(Dataset<Row> users, Dataset<Row> items) {
-  static Factors of(SparkSession session, JavaRDD<FactorBlock> users, JavaRDD<FactorBlock> items) {
+  public static Factors of(SparkSession session, JavaRDD<FactorBlock> users, JavaRDD<FactorBlock> items) {
     return new Factors(rows(session, users, "userFactors"), rows(session, items, "itemFactors"));
   }
 

@@ -3,17 +3,17 @@ package io.github.factorflow.spark.run;
 import org.apache.spark.SparkContext;
 
 /** The description of the jobs of this thread in Spark's UI; the former one comes back at the end. */
-final class JobDescription implements AutoCloseable {
+public final class JobDescription implements AutoCloseable {
   private static final String KEY = "spark.job.description";
   private final SparkContext context;
   private final String former;
 
-  JobDescription(SparkContext context) {
+  public JobDescription(SparkContext context) {
     this.context = context;
     former = context.getLocalProperty(KEY);
   }
 
-  void say(String text) {
+  public void say(String text) {
     context.setLocalProperty(KEY, former == null ? text : former + ": " + text);
   }
 

@@ -47,7 +47,7 @@ public final class OneHost {
     try (JobDescription job = new JobDescription(context)) {
       job.say("FactorFlow ALS: " + parameters.maxIter() + " iterations at rank " + parameters.rank() + " on one host");
       List<Long> rows = factors.mapPartitions(OneHost::count).collect();
-      List<String> refused = progress.refused();
+      List<String> refused = progress.refusals();
       if (!refused.isEmpty()) throw new FactorFlowException(refused.get(refused.size() - 1));
       if (rows.stream().mapToLong(Long::longValue).sum() == 0) throw ratings.noRatings();
     } catch (RuntimeException | Error failure) {

@@ -30,13 +30,13 @@ public record Placement(Settings settings, boolean processor, int localCores, lo
   private static final long MIB = 1L << 20;
   private static final long LEAST_MEMORY = 256 * MIB;
 
-  static Placement of(SparkContext context, Settings settings, Parameters parameters) {
+  public static Placement of(SparkContext context, Settings settings, Parameters parameters) {
     // non-negative least squares run on the processor alone
     return new Placement(settings, parameters.nonnegative(), context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
   }
 
   /** A profile whose tasks fill an executor each, or null where the cluster manager has none or the default is as good. */
-  static ResourceProfile wholeExecutor(SparkContext context) {
+  public static ResourceProfile wholeExecutor(SparkContext context) {
     if (context.isLocal()) return null;
     SparkConf conf = context.getConf();
     int cores = executorCores(context);
@@ -81,7 +81,7 @@ public record Placement(Settings settings, boolean processor, int localCores, lo
   }
 
   /** The flags of a worker of this task. */
-  List<String> flags(TaskContext task) {
+  public List<String> flags(TaskContext task) {
     List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task))));
     if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
     return flags;

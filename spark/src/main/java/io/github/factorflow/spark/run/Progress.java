@@ -10,17 +10,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** What tasks tell the driver: named counters, which Spark's UI shows, and the reasons for which workers refused the work. */
-final class Progress implements Serializable {
+public final class Progress implements Serializable {
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(Progress.class);
-  final LongAccumulator ratings = new LongAccumulator();
-  final LongAccumulator iterations = new LongAccumulator();
-  final LongAccumulator handOver = new LongAccumulator();
-  final LongAccumulator training = new LongAccumulator();
+  private final LongAccumulator ratings = new LongAccumulator();
+  private final LongAccumulator iterations = new LongAccumulator();
+  private final LongAccumulator handOver = new LongAccumulator();
+  private final LongAccumulator training = new LongAccumulator();
   /** Refusals are results, not failures of a task: Spark would run the task again, to the same end. */
-  final CollectionAccumulator<String> refusals = new CollectionAccumulator<>();
+  private final CollectionAccumulator<String> refusals = new CollectionAccumulator<>();
 
-  static Progress register(SparkContext context) {
+  private Progress() {}
+
+  public static Progress register(SparkContext context) {
     Progress progress = new Progress();
     context.register(progress.ratings, "FactorFlow: ratings");
     context.register(progress.iterations, "FactorFlow: iterations");
@@ -31,12 +33,29 @@ final class Progress implements Serializable {
   }
 
   /** Takes a worker's frames that need no answer. */
-  void see(Frame frame) {
+  public void see(Frame frame) {
     if (frame.type().equals("iteration")) iterations.add(1);
-    log.info("FactorFlow: {}", frame.header());
+    if (frame.type().equals("warning")) log.warn("FactorFlow: {}", frame.text("text"));
+    else log.info("FactorFlow: {}", frame.header());
   }
 
-  List<String> refused() {
+  public void ratings(long rows) {
+    ratings.add(rows);
+  }
+
+  void handedOver(long millis) {
+    handOver.add(millis);
+  }
+
+  void trained(long millis) {
+    training.add(millis);
+  }
+
+  void refused(String reason) {
+    refusals.add(reason);
+  }
+
+  List<String> refusals() {
     return refusals.value();
   }
 }

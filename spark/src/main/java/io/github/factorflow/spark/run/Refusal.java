@@ -1,13 +1,30 @@
 package io.github.factorflow.spark.run;
 
+import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
 import io.github.factorflow.spark.worker.WorkerProcess;
 
-/** An error frame of a worker as one message: the reason and advice first, then the code of FactorFlow's command and the host. */
-final class Refusal {
+/** Error frames of a worker as messages: the reason and advice first, then the code of FactorFlow's command and the host. */
+public final class Refusal {
   private static final int DOES_NOT_FIT = 4;
 
+  /** Refused by a worker for the parameters, the data or the memory: to run the task again would end alike. */
+  public static final class Refused extends RuntimeException {
+    private static final long serialVersionUID = 1;
+
+    Refused(String message) {
+      super(message);
+    }
+  }
+
   private Refusal() {}
+
+  /** Refused where the same would come again, else FactorFlowException. */
+  public static RuntimeException failure(Frame error, Placement placement) {
+    long code = error.number("exitCode");
+    String message = of(error, placement);
+    return code >= 2 && code <= DOES_NOT_FIT ? new Refused(message) : new FactorFlowException(message);
+  }
 
   static String of(Frame error, Placement placement) {
     long code = error.number("exitCode");

@@ -74,8 +74,8 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
       log.info("FactorFlow took {} ratings and no more: {}", rows, broken.getMessage());
     }
     long millis = (System.nanoTime() - start) / 1_000_000;
-    progress.ratings.add(rows);
-    progress.handOver.add(millis);
+    progress.ratings(rows);
+    progress.handedOver(millis);
     log.info("FactorFlow: {} ratings handed over in {} ms", rows, millis);
   }
 }

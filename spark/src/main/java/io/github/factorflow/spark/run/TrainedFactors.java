@@ -64,7 +64,7 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
   }
 
   private void add(Frame frame) {
-    if (!begun) progress.training.add((System.nanoTime() - start) / 1_000_000);
+    if (!begun) progress.trained((System.nanoTime() - start) / 1_000_000);
     begun = true;
     FactorBlock block;
     try {
@@ -76,9 +76,9 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
   }
 
   private void refuse(Frame frame) {
-    String message = Refusal.of(frame, placement);
-    if (begun) throw new FactorFlowException(message);
-    progress.refusals.add(message);
+    RuntimeException failure = Refusal.failure(frame, placement);
+    if (begun || !(failure instanceof Refusal.Refused)) throw failure;
+    progress.refused(failure.getMessage());
     ended = true;
     worker.close();
   }

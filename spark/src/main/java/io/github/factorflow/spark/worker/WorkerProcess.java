@@ -171,8 +171,8 @@ public final class WorkerProcess implements AutoCloseable {
     try {
       for (Frame frame = reader.next(); frame != null; frame = reader.next()) {
         switch (frame.type()) {
-          case "progress", "plan", "device", "iteration" -> progress.accept(frame);
-          default -> put(frame);
+          case "hello", "report", "factors", "answer", "error", "done" -> put(frame);
+          default -> progress.accept(frame);
         }
       }
       put(end);

@@ -1,0 +1,103 @@
+package io.github.factorflow.spark.rows;
+
+import io.github.factorflow.spark.data.RatingBatch;
+import io.github.factorflow.spark.run.ClassTagOf;
+import io.github.factorflow.spark.run.Placement;
+import java.io.Serializable;
+import java.util.Collections;
+import java.util.Iterator;
+import java.util.List;
+import java.util.function.Supplier;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.rdd.PartitionPruningRDD;
+import org.apache.spark.resource.ResourceProfile;
+import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction3;
+
+/** The blocks of ratings of both sides, and tasks on them: partitions 0 .. hosts - 1 have the users' rows, the next ones the items'. */
+final class Blocks {
+  private final SparkContext context;
+  private final JavaRDD<RatingBatch> users;
+  private final JavaRDD<RatingBatch> items;
+  private final int hosts;
+  private final ResourceProfile profile;
+
+  Blocks(SparkContext context, JavaRDD<RatingBatch> rated, int hosts) {
+    this.context = context;
+    this.hosts = hosts;
+    users = part(rated, 0, hosts);
+    items = part(rated, hosts, 2 * hosts);
+    profile = Placement.wholeExecutor(context);
+  }
+
+  SparkContext context() {
+    return context;
+  }
+
+  int hosts() {
+    return hosts;
+  }
+
+  List<SolvedBlock> load(RowTask task) {
+    return withCopies(task, null, null).collect();
+  }
+
+  /** Tasks that take the fixed side and their former factors from copies of all blocks. */
+  JavaRDD<SolvedBlock> withCopies(RowTask task, Broadcast<List<SolvedBlock>> fixed, Broadcast<List<SolvedBlock>> previous) {
+    return placed(of(task).mapPartitionsWithIndex((block, ratings) -> one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)), false));
+  }
+
+  /** Tasks that take the fixed side and their former factors from partitions beside their ratings. */
+  JavaRDD<SolvedBlock> withPartitions(RowTask task, JavaRDD<byte[]> fixed, JavaRDD<SolvedBlock> previous) {
+    var solved = of(task).rdd().zipPartitions(fixed.rdd(), previous.rdd(), false, new Zipped(task),
+        new ClassTagOf<byte[]>(byte[].class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get());
+    return placed(solved.toJavaRDD());
+  }
+
+  /** As many partitions as blocks, without rows. */
+  <T> JavaRDD<T> empty() {
+    return users.mapPartitions(ratings -> Collections.<T>emptyIterator());
+  }
+
+  private JavaRDD<RatingBatch> of(RowTask task) {
+    return task.side() == Side.USERS ? users : items;
+  }
+
+  private JavaRDD<SolvedBlock> placed(JavaRDD<SolvedBlock> solved) {
+    return profile == null ? solved : solved.withResources(profile);
+  }
+
+  private static JavaRDD<RatingBatch> part(JavaRDD<RatingBatch> rated, int from, int to) {
+    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition -> (Integer) partition >= from && (Integer) partition < to;
+    return PartitionPruningRDD.create(rated.rdd(), inside).toJavaRDD();
+  }
+
+  private static Iterator<byte[]> streams(Broadcast<List<SolvedBlock>> side) {
+    return side.value().stream().flatMap(block -> block.factors.stream()).iterator();
+  }
+
+  private static <T> Iterator<T> one(T value) {
+    return List.of(value).iterator();
+  }
+
+  private static final class Zipped extends AbstractFunction3<scala.collection.Iterator<RatingBatch>, scala.collection.Iterator<byte[]>, scala.collection.Iterator<SolvedBlock>, scala.collection.Iterator<SolvedBlock>>
+      implements Serializable {
+    private static final long serialVersionUID = 1;
+    private final RowTask task;
+
+    Zipped(RowTask task) {
+      this.task = task;
+    }
+
+    @Override
+    public scala.collection.Iterator<SolvedBlock> apply(scala.collection.Iterator<RatingBatch> ratings, scala.collection.Iterator<byte[]> fixed, scala.collection.Iterator<SolvedBlock> previous) {
+      Supplier<List<byte[]>> former = () -> previous.next().factors;
+      SolvedBlock solved = task.run(TaskContext.getPartitionId(), CollectionConverters.asJava(ratings), () -> CollectionConverters.asJava(fixed), former);
+      return CollectionConverters.asScala(one(solved));
+    }
+  }
+}

@@ -1,0 +1,80 @@
+package io.github.factorflow.spark.rows;
+
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.Settings;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import org.apache.spark.SparkConf;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.api.java.JavaSparkContext;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Solves a side, and brings it to all hosts. */
+interface Exchange {
+  /** {@code fixed} and {@code previous} are null where the task needs none; {@code last}: the blocks stay for the model. */
+  SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last);
+
+  /** Gives up a side that no later task needs. */
+  void drop(SolvedSide side);
+
+  /** By the setting; auto takes broadcasts while a side is small beside the driver's memory and the results that it takes. */
+  static Exchange of(Settings.Exchange setting, long rows, Parameters parameters, Blocks blocks) {
+    SparkConf conf = blocks.context().getConf();
+    long bytes = rows * (parameters.rank() + 2L) * 4;
+    long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
+    long most = Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
+    boolean broadcast = setting == Settings.Exchange.AUTO ? bytes <= most : setting == Settings.Exchange.BROADCAST;
+    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: factors of up to {} MiB a side travel by {}", bytes >> 20, broadcast ? "broadcast" : "shuffle");
+    return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);
+  }
+
+  /** Through the driver, which keeps the last version of each side: a lost block needs nothing of earlier iterations. */
+  record ByBroadcast(Blocks blocks, Parameters parameters) implements Exchange {
+    @Override
+    public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
+      JavaRDD<SolvedBlock> solved = blocks.withCopies(task, fixed == null ? null : fixed.copies(), previous == null ? null : previous.copies());
+      if (last && ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
+      List<SolvedBlock> all = new ArrayList<>(solved.collect());
+      ManyHosts.checked(all);
+      all.sort(Comparator.comparingInt(block -> block.block));
+      return new SolvedSide(version, solved, JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all), SolvedSide.gram(all));
+    }
+
+    @Override
+    public void drop(SolvedSide side) {
+      side.copies().destroy();
+    }
+  }
+
+  /**
+   * From executor to executor: each block goes to every host. No side is whole in the driver. The lineage of a block reaches back through the
+   * iterations, to the last checkpoint where the application has a folder for them.
+   */
+  record ByShuffle(Blocks blocks, Parameters parameters) implements Exchange {
+    private static final Logger log = LoggerFactory.getLogger(ByShuffle.class);
+
+    @Override
+    public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
+      JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : Copies.everywhere(fixed.blocks(), blocks.hosts());
+      JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty() : previous.blocks());
+      if (!last) solved.persist(parameters.intermediateLevel());
+      else if (ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
+      boolean due = parameters.checkpointInterval() > 0 && version % (2 * parameters.checkpointInterval()) == 0 && version > 0;
+      if (due && blocks.context().getCheckpointDir().isDefined()) {
+        log.info("FactorFlow: version {} is kept as a checkpoint", version);
+        solved.checkpoint();
+      }
+      List<SolvedBlock> summaries = new ArrayList<>(solved.map(SolvedBlock::summary).collect());
+      ManyHosts.checked(summaries);
+      summaries.sort(Comparator.comparingInt(block -> block.block));
+      return new SolvedSide(version, solved, null, SolvedSide.gram(summaries));
+    }
+
+    @Override
+    public void drop(SolvedSide side) {
+      side.blocks().unpersist(false);
+    }
+  }
+}

@@ -1,0 +1,112 @@
+package io.github.factorflow.spark.rows;
+
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.Ratings;
+import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.data.FactorBlock;
+import io.github.factorflow.spark.data.FactorCodec;
+import io.github.factorflow.spark.data.RatingEncoder;
+import io.github.factorflow.spark.run.Factors;
+import io.github.factorflow.spark.run.JobDescription;
+import io.github.factorflow.spark.run.Placement;
+import io.github.factorflow.spark.run.Progress;
+import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Launch;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.List;
+import java.util.UUID;
+import org.apache.spark.HashPartitioner;
+import org.apache.spark.SparkContext;
+import org.apache.spark.api.java.JavaRDD;
+import org.apache.spark.storage.StorageLevel;
+
+/**
+ * Training on several hosts: R by users and R by items in a block of rows for each host, cached in long-lived workers. A half-iteration is one stage
+ * with a task for each block; the solved side reaches the others by a broadcast or a shuffle ({@link Exchange}). What the workers hold, tasks can
+ * bring again from Spark's data, so a lost executor's blocks are solved on another one.
+ */
+public final class ManyHosts {
+  private final Parameters parameters;
+  private final Blocks blocks;
+  private final RowSession session;
+  private final JobDescription job;
+
+  private ManyHosts(Parameters parameters, Blocks blocks, RowSession session, JobDescription job) {
+    this.parameters = parameters;
+    this.blocks = blocks;
+    this.session = session;
+    this.job = job;
+  }
+
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings) {
+    SparkContext context = ratings.context();
+    int hosts = settings.workers();
+    RowSession session = new RowSession(UUID.randomUUID().toString(), Launch.of(settings), Placement.of(context, settings, parameters), parameters, Progress.register(context));
+    var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
+    try (JobDescription job = new JobDescription(context)) {
+      return new ManyHosts(parameters, new Blocks(context, rated, hosts), session, job).run(ratings, settings);
+    } finally {
+      rated.unpersist(false);
+      Release.start(context, session.id());
+    }
+  }
+
+  private Factors run(Ratings ratings, Settings settings) {
+    describe("loading");
+    Sums byUsers = checked(blocks.load(RowTask.load(session, Side.USERS)));
+    if (byUsers.ratings == 0) throw ratings.noRatings();
+    Sums byItems = checked(blocks.load(RowTask.load(session, Side.ITEMS)));
+    Exchange exchange = Exchange.of(settings.exchange(), Math.max(byUsers.rows, byItems.rows), parameters, blocks);
+    describe("start");
+    SolvedSide users = exchange.solve(RowTask.start(session, byUsers), 0, null, null, false);
+    SolvedSide items = null;
+    for (int iteration = 1; iteration <= parameters.maxIter(); iteration++) {
+      boolean last = iteration == parameters.maxIter();
+      SolvedSide formerItems = items;
+      describe("iteration " + iteration + " of " + parameters.maxIter() + ", items");
+      RowTask byFixedUsers = RowTask.solve(session, Side.ITEMS, byUsers, 2 * iteration - 1, users.version(), items == null ? null : items.version(), users.gram());
+      items = exchange.solve(byFixedUsers, 2 * iteration - 1, users, items, last);
+      SolvedSide formerUsers = users;
+      describe("iteration " + iteration + " of " + parameters.maxIter() + ", users");
+      RowTask byFixedItems = RowTask.solve(session, Side.USERS, byUsers, 2 * iteration, items.version(), users.version(), items.gram());
+      users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
+      if (last) continue;
+      // the last iteration's inputs stay: its results may have to be solved again
+      exchange.drop(formerUsers);
+      if (formerItems != null) exchange.drop(formerItems);
+    }
+    return Factors.of(ratings.session(), decoded(users), decoded(items));
+  }
+
+  private void describe(String what) {
+    job.say("FactorFlow ALS, rank " + parameters.rank() + " on " + blocks.hosts() + " hosts: " + what);
+  }
+
+  /** The sums of all blocks; throws the reason where a worker refused one. */
+  static Sums checked(List<SolvedBlock> solved) {
+    Sums all = Sums.NONE;
+    for (SolvedBlock block : solved) {
+      if (block.refusal != null) throw new FactorFlowException(block.refusal);
+      all = all.plus(block.sums);
+    }
+    return all;
+  }
+
+  private JavaRDD<FactorBlock> decoded(SolvedSide side) {
+    int rank = parameters.rank();
+    return side.blocks().flatMap(block -> block.factors.stream().map(stream -> decoded(stream, rank)).iterator());
+  }
+
+  private static FactorBlock decoded(byte[] stream, int rank) {
+    try {
+      return FactorCodec.decode(stream, rank);
+    } catch (IOException failure) {
+      throw new UncheckedIOException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(), failure);
+    }
+  }
+
+  static boolean isKept(StorageLevel level) {
+    return !level.equals(StorageLevel.NONE());
+  }
+}

@@ -1,0 +1,19 @@
+package io.github.factorflow.spark.rows;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.Parameters;
+import io.github.factorflow.spark.run.Placement;
+import io.github.factorflow.spark.run.Progress;
+import io.github.factorflow.spark.worker.Launch;
+import java.io.Serializable;
+
+/** One fit on many hosts, as its tasks know it. Its id tells its workers from those of other fits. */
+record RowSession(String id, Launch launch, Placement placement, Parameters parameters, Progress progress) implements Serializable {
+  ObjectNode opening() {
+    ObjectNode line = JsonNodeFactory.instance.objectNode();
+    line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "rows");
+    line.set("params", parameters.toJson());
+    return line;
+  }
+}

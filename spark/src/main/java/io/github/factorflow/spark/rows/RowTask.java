@@ -1,0 +1,120 @@
+package io.github.factorflow.spark.rows;
+
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.data.FactorStreams;
+import io.github.factorflow.spark.data.RatingBatch;
+import io.github.factorflow.spark.data.RatingStream;
+import io.github.factorflow.spark.run.Refusal;
+import io.github.factorflow.spark.worker.FactorFlowException;
+import java.io.Serializable;
+import java.util.Iterator;
+import java.util.List;
+import java.util.function.Supplier;
+import org.apache.spark.TaskContext;
+
+/**
+ * What is done with each block of a side: load, start, or solve. Pure: the block's ratings, the fixed side and the block's former factors decide the result,
+ * wherever the task runs. A worker that lacks one of them says so, and is given it.
+ */
+final class RowTask implements Serializable {
+  enum Work { LOAD, START, SOLVE }
+
+  private static final long serialVersionUID = 1;
+  private static final byte[] nothing = new byte[0];
+  private final RowSession session;
+  private final Side side;
+  private final Work work;
+  private final Sums all;
+  private final int version;
+  private final Integer fixedVersion;
+  private final Integer previousVersion;
+  private final byte[] fixedGram;
+
+  private RowTask(RowSession session, Side side, Work work, Sums all, int version, Integer fixedVersion, Integer previousVersion, byte[] fixedGram) {
+    this.session = session;
+    this.side = side;
+    this.work = work;
+    this.all = all;
+    this.version = version;
+    this.fixedVersion = fixedVersion;
+    this.previousVersion = previousVersion;
+    this.fixedGram = fixedGram;
+  }
+
+  static RowTask load(RowSession session, Side side) {
+    return new RowTask(session, side, Work.LOAD, Sums.NONE, 0, null, null, nothing);
+  }
+
+  static RowTask start(RowSession session, Sums all) {
+    return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing);
+  }
+
+  Side side() {
+    return side;
+  }
+
+  /** {@code previousVersion} is null where the rows have not been solved before. */
+  static RowTask solve(RowSession session, Side side, Sums all, int version, int fixedVersion, Integer previousVersion, byte[] fixedGram) {
+    return new RowTask(session, side, Work.SOLVE, all, version, fixedVersion, previousVersion, fixedGram);
+  }
+
+  /**
+   * @param ratings of the block; read only where the worker does not hold them
+   * @param fixed streams of the other side's factors; read only where the worker has another version
+   * @param previous streams of the block's own former factors; read only where the worker has not solved them
+   */
+  SolvedBlock run(int block, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
+    if (!ratings.hasNext()) return new SolvedBlock(block, List.of(), Sums.NONE, null, null);
+    RowWorker worker = RowWorkers.of(session);
+    try {
+      return worker.use(TaskContext.get(), () -> {
+        Sums sums = work == Work.LOAD ? load(worker, block, ratings) : Sums.NONE;
+        if (work == Work.LOAD) return new SolvedBlock(block, List.of(), sums, null, null);
+        RowWorker.Answer answer = worker.ask(request(block), fixedGram);
+        for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
+          switch (missing) {
+            case "block" -> load(worker, block, ratings);
+            case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed").put("side", side.other().label).put("version", fixedVersion), stream));
+            case "previous" -> worker.ask(node("previous", block).put("version", previousVersion).put("squares", all.squares).put("ratings", all.ratings), FactorStreams.join(previous.get()));
+            default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
+          }
+          answer = worker.ask(request(block), fixedGram);
+        }
+        return new SolvedBlock(block, answer.factors(), sums, gram(worker, block), null);
+      });
+    } catch (Refusal.Refused refused) {
+      return SolvedBlock.refused(block, refused.getMessage());
+    }
+  }
+
+  private Sums load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
+    worker.ask(node("release", block), nothing);
+    long rows = 0;
+    while (ratings.hasNext()) {
+      RatingBatch batch = ratings.next();
+      worker.ask(node("load", block).put("side", side.label), RatingStream.whole(batch));
+      rows += batch.rows;
+    }
+    var built = worker.ask(node("build", block).put("rows", rows), nothing).frame();
+    if (side == Side.USERS && work == Work.LOAD) session.progress().ratings(rows);
+    return new Sums(built.number("rows"), built.number("ratings"), built.header().path("squares").asDouble());
+  }
+
+  private byte[] gram(RowWorker worker, int block) {
+    return session.parameters().implicitPrefs() ? worker.ask(node("gram", block).put("version", version), nothing).frame().payload() : null;
+  }
+
+  private ObjectNode request(int block) {
+    ObjectNode request = node(work == Work.START ? "start" : "solve", block).put("version", version).put("squares", all.squares).put("ratings", all.ratings);
+    return work == Work.START ? request : request.put("fixed", fixedVersion).put("previous", previousVersion);
+  }
+
+  private ObjectNode node(String type, int block) {
+    return node(type).put("block", side.label + "-" + block);
+  }
+
+  private static ObjectNode node(String type) {
+    return JsonNodeFactory.instance.objectNode().put("type", type);
+  }
+}

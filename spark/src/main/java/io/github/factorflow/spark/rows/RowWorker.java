@@ -1,0 +1,114 @@
+package io.github.factorflow.spark.rows;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.run.Refusal;
+import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Frame;
+import io.github.factorflow.spark.worker.FrameWriter;
+import io.github.factorflow.spark.worker.WorkerProcess;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
+import org.apache.spark.TaskContext;
+
+/**
+ * The long-lived worker of one fit on one executor. It serves one task at a time. What it holds is a cache: a task gives it what it lacks.
+ * It ends with its fit, when a task that uses it fails or is cancelled, and when no task has used it for a minute.
+ */
+final class RowWorker {
+  private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
+  private final RowSession session;
+  private final ReentrantLock turn = new ReentrantLock();
+  private WorkerProcess process;
+  private long requests = 0;
+
+  /** The last frame of an answer, and the factors before it. */
+  record Answer(Frame frame, List<byte[]> factors) {
+    String missing() {
+      return frame.text("missing");
+    }
+  }
+
+  RowWorker(RowSession session) {
+    this.session = session;
+  }
+
+  /** Does a task's work with the worker, which is started where there is none. */
+  <T> T use(TaskContext task, Supplier<T> work) {
+    takeTurn(task);
+    boolean done = false;
+    try {
+      start(task);
+      T result = work.get();
+      done = true;
+      return result;
+    } finally {
+      if (done) rest();
+      else end();
+      turn.unlock();
+    }
+  }
+
+  private void takeTurn(TaskContext task) {
+    try {
+      while (!turn.tryLock(50, TimeUnit.MILLISECONDS)) task.killTaskIfInterrupted();
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      throw new FactorFlowException("FactorFlow's task was interrupted while it waited for its worker", interrupt);
+    }
+  }
+
+  private void start(TaskContext task) {
+    if (process != null && process.isAlive()) {
+      process.watchedBy(() -> task.isInterrupted());
+      if (process.isAlive()) return;
+    }
+    process = WorkerProcess.start(session.launch(), session.placement().flags(task), session.opening(), () -> task.isInterrupted(), session.progress()::see);
+  }
+
+  private void rest() {
+    long until = System.nanoTime() + IDLE_NANOS;
+    process.watchedBy(() -> System.nanoTime() > until);
+  }
+
+  /** Ends the process, in the middle of its work if need be. */
+  void end() {
+    if (process != null) process.close();
+    process = null;
+  }
+
+  /** Ends the worker of a fit that is over. */
+  void finish() {
+    turn.lock();
+    try {
+      end();
+    } finally {
+      turn.unlock();
+    }
+  }
+
+  /** Sends a request, and waits for its answer. */
+  Answer ask(ObjectNode request, byte[] payload) {
+    try {
+      new FrameWriter(process.in()).frame(request.put("id", ++requests), payload);
+      process.in().flush();
+    } catch (IOException broken) {
+      // the worker has ended, and its frames, which are read next, have the reason
+    }
+    List<byte[]> factors = new ArrayList<>();
+    for (Frame frame = process.take(); frame != null; frame = process.take()) {
+      switch (frame.type()) {
+        case "factors" -> factors.add(frame.payload());
+        case "answer" -> {
+          return new Answer(frame, factors);
+        }
+        case "error" -> throw Refusal.failure(frame, session.placement());
+        default -> session.progress().see(frame);
+      }
+    }
+    throw process.gone("ended before it had answered " + request.path("type").asText(), "");
+  }
+}

@@ -1,0 +1,34 @@
+package io.github.factorflow.spark.rows;
+
+import java.io.Serializable;
+import java.util.List;
+
+/** What a task gives for one block of rows: its factors as a worker sent them, and sums over the block. */
+final class SolvedBlock implements Serializable {
+  private static final long serialVersionUID = 1;
+  final int block;
+  /** Arrow streams of (id, features). */
+  final List<byte[]> factors;
+  final Sums sums;
+  /** The block's part of the Gram matrix, rank² float64; null without implicit data. */
+  final byte[] gram;
+  /** The reason for which a worker refused the work, or null. */
+  final String refusal;
+
+  SolvedBlock(int block, List<byte[]> factors, Sums sums, byte[] gram, String refusal) {
+    this.block = block;
+    this.factors = factors;
+    this.sums = sums;
+    this.gram = gram;
+    this.refusal = refusal;
+  }
+
+  static SolvedBlock refused(int block, String reason) {
+    return new SolvedBlock(block, List.of(), Sums.NONE, null, reason);
+  }
+
+  /** All but the factors: what the driver needs where these stay with the executors. */
+  SolvedBlock summary() {
+    return new SolvedBlock(block, List.of(), sums, gram, refusal);
+  }
+}
