@@ -69,7 +69,7 @@ export type { LogicalPlan } from './engine/stream/logical-plan.ts';
 export type { Measure, RunMetrics } from './engine/metrics.ts';
 export type { PhaseShare, Spans, Usage } from './engine/spans.ts';
 export type { Description, Operator, Sink, Source, SourceStatistics, ValueNeeds } from './engine/stream/operator.ts';
-export type { ExecutionContext } from './engine/run/context.ts';
+export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
 export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
 export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';

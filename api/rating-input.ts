@@ -16,7 +16,7 @@ import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
-import { rowsWithin } from './training/memory-budget.ts';
+import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 
@@ -70,10 +70,11 @@ export class RatingInput {
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const maximumRows = rowsWithin(ratings.session.memoryBudget);
+    const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, this.onDuplicates === 'last');
     if (validation) await this.#checkIdTypes(ratings, validation);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    return readRatings(this.selected(ratings.plan), { maximumRows, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+    if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ratings.session);
+    return readRatings(this.selected(ratings.plan), { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 
   /** Tells, as a note, of ratings whose pair came before. */

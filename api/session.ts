@@ -3,6 +3,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
+import { SpillFolder } from '../connectors/output/spill-folder.ts';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
@@ -11,6 +12,7 @@ import { TextSource, type TextSourceOptions } from '../connectors/text/text-sour
 import { sessionClosed, UsageError } from '../engine/errors.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import type { Executor } from '../engine/run/device.ts';
+import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
@@ -35,6 +37,8 @@ export interface SessionOptions {
   readonly memoryBudget?: string | number;
   /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
+  /** Folder for what does not fit into memoryBudget while ratings are loaded; removed again at the end. Default: the system's folder for temporary files. */
+  readonly spillDir?: string;
   readonly parquetBackend?: ParquetBackendName;
   /** Measures where the time of this session's work goes. */
   readonly profile?: Profile;
@@ -68,40 +72,51 @@ export class Session implements AsyncDisposable {
   readonly splitBytes: number | undefined;
   readonly #parquetBackend: ParquetBackendName | undefined;
   readonly #profile: Profile | undefined;
+  readonly #spill: SpillFolder;
   /** The device of requests, opened at the first one. */
   #requests: Executor | undefined;
   #closed = false;
   #warning: string | undefined;
 
-  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
+  private constructor(executor: Executor, device: SessionDevice, memoryBudget: number, spill: SpillFolder, { parquetBackend, profile, splitBytes }: Pick<SessionOptions, 'parquetBackend' | 'profile' | 'splitBytes'>) {
     this.#executor = executor;
     this.device = device;
     this.#warning = device.warning;
     this.memoryBudget = memoryBudget;
+    this.#spill = spill;
     this.#parquetBackend = parquetBackend;
     this.splitBytes = splitBytes;
     this.#profile = profile;
   }
 
-  /** Throws UsageError for an option that is unknown or out of range, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
+  /** Throws UsageError for an option that is unknown or out of range, for a `spillDir` that is missing or cannot be written to, and for device `gpu` without a GPU, naming the packages to install; CancelledError. */
   static async create(options: SessionOptions = {}): Promise<Session> {
     if (typeof options !== 'object' || options === null) throw new UsageError(`Session.create takes options, got ${shown(options)}`, { advice: "For example Session.create({ device: 'gpu' })" });
-    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
-    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, parquetBackend, profile, signal' });
+    const { device = 'auto', workers, memoryBudget = totalmem(), deviceMemory, spillDir, parquetBackend, profile, splitBytes, fakeDevices, signal, ...unknown } = options;
+    for (const name of Object.keys(unknown)) throw new UsageError(`unknown session option ${name}`, { advice: 'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, profile, signal' });
     checkDevice(device);
     checkFakeDevices(fakeDevices, device);
     if (profile !== undefined && !(profile instanceof Profile)) throw new UsageError(`profile must be a Profile, got ${shown(profile)}`, { advice: 'Make one by new Profile()' });
     if (deviceMemory !== undefined && device === 'cpu') throw new UsageError('deviceMemory cannot act with device cpu', { advice: 'memoryBudget bounds the memory of the process' });
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
+    if (spillDir !== undefined && (typeof spillDir !== 'string' || spillDir === '')) throw new UsageError(`spillDir must be the path of a folder, got ${shown(spillDir)}`);
+    const spill = new SpillFolder(spillDir);
+    // A folder that cannot be used shows before the work.
+    if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
-    const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-    return new Session(new LocalExecutor(opened.devices), opened.device, budget, { parquetBackend, profile, splitBytes });
+    try {
+      const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
+      return new Session(new LocalExecutor(opened.devices), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
+    } catch (error) {
+      await spill.close();
+      throw error;
+    }
   }
 
   /** A session without devices and threads: it reads, converts and writes rows. Work for a device throws UsageError in it. */
   static withoutDevices({ parquetBackend, profile }: Pick<SessionOptions, 'parquetBackend' | 'profile'> = {}): Session {
-    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), { parquetBackend, profile });
+    return new Session(noDevices, { requested: 'cpu', kind: 'cpu', adapter: null, description: 'no device' }, totalmem(), new SpillFolder(), { parquetBackend, profile });
   }
 
   /** Readers of files. Nothing is opened before the rows or their schema are asked for. */
@@ -171,7 +186,7 @@ export class Session implements AsyncDisposable {
       onEvent({ type: 'warning', text: this.#warning });
       this.#warning = undefined;
     }
-    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans) };
+    return { signal: signal ?? new AbortController().signal, executor: this.#executor, events: onEvent ?? noEvents, metrics: new RunMetrics(this.#profile?.spans), spill: this.#spill };
   }
 
   /**
@@ -192,6 +207,11 @@ export class Session implements AsyncDisposable {
     return new RunMetrics(this.#profile?.spans).begin(phase);
   }
 
+  /** @internal Threads that load and compute on the CPU. */
+  get workers(): number {
+    return hostDevice(this.#executor).info.parallelism;
+  }
+
   /** True after `close`. */
   get closed(): boolean {
     return this.#closed;
@@ -202,6 +222,7 @@ export class Session implements AsyncDisposable {
     using _ = this.#profile?.begin('end');
     this.#closed = true;
     await Promise.all([this.#executor.close(), this.#requests?.close()]);
+    await this.#spill.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,5 @@
 import { counted } from '../engine/format.ts';
+import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { UsageError } from '../engine/errors.ts';
@@ -6,11 +7,12 @@ import type { Device } from '../engine/run/device.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import type { Task, TaskResult } from '../engine/task.ts';
+import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
+import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { Arena } from './arena.ts';
-import { type MatrixView, SCRATCH_BYTES } from './handler.ts';
+import { type CpuTasks, type MatrixView, SCRATCH_BYTES } from './handler.ts';
 import { availableBuild, type KernelBuild } from './kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
@@ -21,6 +23,8 @@ const STRIDE_STEP = 8;
 
 /** Shared memory that may be released before the threads are told to collect it. */
 const COLLECT_BYTES = 64 << 20;
+/** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
+const COLLECT_SHARE = 6;
 
 interface CpuDeviceOptions {
   readonly threads?: number;
@@ -30,7 +34,7 @@ interface CpuDeviceOptions {
   readonly handlers?: URL;
 }
 
-type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
+type Stored = { readonly host: Partition } | { readonly matrix: MatrixView } | { readonly spilled: SpilledPartition };
 
 /**
  * All CPU threads together as one device; each thread runs tasks of any kind. Matrices live in one shared WebAssembly memory
@@ -43,6 +47,10 @@ export class CpuDevice implements Device {
   readonly #scratch: readonly number[];
   readonly #store = new Map<string, Stored>();
   readonly #collectsHere: boolean;
+  /** Partitions that are left in each spill file. */
+  readonly #files = new Map<string, number>();
+  /** Bytes of the host partitions. */
+  #hostBytes = 0;
   #releasedBytes = 0;
   /** Grows when there is memory to be collected; a thread that sees a new number collects its garbage. */
   #collection = 0;
@@ -75,7 +83,14 @@ export class CpuDevice implements Device {
 
   put(ref: PartitionRef, partition: Partition): void {
     if (partition.layout === 'factors') this.#upload(ref, partition);
-    else this.#store.set(partitionKey(ref), { host: partition });
+    else this.#keep(ref, partition);
+  }
+
+  #keep(ref: PartitionRef, partition: Partition): void {
+    const key = partitionKey(ref);
+    const old = this.#store.get(key);
+    this.#hostBytes += partitionBytes(partition) - (old && 'host' in old ? partitionBytes(old.host) : 0);
+    this.#store.set(key, { host: partition });
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', contents = 'zeros', ...shape }: MatrixShape): void {
@@ -105,18 +120,21 @@ export class CpuDevice implements Device {
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     const partitions: Record<string, Partition> = {};
     const matrices: Record<string, MatrixView> = {};
+    const spilled: Record<string, SpilledPartition> = {};
     const resolve = (name: string, ref: PartitionRef, required: boolean) => {
       const stored = this.#store.get(partitionKey(ref));
       if (stored === undefined) {
         if (required) throw new Error(`task ${task.kernel}: input ${name} (${partitionKey(ref)}) is not on device ${this.info.place}`);
       } else if ('host' in stored) partitions[name] = stored.host;
-      else matrices[name] = stored.matrix;
+      else if ('matrix' in stored) matrices[name] = stored.matrix;
+      else spilled[name] = stored.spilled;
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
-    this.#collect();
     const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
-      return { kernel: task.kernel, params: task.params, partitions, matrices, scratch: this.#scratch[slot], collection: this.#collection };
+      // When the task begins, not when it is sent: what others have released since then is collected.
+      this.#collect();
+      return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
     }, signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
@@ -131,6 +149,7 @@ export class CpuDevice implements Device {
     const stored = this.#store.get(partitionKey(ref));
     if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} is not on device ${this.info.place}`);
     if ('host' in stored) return stored.host;
+    if ('spilled' in stored) return readSpilled(stored.spilled);
     const { pointer, rows, columns, stride } = stored.matrix;
     const padded = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
@@ -144,20 +163,51 @@ export class CpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) return;
     if ('matrix' in stored) this.#arena.free(stored.matrix.pointer);
-    else this.#releasedBytes += partitionBytes(stored.host);
+    else if ('host' in stored) {
+      const bytes = partitionBytes(stored.host);
+      this.#hostBytes -= bytes;
+      this.#releasedBytes += bytes;
+    }
+    else this.#leaveFile(stored.spilled.file);
     this.#store.delete(key);
+  }
+
+  async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
+    const partitions = Object.fromEntries(await Promise.all(refs.map(async (ref, part) => [`part.${part}`, await this.fetch(ref)] as const)));
+    const request = { kernel: 'spill', params: { file, parts: refs.length }, partitions, matrices: {}, spilled: {} };
+    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
+      this.#collect();
+      return { ...request, scratch: this.#scratch[slot], collection: this.#collection };
+    });
+    const { spilled } = outcome.values as CpuTasks['spill']['values'];
+    refs.forEach((ref, part) => {
+      this.release(ref);
+      this.#store.set(partitionKey(ref), { spilled: spilled[part] });
+    });
+    this.#files.set(file, refs.length);
+    return { rows: outcome.rows, bytesUp: 0, bytesDown: 0, milliseconds };
+  }
+
+  /** One partition of the file is released; a file without any is removed. */
+  #leaveFile(file: string): void {
+    const left = (this.#files.get(file) ?? 1) - 1;
+    this.#files.set(file, left);
+    if (left > 0) return;
+    this.#files.delete(file);
+    // The whole folder goes at the end, so a file that cannot be removed now does no harm.
+    rm(file, { force: true }).catch(() => undefined);
   }
 
   async trim(): Promise<void> {
     if (this.#releasedBytes < COLLECT_BYTES) return;
-    this.#collect();
-    const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, collection: this.#collection };
+    this.#collect(COLLECT_BYTES);
+    const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
     // One request for each thread: they are all taken at once, so each thread has one.
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
   }
 
-  #collect(): void {
-    if (this.#releasedBytes < COLLECT_BYTES) return;
+  #collect(leastBytes = Math.max(COLLECT_BYTES, this.#hostBytes / COLLECT_SHARE)): void {
+    if (this.#releasedBytes < leastBytes) return;
     this.#releasedBytes = 0;
     this.#collection++;
     if (this.#collectsHere) collectGarbage();

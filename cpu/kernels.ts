@@ -52,7 +52,8 @@ export interface Kernels extends SearchKernels {
   /**
    * CG without A over count > 0 ratings; the panels of the first `kept` (a positive multiple of 8) are kept between passes.
    * panels: `size` bytes for each of min(kept, count rounded up to 8), 16 * size more when count > kept; work: 3 * size + 128 bytes.
-   * sums: 0, or where Σ θ goes for a row's bias, of which `weight` is c and `total` is t.
+   * sums: 0, or where Σ θ goes for a row's bias, of which `weight` is c and `total` is t. With `settles` 1 where the residual is as small as
+   * exact solves leave it, else 0.
    */
   solveMatrixFree(
     theta: number,
@@ -67,9 +68,10 @@ export interface Kernels extends SearchKernels {
     total: number,
     x: number,
     steps: number,
+    settles: 0 | 1,
     panels: number,
     work: number,
-  ): void;
+  ): 0 | 1;
   /**
    * Half an iteration over `rows` rows with their ratings in memory. Gives the first row without a finite solution, or -1. `shifts`:
    * Float32[rows]; `ownShifts` and `biases`: Float32[rows] for biases, or 0.
@@ -89,6 +91,7 @@ export interface Kernels extends SearchKernels {
     previous: number,
     cgBelow: number,
     steps: number,
+    settles: 0 | 1,
     workspace: number,
     workspaceBytes: number,
   ): number;
@@ -153,6 +156,7 @@ export interface Kernels extends SearchKernels {
     previous: number,
     cgBelow: number,
     steps: number,
+    settles: 0 | 1,
     nonnegative: 0 | 1,
     anchored: 0 | 1,
     workspace: number,

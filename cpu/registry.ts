@@ -24,6 +24,8 @@ import { sgdBlock } from './tasks/sgd/sgd-block.ts';
 import { shrinkRows } from './tasks/sgd/shrink-rows.ts';
 import { dealRatings, shuffleRatings } from './tasks/sgd/shuffle-ratings.ts';
 import { sortBands } from './tasks/loading/sort-bands.ts';
+import { spill } from './tasks/loading/spill.ts';
+import { splitBlock, splitPairs } from './tasks/loading/split-parts.ts';
 import { squaredError } from './tasks/squared-error.ts';
 import { topN } from './tasks/top-n.ts';
 import { update } from './tasks/update.ts';
@@ -32,6 +34,7 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 
 const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   rest: () => ({ rows: 0 }),
+  spill,
   update,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
@@ -57,6 +60,8 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'scatter-pairs': scatterPairs,
   'count-columns': countColumns,
   'scatter-columns': scatterColumns,
+  'split-pairs': splitPairs,
+  'split-block': splitBlock,
   'sort-bands': sortBands,
   'find-duplicates': findDuplicates,
   'combine-duplicates': combineDuplicates,

@@ -4,6 +4,7 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
+import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
@@ -21,6 +22,8 @@ export interface CpuRequest {
   readonly params: JsonObject;
   readonly partitions: Readonly<Record<string, Partition>>;
   readonly matrices: Readonly<Record<string, MatrixView>>;
+  /** Partitions that lie in files; they are read when the task first asks for them. */
+  readonly spilled: Readonly<Record<string, SpilledPartition>>;
   readonly scratch: number;
   readonly collection: number;
 }
@@ -58,10 +61,16 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
     if (found === undefined) throw new Error(`task ${request.kernel}: no ${kind} named ${name}`);
     return found;
   };
+  const read = new Map<string, Partition>();
+  const readBack = (name: string): Partition => {
+    const partition = read.get(name) ?? readSpilled(request.spilled[name]);
+    read.set(name, partition);
+    return partition;
+  };
   return {
     params: request.params,
-    partition: (name) => named(request.partitions, 'partition', name),
-    hasInput: (name) => name in request.partitions || name in request.matrices,
+    partition: (name) => (name in request.spilled ? readBack(name) : named(request.partitions, 'partition', name)),
+    hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
     matrix: (name) => named(request.matrices, 'matrix', name),
     scratch: request.scratch,
     memory,

@@ -4,7 +4,6 @@ import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { numberKeys } from '../../engine/keys/number-keys.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -13,13 +12,16 @@ import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
 import { BadRowCounter } from '../../operators/ratings/bad-rows.ts';
-import { chunkCapacity, RatingChunk, ratingRows, requireFewer, typesOf } from '../../operators/ratings/rating-chunk.ts';
+import { type ChunkLimits, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/rating-chunk.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
 import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tasks.ts';
 import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
 
 /** A thread looks so often, in milliseconds, whether its task is cancelled. */
 const LOOK_EVERY = 20;
+
+/** The chunk that the task before has filled and copied. */
+let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
@@ -52,7 +54,7 @@ class SplitRows {
 
   async *read({ splits, takesFaults }: ReadParams): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults });
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed: true });
       try {
         for (;;) {
           const next = await batches.next();
@@ -83,16 +85,16 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
   const chunks: ChunkSummary[] = [];
   const finish = (chunk: RatingChunk) => {
     const ids = chunk.ids();
-    const [users, items] = [numberKeys(ids.users, codesFor(ids.users, chunk.rows)), numberKeys(ids.items, codesFor(ids.items, chunk.rows))];
+    const [users, items] = [numberKeys(ids.users, sharedArray(Uint32Array, chunk.rows)), numberKeys(ids.items, sharedArray(Uint32Array, chunk.rows))];
     const at = chunks.length;
     partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes } };
-    partitions[`values.${at}`] = chunk.values();
+    partitions[`values.${at}`] = chunk.values(true);
     partitions[`users.${at}`] = users.keys;
     partitions[`items.${at}`] = items.keys;
     chunks.push({ rows: chunk.rows, users: users.summary, items: items.summary });
   };
-  const capacity = () => chunkCapacity(params.splits, chunks.length);
-  let chunk = new RatingChunk(capacity(), types);
+  const limits = () => chunkLimits(params.splits, chunks.length);
+  let chunk = takeChunk(limits(), types);
   let rows = 0;
   for await (const batch of selected) {
     const ratings = ratingRows(batch, types);
@@ -102,14 +104,21 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
       from += chunk.append(ratings, from);
       if (!chunk.isFull) continue;
       finish(chunk);
-      chunk = new RatingChunk(capacity(), types);
+      chunk.rows = 0;
+      if (limits().rows !== chunk.limits.rows) chunk = new RatingChunk(limits(), types);
     }
   }
   if (chunk.rows > 0) finish(chunk);
+  lastChunk = new WeakRef(chunk);
   return { rows, partitions, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
-/** Codes take the place of int32 ids, which this thread alone has seen. */
-function codesFor(ids: KeyColumn, rows: number): Uint32Array {
-  return ids.type === 'int32' ? new Uint32Array(ids.values.buffer, ids.values.byteOffset, rows) : sharedArray(Uint32Array, rows);
+/** A chunk to fill: that of the task before, unless it has other columns or its memory was collected. */
+function takeChunk(limits: ChunkLimits, types: RatingTypes): RatingChunk {
+  const last = lastChunk?.deref();
+  lastChunk = undefined;
+  const same = last !== undefined && last.limits.rows === limits.rows && JSON.stringify(last.types) === JSON.stringify(types);
+  if (!same) return new RatingChunk(limits, types);
+  last.rows = 0;
+  return last;
 }

@@ -39,6 +39,7 @@ export async function foldInUsers(parts: ModelParts, rule: RowRule, ratings: Dat
   const { user, item, rating } = parts.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, onDuplicates, onBadRows });
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {
+    using _ = ctx.metrics.begin('fold-in');
     const rated = rule.implicit ? await unratedAsOnes(ratings, rating, ctx.events) : ratings;
     const indexed = await input.index(rated, undefined, ctx);
     const { byUser } = await buildUserBlock(indexed, input.onDuplicates, ctx);

@@ -44,7 +44,7 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
   const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
-  requireBudget(plan, ratings.session.memoryBudget);
+  requireBudget(plan, ratings.session);
   return new ExplainedPlan(plan);
 }
 
@@ -70,7 +70,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const indexed = await input.index(ratings, options.validation, ctx);
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planAls(profile, params, devices), session.memoryBudget);
+  requireBudget(planAls(profile, params, devices), session);
   const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
   const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
   const blocks = implicit?.blocks ?? read;

@@ -66,7 +66,7 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
     const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
-    requireBudget(plan, session.memoryBudget);
+    requireBudget(plan, session);
     return new ExplainedPlan(plan);
   });
 }
@@ -107,7 +107,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
   const { users, items, itemCounts, userCounts } = indexed;
-  requireBudget(planSgd(profile, params, devices, details), session.memoryBudget);
+  requireBudget(planSgd(profile, params, devices, details), session);
   const from = start && widened && continueFrom(start, widened, params);
   const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
   const ratingDeviation = fit.startDeviation ?? data.scale.deviation;

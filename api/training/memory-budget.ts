@@ -2,32 +2,62 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
-import { loadingBytes } from '../../operators/planner/sizes.ts';
+import { loadingBytes, spilledLoadingBytes } from '../../operators/planner/sizes.ts';
 
-/** Memory of the process itself, without data: Node, Arrow, the Parquet decoder at work. */
-const BASE_BYTES = 300 * 2 ** 20;
+/** Memory of the process itself, without data: Node and Arrow, and of each thread its heap, its kernels and what it decodes at a time. */
+const PROCESS_BYTES = 140 * 2 ** 20;
+const THREAD_BYTES = 50 * 2 ** 20;
 
-/** Throws CapacityError for a budget that the process itself exceeds. `name` is the name of the budget in the message. */
-export function requireBase(budget: number, name: string): void {
-  if (budget > BASE_BYTES) return;
-  throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(BASE_BYTES)}`, { advice: 'Give at least 400MiB' });
+/** The bound on the process, and the threads that work in it. */
+export interface MemoryBudget {
+  readonly memoryBudget: number;
+  readonly workers: number;
 }
 
-/** Number of ratings that the budget holds while they are loaded. */
-export function rowsWithin(budget: number): number {
-  requireBase(budget, `the memory budget of ${formatBytes(budget)}`);
-  return Math.max(1, Math.floor((budget - BASE_BYTES) / loadingBytes(1)));
+export function baseBytes(workers: number): number {
+  return PROCESS_BYTES + workers * THREAD_BYTES;
+}
+
+/** Throws CapacityError for a budget that the process itself exceeds. `name` is the name of the budget in the message. */
+export function requireBase(budget: number, name: string, workers = 1): void {
+  const base = baseBytes(workers);
+  if (budget > base) return;
+  const fewer = workers > 1 ? ', or fewer workers' : '';
+  throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(base)} with ${workers === 1 ? 'one thread' : `${workers} threads`}`, { advice: `Give at least ${formatBytes(base + PROCESS_BYTES / 4)}${fewer}` });
+}
+
+/** Numbers of ratings that a budget allows: `maximum` with their blocks in memory, `loaded` with the chunks that blocks are sorted from as well. `timed`: ratings have timestamps. */
+export interface RowsWithin {
+  readonly maximum: number;
+  readonly loaded: number;
+}
+
+export function rowsWithin({ memoryBudget, workers }: MemoryBudget, timed: boolean): RowsWithin {
+  requireBase(memoryBudget, `the memory budget of ${formatBytes(memoryBudget)}`, workers);
+  const free = memoryBudget - baseBytes(workers);
+  return { maximum: Math.max(1, Math.floor(free / spilledLoadingBytes(1))), loaded: Math.floor(free / loadingBytes(1, timed)) };
+}
+
+/** Throws CapacityError where it is known before they are read that ratings do not fit, with the least budget that does. */
+export function requireRows(rows: number, { memoryBudget, workers }: MemoryBudget): void {
+  const need = baseBytes(workers) + spilledLoadingBytes(rows);
+  if (need <= memoryBudget) return;
+  throw new CapacityError(`${rows.toLocaleString('en')} ratings need about ${formatBytes(need)} but the memory budget is ${formatBytes(memoryBudget)}`, {
+    phase: 'read',
+    advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, or train on a part of the data`,
+  });
 }
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-export function requireBudget({ memory, devices }: PhysicalPlan, budget: number): void {
+export function requireBudget({ memory, devices }: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): void {
   // A device with memory of its own takes none of the process's.
   const factorBytes = devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
   const hostBytes = memory[HOST] ?? 0;
-  const need = BASE_BYTES + hostBytes + factorBytes;
-  if (need <= budget) return;
+  const base = baseBytes(workers);
+  const need = base + hostBytes + factorBytes;
+  if (need <= memoryBudget) return;
   throw new CapacityError(
-    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(BASE_BYTES)}) but the memory budget is ${formatBytes(budget)}`,
+    `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,
     { phase: 'plan', advice: 'Raise memoryBudget, lower the rank, or train on a part of the data' },
   );
 }

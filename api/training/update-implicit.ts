@@ -81,7 +81,7 @@ async function prepare({ model, factors }: UpdatedModel, given: Dataset, options
   const start = { users: { values: placed(factors.userFactors, users, m, factors) }, items: { values: placed(factors.itemFactors, items, n, factors) } };
   const devices = planDevices(ctx.executor);
   const plan = planAls({ users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) }, params, devices, undefined, { anchored: true });
-  requireBudget(plan, given.session.memoryBudget);
+  requireBudget(plan, given.session);
   const itemCounts = Uint32Array.from(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   return { params, input, devices, indexed, blocks, start, itemCounts: model.itemCounts && itemCounts, plan: { ...plan, choices: { ...plan.choices, start: 'a model' } } };

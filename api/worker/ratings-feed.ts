@@ -44,11 +44,12 @@ export class RatingsFeed {
   /** Throws DataError for damaged data and for a stream without its end mark. */
   async *batches(): AsyncGenerator<RecordBatch> {
     for await (const message of this.#messages) {
-      const batch = this.#decoder.decode(message);
-      if (batch === undefined || batch.numRows === 0) continue;
-      const firstRow = this.rows;
-      this.rows += batch.numRows;
-      yield setOrigin(batch, { file: FEED, firstRow });
+      for (const batch of this.#decoder.decode(message)) {
+        if (batch.numRows === 0) continue;
+        const firstRow = this.rows;
+        this.rows += batch.numRows;
+        yield setOrigin(batch, { file: FEED, firstRow });
+      }
     }
   }
 

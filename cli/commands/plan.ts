@@ -24,7 +24,7 @@ const options = {
 type PlanValues = Values<typeof options>;
 
 /** Flags that act on ratings alone. */
-const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel'] as const;
+const dataFlags = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'onDuplicates', 'onBadRows', 'parquetBackend', 'test', 'testLeaveOut', 'testBy', 'analyze', 'initModel', 'spillDir'] as const;
 
 export const plan = defineCommand({
   summary: 'Show what a training run would do, and why',
@@ -83,6 +83,6 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session.memoryBudget);
+  requireBudget(physical, session);
   return physical;
 }

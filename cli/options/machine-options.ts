@@ -2,7 +2,7 @@ import { checkDevice, type DeviceRequest } from '../../api/devices/device-reques
 import { requireBase } from '../../api/training/memory-budget.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
-import { choice, shown, textOf, wholeNumber } from './kinds.ts';
+import { choice, shown, text, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 
 const device: Option<DeviceRequest> = {
@@ -44,5 +44,7 @@ export const memoryBudgetOption: Option<number | undefined> = {
     return bytes;
   },
 };
+
+export const spillDirOption = text({ describe: 'folder for what does not fit into --memory-budget while ratings are loaded; empty again at the end', group: 'Machine:', defaultText: "the system's folder for temporary files" });
 
 export const parquetBackendOption = choice({ describe: 'library that reads and writes Parquet', group: 'Machine:', choices: parquetBackendNames, defaultText: 'parquet-wasm' });

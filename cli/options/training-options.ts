@@ -3,7 +3,7 @@ import { checkAlgorithm } from './check-algorithm.ts';
 import { columnOptions, policyOptions } from './data-options.ts';
 import { checkHeldOut, heldOutOptions } from './held-out-options.ts';
 import { choice, requiredText, text } from './kinds.ts';
-import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption } from './machine-options.ts';
+import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from './machine-options.ts';
 import type { Values } from './option.ts';
 import { commonOptions, forceOption, profileOption } from './output-options.ts';
 import { paramOptions } from './param-options.ts';
@@ -22,6 +22,7 @@ export const trainingOptions = {
   ...machineOptions,
   fakeDevices: fakeDevicesOption,
   memoryBudget: memoryBudgetOption,
+  spillDir: spillDirOption,
   parquetBackend: parquetBackendOption,
   config: text({ describe: 'JSON file with these flags, {"rank": 64}; flags win', group: 'Options:', alias: 'c' }),
   ...commonOptions,

@@ -8,14 +8,15 @@ interface MachineValues {
   readonly deviceMemory?: number | undefined;
   readonly workers: number | undefined;
   readonly memoryBudget?: number | undefined;
+  readonly spillDir?: string | undefined;
   readonly parquetBackend?: SessionOptions['parquetBackend'] | undefined;
   readonly fakeDevices?: number | undefined;
 }
 
 /** Opens a session by the machine flags. Loads the engine, so flags and output are checked before. */
-export async function openSession({ device, deviceMemory, workers, memoryBudget, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>): Promise<Session> {
+export async function openSession({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, fakeDevices }: MachineValues, { signal, profile }: Pick<CommandContext, 'signal' | 'profile'>): Promise<Session> {
   const { Session } = await import('../../api/session.ts');
-  return Session.create({ device, deviceMemory, workers, memoryBudget, parquetBackend, profile, fakeDevices, signal });
+  return Session.create({ device, deviceMemory, workers, memoryBudget, spillDir, parquetBackend, profile, fakeDevices, signal });
 }
 
 /** Number of rows by the metadata of the files; undefined for text and Arrow, and behind an operator. */

@@ -96,10 +96,11 @@ class OpenArrow implements OpenFile<ArrowLayout> {
   async *read(_layout: ArrowLayout, schema: Schema): AsyncGenerator<RecordBatch, undefined> {
     let firstRow = this.#firstRow;
     for await (const message of this.#messages) {
-      const batch = this.#decoder.decode(message);
-      if (batch === undefined || batch.numRows === 0) continue;
-      yield setOrigin(conformBatch(batch, schema), { file: this.#file, firstRow });
-      firstRow += batch.numRows;
+      for (const batch of this.#decoder.decode(message)) {
+        if (batch.numRows === 0) continue;
+        yield setOrigin(conformBatch(batch, schema), { file: this.#file, firstRow });
+        firstRow += batch.numRows;
+      }
     }
     return undefined;
   }

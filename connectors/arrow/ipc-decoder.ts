@@ -2,7 +2,7 @@ import { RecordBatchReader } from 'apache-arrow';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
-import { plainBatch, plainSchema } from '../files/plain-columns.ts';
+import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
@@ -31,10 +31,10 @@ export class IpcDecoder {
     }
   }
 
-  /** The next batch; undefined for a dictionary, which later batches use. */
-  decode({ kind, head, body }: IpcMessage): RecordBatch | undefined {
+  /** The rows of the next batch; none for a dictionary, which later batches use. */
+  decode({ kind, head, body }: IpcMessage): Iterable<RecordBatch> {
     this.#queue.push(head, body);
-    if (kind === 'dictionary') return undefined;
+    if (kind === 'dictionary') return [];
     const number = this.#batches++;
     const details = { phase: 'read', file: this.#file };
     let batch: RecordBatch | undefined;
@@ -54,7 +54,7 @@ export class IpcDecoder {
         throw new DataError(`batch ${number}: the column cannot be read: ${messageOf(error)}`, { ...details, column: batch.schema.fields[index].name, cause: error });
       }
     }
-    return plainBatch(batch);
+    return plainBatches(batch);
   }
 
   /**

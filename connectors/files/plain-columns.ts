@@ -1,5 +1,12 @@
-import { DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector, vectorFromArray } from 'apache-arrow';
-import type { Data, LargeUtf8 } from 'apache-arrow';
+import { Data, DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector, vectorFromArray } from 'apache-arrow';
+import type { LargeUtf8, Utf8View } from 'apache-arrow';
+import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
+import { joinData } from './join-data.ts';
+
+/** Most bytes that dictionaries and views of one batch become: a text of 64 KiB in 100,000 rows must not be there 100,000 times. */
+const MOST_BYTES = 1 << 26;
+/** Most bytes of text with 64-bit offsets in one batch, whose offsets become 32-bit ones. */
+const MOST_LARGE = 1 << 30;
 
 /**
  * The schema with plain columns. Writers leave hints in a file that make strings arrive as dictionaries (pandas), with 64-bit offsets
@@ -10,12 +17,19 @@ export function plainSchema(schema: Schema): Schema {
   return new Schema(schema.fields.map((field) => new Field(field.name, plainType(field.type), field.nullable)));
 }
 
-/** The batch with plain columns; the batch itself when all are plain. */
-export function plainBatch(batch: RecordBatch): RecordBatch {
+/**
+ * The batch with plain columns, in parts of bounded size; the batch itself when all are plain. Bytes and words are copied: Arrow's vectors
+ * would drop a byte order mark from a text, and give nanoseconds as doubles.
+ */
+export function* plainBatches(batch: RecordBatch): Generator<RecordBatch> {
   const schema = plainSchema(batch.schema);
-  if (schema === batch.schema) return batch;
-  const children = batch.data.children.map((child, index) => plainData(child, schema.fields[index].type));
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }));
+  if (schema === batch.schema) return yield batch;
+  const { children } = batch.data;
+  for (const [from, to] of partsOf(batch)) {
+    const rows = from === 0 && to === batch.numRows ? undefined : Uint32Array.from({ length: to - from }, (_, i) => from + i);
+    const plain = children.map((child, index) => plainData(rows === undefined ? child : takeData(child, rows), schema.fields[index].type));
+    yield new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: to - from, nullCount: 0, children: plain }));
+  }
 }
 
 function plainType(type: DataType): DataType {
@@ -23,17 +37,112 @@ function plainType(type: DataType): DataType {
   return DataType.isLargeUtf8(type) || DataType.isUtf8View(type) ? new Utf8() : type;
 }
 
+/** Rows [from, to) of the parts, each as long as its text allows, and one row at least. */
+function partsOf({ numRows, data }: RecordBatch): (readonly [from: number, to: number])[] {
+  const lengths = data.children.map(lengthsOf).filter((lengthOf) => lengthOf !== undefined);
+  if (lengths.length === 0) return [[0, numRows]];
+  const parts: (readonly [number, number])[] = [];
+  let [from, bytes] = [0, 0];
+  for (let row = 0; row < numRows; row++) {
+    let length = 0;
+    for (const lengthOf of lengths) length += lengthOf(row);
+    if (bytes + length > MOST_BYTES && row > from) {
+      parts.push([from, row]);
+      [from, bytes] = [row, 0];
+    }
+    bytes += length;
+  }
+  return [...parts, [from, numRows]];
+}
+
+/** The length by row of a column whose text must be counted; undefined for a column that stays small. */
+function lengthsOf(data: Data): ((row: number) => number) | undefined {
+  const { type, length } = data;
+  if (DataType.isLargeUtf8(type)) {
+    const offsets = data.valueOffsets as unknown as BigInt64Array;
+    return length > 0 && offsets[length] - offsets[0] > MOST_LARGE ? (row) => Number(offsets[row + 1] - offsets[row]) : undefined;
+  }
+  if (DataType.isUtf8View(type)) return viewLengths(data);
+  if (!DataType.isDictionary(type) || !DataType.isUtf8(plainType(type))) return undefined;
+  const { valueOffsets, length: known } = plainDictionary(data);
+  let longest = 0;
+  for (let code = 0; code < known; code++) longest = Math.max(longest, valueOffsets[code + 1] - valueOffsets[code]);
+  if (longest * length <= MOST_BYTES) return undefined;
+  const codes = data.values as Int32Array | BigInt64Array;
+  return (row) => {
+    const code = Number(codes[row]);
+    return code >= 0 && code < known && data.getValid(row) ? valueOffsets[code + 1] - valueOffsets[code] : 0;
+  };
+}
+
 function plainData(data: Data, type: DataType): Data {
   if (data.type === type) return data;
   if (DataType.isLargeUtf8(data.type)) return narrowOffsets(data as Data<LargeUtf8>);
-  if (data.length === 0) return makeData({ type, length: 0, nullCount: 0 } as Parameters<typeof makeData>[0]);
-  return vectorFromArray([...new Vector([data])], type).data[0];
+  if (DataType.isUtf8View(data.type)) return textOfViews(data as Data<Utf8View>);
+  return expanded(data);
 }
 
-/** The text under 32-bit offsets, over the same bytes: a batch of strings is far below 2 GiB. */
+/** The text under 32-bit offsets, over the same bytes. */
 function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
-  const { valueOffsets, values, length, nullCount, nullBitmap } = data;
-  const first = Number(valueOffsets[0]);
-  const offsets = Int32Array.from({ length: length + 1 }, (_, i) => Number(valueOffsets[i]) - first);
-  return makeData({ type: new Utf8(), length, nullCount, nullBitmap, valueOffsets: offsets, data: values.subarray(first, first + offsets[length]) });
+  const { valueOffsets, values, length } = data;
+  const first = Number(valueOffsets[0] ?? 0n);
+  const offsets = Int32Array.from({ length: length + 1 }, (_, i) => Number(valueOffsets[i] ?? 0n) - first);
+  return makeData({ type: new Utf8(), length, ...nullsOf(data), valueOffsets: offsets, data: values.subarray(first, first + offsets[length]) });
+}
+
+/** A view is a length, then up to twelve bytes, or the first four, the number of a buffer and an offset there. */
+function textOfViews(data: Data<Utf8View>): Data<Utf8> {
+  const { length, variadicBuffers } = data;
+  const views = data.values as unknown as Uint8Array;
+  const words = new DataView(views.buffer, views.byteOffset, views.byteLength);
+  const lengthOf = viewLengths(data);
+  const offsets = new Int32Array(length + 1);
+  for (let row = 0; row < length; row++) offsets[row + 1] = offsets[row] + lengthOf(row);
+  const bytes = new Uint8Array(offsets[length]);
+  for (let row = 0; row < length; row++) {
+    const [at, size] = [VIEW_BYTES * row, offsets[row + 1] - offsets[row]];
+    if (size <= 12) copyBytes(views, at + 4, size, bytes, offsets[row]);
+    else copyBytes(variadicBuffers[words.getInt32(at + 8, true)], words.getInt32(at + 12, true), size, bytes, offsets[row]);
+  }
+  return makeData({ type: new Utf8(), length, ...nullsOf(data), valueOffsets: offsets, data: bytes });
+}
+
+function viewLengths(data: Data): (row: number) => number {
+  const { buffer, byteOffset, byteLength } = data.values as unknown as Uint8Array;
+  const words = new DataView(buffer, byteOffset, byteLength);
+  return (row) => (data.nullCount === 0 || data.getValid(row) ? words.getInt32(VIEW_BYTES * row, true) : 0);
+}
+
+/** The dictionary's values in the place of their codes. */
+function expanded(data: Data): Data {
+  const dictionary = plainDictionary(data);
+  const { length, nullCount } = data;
+  const codes = data.values as Int32Array | BigInt64Array;
+  const nulls = dictionary.length;
+  // A row is null where its code is null, or the value that the code names.
+  const positions = Uint32Array.from({ length }, (_, row) => (nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row])));
+  if (!positions.includes(nulls)) return takeData(dictionary, positions);
+  return takeData(joinData([dictionary, vectorFromArray([null], dictionary.type).data[0]]), positions);
+}
+
+const plainDictionaries = new WeakMap<Vector, Data>();
+
+/** The values of a column's dictionary in one piece, which is made once: batches share it. */
+function plainDictionary(data: Data): Data {
+  const dictionary = data.dictionary as Vector;
+  let plain = plainDictionaries.get(dictionary);
+  if (plain === undefined) {
+    plain = joinData(dictionary.data.map((part) => plainData(part, plainType(part.type))));
+    plainDictionaries.set(dictionary, plain);
+  }
+  return plain;
+}
+
+/** The nulls of a column, as a bitmap that begins with its first row. */
+function nullsOf(data: Data): { readonly nullCount: number; readonly nullBitmap?: Uint8Array } {
+  if (data.nullCount === 0) return { nullCount: 0 };
+  if ((data.offset & 7) === 0) return { nullCount: data.nullCount, nullBitmap: data.nullBitmap.subarray(data.offset >> 3) };
+  const nullBitmap = new Uint8Array(((data.length + 63) >> 6) << 3);
+  for (let row = 0; row < data.length; row++) if (data.getValid(row)) nullBitmap[row >> 3] |= 1 << (row & 7);
+  return { nullCount: data.nullCount, nullBitmap };
 }

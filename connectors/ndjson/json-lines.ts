@@ -2,7 +2,7 @@ import { DataType } from 'apache-arrow';
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { messageOf } from '../files/file-problem.ts';
-import { plainBatch, plainSchema } from '../files/plain-columns.ts';
+import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { LONGEST_ROW } from '../lines/field-block.ts';
 import type { LineEncoder } from '../output/encode-rows.ts';
 import { columnTexts } from '../text/format-value.ts';
@@ -29,14 +29,15 @@ export class JsonLines implements LineEncoder {
 
   lines(batch: RecordBatch, firstRow: number): Uint8Array {
     this.#row = firstRow;
-    const plain = plainBatch(batch);
-    const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
     const lines: string[] = [];
-    for (let row = 0; row < plain.numRows; row++, this.#row++) {
-      let line = '';
-      for (let column = 0; column < cells.length; column++) line += this.#keys[column] + cells[column](row);
-      if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`);
-      lines.push(`${line}}`);
+    for (const plain of plainBatches(batch)) {
+      const cells = plain.data.children.map((data, column) => this.#cellsOf(data, column));
+      for (let row = 0; row < plain.numRows; row++, this.#row++) {
+        let line = '';
+        for (let column = 0; column < cells.length; column++) line += this.#keys[column] + cells[column](row);
+        if (line.length * 3 > LONGEST_ROW && Buffer.byteLength(line) > LONGEST_ROW) throw this.#problem(`the row is longer than ${LONGEST_ROW} bytes, the longest that NdjsonSource reads`);
+        lines.push(`${line}}`);
+      }
     }
     return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`);
   }

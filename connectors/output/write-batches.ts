@@ -1,7 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { plainBatch } from '../files/plain-columns.ts';
+import { plainBatches } from '../files/plain-columns.ts';
 import type { ByteOutput } from './byte-output.ts';
 import type { WritingContext } from './checked-sink.ts';
 import type { Encoding } from './encode-rows.ts';
@@ -58,10 +58,13 @@ export async function writeEncoded(input: BatchStream, output: ByteOutput, encod
 export async function writeLines(input: BatchStream, output: ByteOutput, header: Uint8Array, encoding: Encoding, ctx: WritingContext): Promise<number> {
   const encoder = new RowEncoder(ctx);
   const pieces = new EncodedPieces(encoder, (bytes) => output.write(bytes));
+  const write = async (batch: RecordBatch) => {
+    for (const plain of plainBatches(batch)) await pieces.add([plain], encoding);
+  };
   return committed(output, async () => {
     try {
       await output.write(header);
-      return await writeBatches(input, batchesTo(output, (batch) => pieces.add([plainBatch(batch)], encoding), () => pieces.end()), ctx);
+      return await writeBatches(input, batchesTo(output, write, () => pieces.end()), ctx);
     } finally {
       await pieces.abort();
       await encoder.close();

@@ -18,6 +18,8 @@ export interface ReadOptions {
   readonly rowGroups?: readonly number[];
   /** Most rows of a batch. */
   readonly batchSize: number;
+  /** See ReadSplitOptions. */
+  readonly borrowed?: boolean;
 }
 
 /** A batch and the place of its row 0 in the file. */

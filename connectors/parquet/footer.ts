@@ -19,6 +19,10 @@ export interface ColumnChunkInfo {
   /** First byte of the first page (of the dictionary, if there is one), and the number of stored bytes. */
   readonly start: number;
   readonly bytes: number;
+  /** Bytes of its pages before they were compressed. */
+  readonly unpackedBytes: number;
+  /** Bytes of the text of all rows, where the writer counted them: of a dictionary's texts as often as they occur. */
+  readonly textBytes?: number;
   readonly statistics: ColumnStatistics;
 }
 
@@ -171,8 +175,14 @@ function columnChunk(chunk: ColumnChunk, { path, element }: Leaf, rowGroup: numb
     encodings: meta_data.encodings.map((encoding) => lower(encoding ?? 'unknown')),
     start,
     bytes,
+    unpackedBytes: count(meta_data.total_uncompressed_size),
+    ...textBytes(meta_data.size_statistics?.unencoded_byte_array_data_bytes),
     statistics: element.otherOrder ? {} : columnStatistics(meta_data.statistics, element.physicalType),
   };
+}
+
+function textBytes(stored: bigint | undefined): { readonly textBytes?: number } {
+  return stored === undefined ? {} : { textBytes: count(stored) };
 }
 
 const orderedTypes = ['int32', 'int64', 'float', 'double'];

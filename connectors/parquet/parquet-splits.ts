@@ -31,8 +31,8 @@ export function parquetSplits(request: RowGroupRequest, { file, rowGroups }: Par
 }
 
 /** See ReadSplit. */
-export const readParquetSplit: ReadSplit = async function* (split, schema, { signal }) {
-  for await (const batch of readRowGroups((split as ParquetSplit).request, schema)) {
+export const readParquetSplit: ReadSplit = async function* (split, schema, { signal, borrowed }) {
+  for await (const batch of readRowGroups((split as ParquetSplit).request, schema, borrowed)) {
     throwIfAborted(signal, 'read');
     yield batch;
   }

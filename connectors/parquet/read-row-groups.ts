@@ -25,9 +25,9 @@ export type RowGroupRequest = {
 
 /**
  * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
- * (columns are matched by name). Throws DataError that names the file and the row group.
+ * (columns are matched by name); `borrowed` is of ReadSplitOptions. Throws DataError that names the file and the row group.
  */
-export async function* readRowGroups(request: RowGroupRequest, schema?: Schema): AsyncGenerator<RecordBatch> {
+export async function* readRowGroups(request: RowGroupRequest, schema?: Schema, borrowed = false): AsyncGenerator<RecordBatch> {
   const backend = await parquetBackend(request.backend);
   const reader = await backend.open(request.file);
   try {
@@ -38,7 +38,7 @@ export async function* readRowGroups(request: RowGroupRequest, schema?: Schema):
     const stored = target.fields.map((field) => field.name).filter((name) => inFile.has(name));
     // Reads the file's first column to count the rows, where none of its own columns is wanted.
     const columns = stored.length > 0 ? stored : [reader.info.schema.fields[0].name];
-    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE };
+    const options = { columns, rowGroups: request.rowGroups, batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE, borrowed };
     for await (const { batch, rowGroup, firstRow } of reader.read(options)) {
       yield setOrigin(conformBatch(batch, target, added), { file: request.file, rowGroup, firstRow });
     }

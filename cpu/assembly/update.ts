@@ -131,6 +131,7 @@ function updateRow(
   previous: usize,
   cgBelow: i32,
   steps: i32,
+  settles: bool,
   workspace: usize,
   workspaceBytes: usize,
 ): bool {
@@ -150,19 +151,22 @@ function updateRow(
     if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;
-      solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, gathered, vectors);
-      if (bias) store<f32>(bias, biasOf(size, sums, weight, total, output));
-      return allFinite(output, size);
+      const settled = solveMatrixFree(theta, size, indices, values, count, kept, shift, sums, weight, total, output, steps, settles, gathered, vectors);
+      if (settled || !settles) {
+        if (bias) store<f32>(bias, biasOf(size, sums, weight, total, output));
+        return allFinite(output, size);
+      }
     }
   }
   accumulateRow(theta, size, indices, values, count, bias != 0, false, workspace);
-  return solveAccumulated(size, rank, shift, weight, total, bias, output, previous, exact, steps, workspace);
+  return solveAccumulated(size, rank, shift, weight, total, bias, output, previous, exact || settles, steps, workspace);
 }
 
 /**
  * Updates `rows` consecutive rows. `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings
  * from offsets[0] on. `shifts`: Float32[rows]; `ownShifts` and `biases` likewise, of the rows' biases, or 0. `output` and
- * `previous`: the first row's factors. Gives the first row without a finite solution, or -1.
+ * `previous`: the first row's factors. `settles`: rows by CG whose steps leave more of a residual than exact solves do are solved exactly.
+ * Gives the first row without a finite solution, or -1.
  */
 export function updateRows(
   theta: usize,
@@ -179,6 +183,7 @@ export function updateRows(
   previous: usize,
   cgBelow: i32,
   steps: i32,
+  settles: bool,
   workspace: usize,
   workspaceBytes: usize,
 ): i32 {
@@ -206,6 +211,7 @@ export function updateRows(
         previous,
         cgBelow,
         steps,
+        settles,
         workspace,
         workspaceBytes,
       );

@@ -5,7 +5,7 @@ import { biasShift, rowShift } from './row-shifts.ts';
 
 /** See `update` of KernelTasks. Rows longer than a chunk are summed piece by piece and solved on their formed A. */
 export const update: TaskHandler<'update'> = (scope) => {
-  const { from, to, rank, cgBelow, cgSteps, mean = 0, nonnegative } = scope.params;
+  const { from, to, rank, cgBelow, cgSteps, settles = false, mean = 0, nonnegative } = scope.params;
   const block = scope.partition('block');
   const offsets = block.columns.offsets as Int32Array;
   const theta = scope.matrix('fixed').pointer;
@@ -39,7 +39,7 @@ export const update: TaskHandler<'update'> = (scope) => {
       bad = kernels.updateRowsNonnegative(theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, workspace);
     } else if (chunk.starts && chunk.ends) {
       bad = kernels.updateRows(
-        theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, cgBelow, cgSteps, workspace, WORKSPACE_BYTES,
+        theta, size, rank, chunk.offsets, indices, values, rows, shifts.address, ownAt, biasAt, target, start, cgBelow, cgSteps, settles ? 1 : 0, workspace, WORKSPACE_BYTES,
       );
     } else {
       length = chunk.starts ? count : length + count;
@@ -49,7 +49,7 @@ export const update: TaskHandler<'update'> = (scope) => {
         const weight = bias ? length + ownShifts.values[0] : 0;
         const solved = nonnegative
           ? kernels.solveAccumulatedNonnegative(size, rank, shifts.values[0], weight, total, biasAt, target, start, workspace)
-          : kernels.solveAccumulated(size, rank, shifts.values[0], weight, total, biasAt, target, start, length >= cgBelow ? 1 : 0, cgSteps, workspace);
+          : kernels.solveAccumulated(size, rank, shifts.values[0], weight, total, biasAt, target, start, settles || length >= cgBelow ? 1 : 0, cgSteps, workspace);
         if (!solved) bad = 0;
       }
     }

@@ -25,7 +25,7 @@ export function keyText(column: KeyColumn, position: number): string {
   if (column.type === 'int64') {
     return String((BigInt(column.halves[2 * position + 1]) << 32n) | BigInt(column.halves[2 * position] >>> 0));
   }
-  return new TextDecoder().decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(column.bytes.slice(column.offsets[position], column.offsets[position + 1]));
 }
 
 /** A column with the keys at the given positions, over shared memory. */

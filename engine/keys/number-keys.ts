@@ -20,7 +20,7 @@ export interface NumberedKeys {
 /** `range`: the least and the greatest id where codes are near; `size`: distinct ids where they are coded. */
 export type KeysSummary = { readonly range: readonly [least: number, greatest: number] } | { readonly size: number };
 
-/** Codes of int32 ids are near, those of others coded. `codes`: the place for them; it may be that of int32 ids. */
+/** Codes of int32 ids are near, those of others coded. `codes`: the place for them. */
 export function numberKeys(column: KeyColumn, codes: Uint32Array): NumberedKeys {
   return column.type === 'int32' ? nearIds(column.values, codes) : codedKeys(column, codes);
 }

@@ -1,6 +1,6 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
-import type { Task, TaskResult } from '../task.ts';
+import type { Task, TaskMetrics, TaskResult } from '../task.ts';
 
 /**
  * A place where tasks run: all CPU threads together, or one GPU.
@@ -19,6 +19,8 @@ export interface Device {
   /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
   fetch(ref: PartitionRef): Promise<Partition>;
   release(ref: PartitionRef): void;
+  /** Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only devices that compute in host memory do it. */
+  spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
   /** Gives released memory back to the system, as far as the device can; costs a few milliseconds. */
   trim(): Promise<void>;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 import type { Device, Executor } from './device.ts';
 import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
-import type { Task, TaskResult } from '../task.ts';
+import type { Task, TaskMetrics, TaskResult } from '../task.ts';
 import { HostMemory } from './host-memory.ts';
 
 /**
@@ -46,6 +46,11 @@ class HeldDevice implements Device {
   release(ref: PartitionRef): void {
     this.#live.delete(partitionKey(ref));
     this.#device.release(ref);
+  }
+
+  async spill(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics> {
+    if (this.#device.spill === undefined) throw new Error(`the device ${this.info.place} keeps partitions in memory of its own`);
+    return this.#device.spill(refs, file);
   }
 
   trim(): Promise<void> {

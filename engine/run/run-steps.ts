@@ -206,6 +206,8 @@ class StepRun {
       case 'free':
         for (const ref of action.refs) device.release(ref);
         return undefined;
+      case 'spill':
+        return this.#spill(device, stage, action.refs);
       case 'hand-out':
         return this.#handOut(device, step, action);
       case 'join':
@@ -239,6 +241,12 @@ class StepRun {
     if (!load || !target.info.ownMemory) return;
     const { metrics } = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);
     this.#count(stage, metrics);
+  }
+
+  async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<void> {
+    const { spill } = this.#ctx;
+    if (spill === undefined || device.spill === undefined) throw new Error(`there is no room to spill partitions of ${device.info.place}`);
+    this.#count(stage, await device.spill(refs, await spill.newFile()));
   }
 
   async #handOut(device: Device, { id, stage }: Step, { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>): Promise<void> {

@@ -74,6 +74,10 @@ export class StepList {
     return this.#add(stage, HOST, { kind: 'join', refs, as }, [...refs.map((ref) => ({ at: HOST, ref, writes: false })), { at: HOST, ref: as, writes: true }]);
   }
 
+  spill(stage: string, at: Place, refs: readonly PartitionRef[]): number {
+    return this.#add(stage, at, { kind: 'spill', refs }, refs.map((ref) => ({ at, ref, writes: true })));
+  }
+
   free(stage: string, at: Place, refs: readonly PartitionRef[]): number {
     return this.#add(stage, at, { kind: 'free', refs }, refs.map((ref) => ({ at, ref, writes: true })));
   }

@@ -13,6 +13,7 @@ import type { Place } from '../plan/place.ts';
  *     hand-out   gives a partition's host form to the results of the run; `given`: a task of the list gave that form to the host, and
  *                its bytes count there
  *     join       makes one matrix of the rows of several, in host memory
+ *     spill      moves partitions of the step's place to a file, from where tasks read them
  *     free       releases partitions at the step's place
  */
 export type Action =
@@ -21,6 +22,7 @@ export type Action =
   | { readonly kind: 'move'; readonly ref: PartitionRef; readonly from: Place; readonly to: Place; readonly as: PartitionRef; readonly load: boolean }
   | { readonly kind: 'hand-out'; readonly ref: PartitionRef; readonly given: boolean }
   | { readonly kind: 'join'; readonly refs: readonly PartitionRef[]; readonly as: PartitionRef }
+  | { readonly kind: 'spill'; readonly refs: readonly PartitionRef[] }
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 
 /**

@@ -43,7 +43,7 @@ export class MemoryWalk {
       else if (action.kind === 'move') this.#add(action.to, action.as);
       else if (action.kind === 'join') this.#add(HOST, action.as);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
-      else if (action.kind === 'free') for (const ref of action.refs) this.#remove(at, ref);
+      else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
     }
     return this;
   }

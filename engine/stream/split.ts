@@ -52,6 +52,8 @@ export interface ReadSplitOptions {
   readonly signal: AbortSignal;
   /** See ValueNeeds. */
   readonly takesFaults: boolean;
+  /** True for a consumer that is done with a batch when it pulls the next one: a batch may lie in memory that is then used again. */
+  readonly borrowed?: boolean;
 }
 
 /**

@@ -8,7 +8,7 @@ import { peakOf } from '../../engine/run/walk.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { blockBytes, factorBytes, factorStride, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
+import { blockBytes, factorBytes, factorStride, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { contracts, type KernelChoice, type RowRegularization } from '../tasks/tasks.ts';
 import { measureStages } from '../training/loss.ts';
@@ -149,7 +149,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   };
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / q) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
-  const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), peak[HOST] ?? 0) + (device.ownMemory ? 2 * 4 * f * (m + n) : 0) } };
+  const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: Math.max(spilledLoadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(m, testRatings)), peak[HOST] ?? 0) + (device.ownMemory ? 2 * 4 * f * (m + n) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
   return whole;
 }

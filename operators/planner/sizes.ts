@@ -20,11 +20,16 @@ export function blockBytes(rows: number, ratings: number): number {
 }
 
 /**
- * Peak host bytes while ratings are loaded and sorted: coded chunks (12 a rating) beside row numbers (4) and the first
- * block (8); then the chunks are freed, and the second block is made.
+ * Peak host bytes while ratings are loaded and sorted in memory: coded chunks (12 a rating) beside the first block (8); the chunks are freed meanwhile, and the
+ * second block is made. `timed`: of timestamps (8) as well, and of ratings and timestamps by row number (12).
  */
-export function loadingBytes(ratings: number): number {
-  return 24 * ratings;
+export function loadingBytes(ratings: number, timed = false): number {
+  return (timed ? 40 : 20) * ratings;
+}
+
+/** The same where chunks go by way of files: both blocks. */
+export function spilledLoadingBytes(ratings: number): number {
+  return 16 * ratings;
 }
 
 /** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */

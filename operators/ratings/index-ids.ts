@@ -11,8 +11,9 @@ import { StepList } from '../../engine/run/step-list.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { ChunkKeeper } from './sorting/chunk-keeper.ts';
 import { numberIds, type NumberedChunk } from './number-ids.ts';
-import { CHUNK_ROWS, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
+import { CHUNK_ROWS, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from './rating-chunk.ts';
 
 const STAGE = 'index-ids';
 
@@ -38,11 +39,15 @@ export interface IndexedRatings {
   readonly chunks: readonly CodedChunk[];
   /** True where users and items have changed places (see relabel): `users` are then the items. */
   readonly swapped?: boolean;
+  /** True where memory did not hold the chunks: their codes and values lie in files. */
+  readonly spilled?: boolean;
 }
 
 export interface IndexOptions {
   /** More ratings are a CapacityError. */
   readonly maximumRows?: number;
+  /** Chunks of more ratings than these go to files; default: none. */
+  readonly rowsInMemory?: number;
   /** The expected number of ratings, for progress. */
   readonly totalRows?: number;
 }
@@ -78,8 +83,9 @@ export class IndexIds implements Sink<IndexedRatings> {
     const types = typesOf(input.schema);
     const started = performance.now();
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
-    const numbering = new Numbering(ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
+    const keeper = new ChunkKeeper(this.#options, ctx);
+    const numbering = new Numbering(keeper, ctx);
+    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {
@@ -101,23 +107,24 @@ export class IndexIds implements Sink<IndexedRatings> {
     }
     throwIfAborted(ctx.signal, 'read');
     ctx.metrics.add('read', { rows, milliseconds: performance.now() - started });
-    const indexed = await indexChunks(numbering.finish(), types, ctx);
+    const indexed = await indexChunks(numbering.finish(), types, keeper.spilled, ctx);
     phase.end(rows);
     return indexed;
   }
 }
 
-/** Numbers the ids of all chunks together. Throws DataError where there are none. */
-export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, ctx: ExecutionContext): Promise<IndexedRatings> {
+/** Numbers the ids of all chunks together, which `spilled` says lie in files. Throws DataError where there are none. */
+export async function indexChunks(numbered: readonly NumberedChunk[], types: RatingTypes, spilled: boolean, ctx: ExecutionContext): Promise<IndexedRatings> {
   if (numbered.length === 0) throw new DataError('no ratings are left to work on', { phase: 'read', advice: 'Check the input, the split and the policies for bad rows' });
-  const { users, items, chunks } = await numberIds(numbered, types, ctx);
+  const { users, items, chunks } = await numberIds(numbered, types, spilled, ctx);
   const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
-  return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks };
+  return { users: users.keys, items: items.keys, userCounts: users.counts, itemCounts: items.counts, rows, chunks, spilled };
 }
 
 /** The chunks under way: a bounded number is numbered at once, so that reading waits for numbering. */
 class Numbering {
   readonly #device: DeviceInfo;
+  readonly #keeper: ChunkKeeper;
   readonly #ctx: ExecutionContext;
   readonly #name = dataSetName('ratings');
   readonly #chunks: NumberedChunk[] = [];
@@ -127,8 +134,9 @@ class Numbering {
   #started = 0;
   #failure: unknown;
 
-  constructor(ctx: ExecutionContext) {
+  constructor(keeper: ChunkKeeper, ctx: ExecutionContext) {
     this.#device = hostDevice(ctx.executor).info;
+    this.#keeper = keeper;
     this.#ctx = ctx;
   }
 
@@ -156,6 +164,7 @@ class Numbering {
     const columns = { ...keyArrays(given.users, 'user'), ...keyArrays(given.items, 'item') };
     const results = await runSteps(steps.steps, this.#ctx, { given: [[ids, { layout: 'key-pairs', rows, columns }, place], [values, chunk.values(), place]] });
     const [summary] = results.of(STAGE) as ValuesOf<'number-keys'>[];
+    await this.#keeper.keep({ rows, codes, values });
     this.#chunks[partition] = { rows, codes, values, users: { keys: users, summary: summary.users }, items: { keys: items, summary: summary.items } };
   }
 

@@ -45,9 +45,9 @@ interface Placed extends PlacedIds {
 
 type Side = 'users' | 'items';
 
-/** Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. */
-export async function numberIds(numbered: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, ctx: ExecutionContext): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
-  const chunks = await recodeFar(numbered, types, ctx);
+/** Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`: codes lie in files, and stay there. */
+export async function numberIds(numbered: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, spilled: boolean, ctx: ExecutionContext): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
+  const chunks = await recodeFar(numbered, types, spilled, ctx);
   const [users, items] = await Promise.all((['users', 'items'] as const).map((side) => new SideNumbers(chunks, side, types[side], ctx).place()));
   return { users, items, chunks: chunks.map(({ rows, codes, values }, c) => ({ rows, codes, values, userMap: users.maps[c], itemMap: items.maps[c] })) };
 }
@@ -67,11 +67,13 @@ function tableRange(chunks: readonly NumberedChunk[], side: Side): readonly [lea
 }
 
 /** Turns near codes into those of distinct ids where the ids of all chunks together do not lie near each other. */
-async function recodeFar(chunks: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, ctx: ExecutionContext): Promise<readonly NumberedChunk[]> {
+async function recodeFar(chunks: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, spilled: boolean, ctx: ExecutionContext): Promise<readonly NumberedChunk[]> {
   const far = (['users', 'items'] as const).filter((side) => tableRange(chunks, side) === undefined);
-  const { place } = hostDevice(ctx.executor).info;
+  const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('recoded');
   const steps = new StepList(contracts);
+  const frees: PartitionRef[][] = [];
+  const spills: number[] = [];
   const recoded = chunks.map((chunk, partition): NumberedChunk | undefined => {
     const near = (side: Side) => {
       const { summary } = chunk[side];
@@ -82,11 +84,16 @@ async function recodeFar(chunks: readonly NumberedChunk[], types: Readonly<Recor
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const outputs = { recoded: ref('codes'), ...(users && { users: ref('users') }), ...(items && { items: ref('items') }) };
     const task: TaskOf<'recode-ids'> = { kernel: 'recode-ids', inputs: { codes: chunk.codes }, outputs, params: { users, items } };
-    steps.task(STAGE, place, task);
-    steps.free(STAGE, place, [chunk.codes, ...(users ? [chunk.users.keys] : []), ...(items ? [chunk.items.keys] : [])]);
+    // A task waits for the frees before it: those of the chunk so many tasks before let all threads work.
+    const before = frees.length - 2 * parallelism;
+    if (before >= 0) steps.free(STAGE, place, frees[before]);
+    steps.task(STAGE, place, task, { ended: before >= 0 ? spills.slice(before, before + 1) : [] });
+    if (spilled) spills.push(steps.spill(STAGE, place, [outputs.recoded]));
+    frees.push([chunk.codes, ...(users ? [chunk.users.keys] : []), ...(items ? [chunk.items.keys] : [])]);
     const side = (own: NumberedSide, keys: PartitionRef | undefined) => (keys === undefined ? own : { keys, summary: own.summary });
     return { ...chunk, codes: outputs.recoded, users: side(chunk.users, outputs.users), items: side(chunk.items, outputs.items) };
   });
+  steps.free(STAGE, place, frees.slice(-2 * parallelism).flat());
   const values = (await runSteps(steps.steps, ctx)).of(STAGE, 'recode-ids') as ValuesOf<'recode-ids'>[];
   return recoded.map((made, c) => {
     if (made === undefined) return chunks[c];

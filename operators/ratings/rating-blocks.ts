@@ -1,14 +1,16 @@
 import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
-import { combineDuplicates, type CombinedRatings } from './combine-duplicates.ts';
-import type { CodedChunk, IndexedRatings } from './index-ids.ts';
+import type { IndexedRatings } from './index-ids.ts';
 import type { RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
-import { GROUP_RATINGS, type SortedRows, sortIntoRows } from './sort-into-rows.ts';
+import type { CombinedRatings } from './sorting/combine-duplicates.ts';
+import { joinParts } from './sorting/join-parts.ts';
+import { RatingParts } from './sorting/rating-parts.ts';
+import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
+import { GROUP_RATINGS, sortIntoRows } from './sorting/sort-into-rows.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface RatingBlocks {
@@ -21,92 +23,40 @@ export interface RatingBlocks {
 /**
  * Sorts coded ratings into compressed rows by user (items ascend), and from those by item (users ascend): cuMF's R and Rᵀ.
  * The order inside rows doesn't depend on the input's, duplicates are ordered by value, so permuted input gives the same
- * bits. Releases the chunks.
+ * bits. Releases the chunks. Those that were spilled come back part by part.
  */
 export async function buildRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
   using _ = ctx.metrics.begin('sort');
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
-  const { byUser, extra, removed } = await buildUserBlock(indexed, duplicates, ctx);
-  const lengths = indexed.itemCounts.slice();
-  for (const columns of removed) for (const column of columns) lengths[column]--;
-  const byItem = await transposeBlock(byUser, lengths, ctx);
+  const blocks = indexed.spilled ? await joinedBlocks(indexed, duplicates, ctx) : await sortedBlocks(indexed, duplicates, ctx);
   phase.end(indexed.rows);
-  return { byUser, byItem, duplicates: extra };
+  return blocks;
+}
+
+async function sortedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+  const { block: byUser, extra, removed } = await sortWhole(indexed, duplicates, ctx);
+  return { byUser, byItem: await transposeBlock(byUser, lengthsWithout(indexed.itemCounts, removed), ctx), duplicates: extra };
+}
+
+async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<RatingBlocks> {
+  const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
+  const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
+  return { byUser, byItem: await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx), duplicates: parts.duplicates };
 }
 
 /** The ratings by user alone. Releases the chunks. */
-export async function buildUserBlock(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<Omit<CombinedRatings, 'block'> & { readonly byUser: RatingBlock }> {
+export async function buildUserBlock(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<{ readonly byUser: RatingBlock; readonly extra: number }> {
   using _ = ctx.metrics.begin('sort');
-  const name = dataSetName('blocks');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const rowData = duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;
-  const sorted = await sortChunks(indexed, rowData, ref('sorted'), ctx);
-  const { block, ...combined } = await combineDuplicates(sorted, duplicates, indexed, rowData, ref('by-user'), ctx);
-  return { byUser: block, ...combined };
-}
-
-/** Ratings and timestamps by row number (policy `last`), which the scattering tasks fill. */
-async function roomForRowData(rows: number, ref: PartitionRef, ctx: ExecutionContext): Promise<PartitionRef> {
-  const columns = { ratings: sharedArray(Float32Array, rows), timestamps: sharedArray(Float64Array, rows) };
-  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, { layout: 'row-data', rows, columns }]]);
-  return ref;
-}
-
-/** Chunks that are scattered by one task. */
-interface ChunkGroup {
-  readonly chunks: readonly CodedChunk[];
-  /** Number of its first row among all. */
-  readonly firstRow: number;
-}
-
-function sortChunks({ chunks, userCounts, items }: IndexedRatings, rowData: PartitionRef | undefined, ref: PartitionRef, ctx: ExecutionContext): Promise<SortedRows> {
-  const params = ({ chunks }: ChunkGroup, bands: number) => ({ chunks: chunks.length, bands, by: 'users' as const });
-  const shape = { lengths: userCounts, columns: keyCount(items), order: rowData ? 'by-column' : 'by-value', numbered: rowData !== undefined } as const;
-  return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
-    count: (group, { bands, counts, bandCount }) => ({
-      kernel: 'count-pairs',
-      inputs: { bands, ...inputsOf(group, ['codes', 'rowMap']) },
-      outputs: { counts },
-      params: params(group, bandCount),
-    }),
-    scatter: (group, { bands, cursors, block, bandCount, columnBits }) => ({
-      kernel: 'scatter-pairs',
-      inputs: { bands, cursors, ...inputsOf(group, ['codes', 'values', 'rowMap', 'columnMap']) },
-      outputs: { block, ...(rowData ? { rowData } : {}) },
-      params: { ...params(group, bandCount), columnBits, ...(rowData ? { firstRow: group.firstRow } : {}) },
-    }),
-    scattered: ({ chunks }) => chunks.flatMap(({ codes, values, userMap, itemMap }) => [codes, values, userMap, itemMap].filter((part) => part !== undefined)),
-  });
-}
-
-/** Adjacent chunks, of about GROUP_RATINGS together. */
-function groupsOf(chunks: readonly CodedChunk[]): ChunkGroup[] {
-  const groups: { chunks: CodedChunk[]; firstRow: number; rows: number }[] = [];
-  let firstRow = 0;
-  for (const chunk of chunks) {
-    const last = groups.at(-1);
-    if (last !== undefined && last.rows + chunk.rows <= GROUP_RATINGS) {
-      last.chunks.push(chunk);
-      last.rows += chunk.rows;
-    } else {
-      groups.push({ chunks: [chunk], firstRow, rows: chunk.rows });
-    }
-    firstRow += chunk.rows;
+  if (indexed.spilled) {
+    const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: false }, ctx);
+    return { byUser: await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx), extra: parts.duplicates };
   }
-  return groups;
+  const { block: byUser, extra } = await sortWhole(indexed, duplicates, ctx);
+  return { byUser, extra };
 }
 
-/** The partitions of a group's chunks under the tasks' names for them: codes.0, codes.1, ... */
-function inputsOf({ chunks }: ChunkGroup, names: readonly ('codes' | 'values' | 'rowMap' | 'columnMap')[]): Record<string, PartitionRef> {
-  const inputs: Record<string, PartitionRef> = {};
-  chunks.forEach(({ codes, values, userMap, itemMap }, i) => {
-    const parts = { codes, values, rowMap: userMap, columnMap: itemMap };
-    for (const name of names) {
-      const part = parts[name];
-      if (part) inputs[`${name}.${i}`] = part;
-    }
-  });
-  return inputs;
+function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: ExecutionContext): Promise<CombinedRatings> {
+  return sortByUser(indexed, duplicates, { by: indexed.swapped ? 'items' : 'users', firstRow: 0 }, ctx);
 }
 
 /** `lengths`: ratings of each column of the block. */

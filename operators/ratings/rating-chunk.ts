@@ -1,6 +1,6 @@
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { CapacityError } from '../../engine/errors.ts';
-import { concatKeys, keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, type KeyType, sliceKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { SourceSplit } from '../../engine/stream/split.ts';
@@ -8,25 +8,31 @@ import type { SourceSplit } from '../../engine/stream/split.ts';
 /** Rows of a chunk. */
 export const CHUNK_ROWS = 1 << 20;
 
-/** Chunks of splits with an unknown number of rows, from this one on, are each twice as large as the one before, so that few are enough. */
-const DOUBLING_FROM = 8;
-const MOST_CHUNKS = 32;
+/** Bytes of text ids of a chunk, about. */
+const CHUNK_BYTES = 1 << 26;
+/** Chunks of some splits beyond those of their known rows; from the `DOUBLING`th of these on, each is twice as large as the one before. */
+const MORE_CHUNKS = 32;
+const DOUBLING = 8;
 
-/** Most rows of the chunk of that number among those of some splits. */
-export function chunkCapacity(splits: readonly SourceSplit[], chunk: number): number {
-  const known = rowsOf(splits);
-  if (known !== undefined) return Math.max(1, Math.min(CHUNK_ROWS, known - chunk * CHUNK_ROWS));
-  return CHUNK_ROWS * 2 ** Math.max(0, chunk - DOUBLING_FROM);
+/** Most rows of a chunk, and the bytes of text ids with which it is full. */
+export interface ChunkLimits {
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+/** The limits of one of the chunks of some splits. */
+export function chunkLimits(splits: readonly SourceSplit[], chunk: number): ChunkLimits {
+  const factor = 2 ** Math.max(0, chunk - knownChunks(splits) - DOUBLING);
+  return { rows: factor * CHUNK_ROWS, bytes: factor * CHUNK_BYTES };
 }
 
 /** Most chunks of some splits. */
 export function chunksOf(splits: readonly SourceSplit[]): number {
-  const known = rowsOf(splits);
-  return known === undefined ? MOST_CHUNKS : Math.ceil(known / CHUNK_ROWS);
+  return knownChunks(splits) + MORE_CHUNKS;
 }
 
-function rowsOf(splits: readonly SourceSplit[]): number | undefined {
-  return splits.reduce((sum: number | undefined, { rows }) => (sum === undefined || rows === undefined ? undefined : sum + rows), 0);
+function knownChunks(splits: readonly SourceSplit[]): number {
+  return Math.ceil(splits.reduce((sum, { rows = 0 }) => sum + rows, 0) / CHUNK_ROWS);
 }
 
 /** The columns of rows as SelectRatings gives them. */
@@ -71,31 +77,29 @@ export function requireFewer(rows: number, maximum: number): void {
 }
 
 /**
- * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them. Integer
- * ids are copied straight to their place; utf8 ids are kept as slices and joined when the chunk is full.
+ * Gathers the columns of many batches into one chunk in shared memory: ids as they came, ratings beside them. All are copied, so that
+ * batches need not stay.
  */
 export class RatingChunk {
-  readonly capacity: number;
+  readonly limits: ChunkLimits;
+  readonly types: RatingTypes;
   rows = 0;
   readonly #users: IdGatherer;
   readonly #items: IdGatherer;
   readonly #ratings: Float32Array;
   readonly #timestamps: Float64Array | undefined;
 
-  /**
-   * `capacity`: most rows; memory that is never written is not taken from the system. `recycled`: a chunk of the same types and capacity
-   * whose ids are no longer needed; their memory is used again.
-   */
-  constructor(capacity: number, { users, items, timestamps }: RatingTypes, recycled?: RatingChunk) {
-    this.capacity = capacity;
-    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [gatherer(users, capacity), gatherer(items, capacity)];
-    this.#ratings = sharedArray(Float32Array, capacity);
-    this.#timestamps = timestamps ? sharedArray(Float64Array, capacity) : undefined;
+  /** `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again. */
+  constructor(limits: ChunkLimits, types: RatingTypes, recycled?: RatingChunk) {
+    [this.limits, this.types] = [limits, types];
+    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [gatherer(types.users, limits.rows), gatherer(types.items, limits.rows)];
+    this.#ratings = sharedArray(Float32Array, limits.rows);
+    this.#timestamps = types.timestamps ? sharedArray(Float64Array, limits.rows) : undefined;
   }
 
   /** Takes as many of the rows from `from` on as fit; returns their number. */
   append({ users, items, ratings, timestamps }: RatingRows, from: number): number {
-    const to = Math.min(ratings.length, from + this.capacity - this.rows);
+    const to = Math.min(ratings.length, from + this.limits.rows - this.rows);
     this.#users.append(sliceKeys(users, from, to), this.rows);
     this.#items.append(sliceKeys(items, from, to), this.rows);
     this.#ratings.set(ratings.subarray(from, to), this.rows);
@@ -105,41 +109,48 @@ export class RatingChunk {
   }
 
   get isFull(): boolean {
-    return this.rows === this.capacity;
+    return this.rows === this.limits.rows || this.#users.textBytes + this.#items.textBytes >= this.limits.bytes;
   }
 
-  /** The ids of the rows, once, valid until the chunk is recycled; int64 ids that all fit int32 come as int32. */
+  /** The ids of the rows, valid until the chunk is filled again or recycled; int64 ids that all fit int32 come as int32. */
   ids(): { readonly users: KeyColumn; readonly items: KeyColumn } {
-    return { users: this.#users.finish(this.rows), items: this.#items.finish(this.rows) };
+    return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
-  /** Ratings and timestamps of the rows. */
-  values(): Partition {
-    const values = this.#ratings.subarray(0, this.rows);
-    return { layout: 'values', rows: this.rows, columns: this.#timestamps ? { values, timestamps: this.#timestamps.subarray(0, this.rows) } : { values } };
+  /** Ratings and timestamps of the rows; a copy outlives the chunk's next filling. */
+  values(copy = false): Partition {
+    const own = <T extends Float32Array | Float64Array>(values: T) => (copy ? sharedCopy(values.subarray(0, this.rows)) : values.subarray(0, this.rows));
+    return { layout: 'values', rows: this.rows, columns: this.#timestamps ? { values: own(this.#ratings), timestamps: own(this.#timestamps) } : { values: own(this.#ratings) } };
   }
 }
 
+function sharedCopy(values: Float32Array | Float64Array): Float32Array | Float64Array {
+  const copy = values instanceof Float32Array ? sharedArray(Float32Array, values.length) : sharedArray(Float64Array, values.length);
+  copy.set(values);
+  return copy;
+}
+
+/** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
 interface IdGatherer {
+  readonly textBytes: number;
   append(keys: KeyColumn, at: number): void;
-  finish(rows: number): KeyColumn;
+  ids(rows: number): KeyColumn;
 }
 
 function gatherer(type: KeyType, capacity: number): IdGatherer {
-  if (type === 'int32') {
-    const all = sharedArray(Int32Array, capacity);
-    return {
-      append: (keys, at) => all.set((keys as KeyColumn & { type: 'int32' }).values, at),
-      finish: (rows) => ({ type, values: all.subarray(0, rows) }),
-    };
-  }
+  if (type === 'utf8') return new TextGatherer(capacity);
   if (type === 'int64') return new Int64Gatherer(capacity);
-  const parts: KeyColumn[] = [];
-  return { append: (keys) => void parts.push(keys), finish: () => concatKeys('utf8', parts.splice(0)) };
+  const all = sharedArray(Int32Array, capacity);
+  return {
+    textBytes: 0,
+    append: (keys, at) => all.set((keys as KeyColumn & { type: 'int32' }).values, at),
+    ids: (rows) => ({ type, values: all.subarray(0, rows) }),
+  };
 }
 
 /** Keeps the halves of ids apart: most are numbers of 32 bits in a wide column, whose high halves only repeat the sign. */
 class Int64Gatherer implements IdGatherer {
+  readonly textBytes = 0;
   readonly #low: Int32Array;
   readonly #high: Int32Array;
   #wide = false;
@@ -152,6 +163,7 @@ class Int64Gatherer implements IdGatherer {
   append(keys: KeyColumn, at: number): void {
     const { halves } = keys as KeyColumn & { type: 'int64' };
     const [low, high] = [this.#low, this.#high];
+    if (at === 0) this.#wide = false;
     let difference = 0;
     for (let i = 0; i < halves.length; i += 2, at++) {
       low[at] = halves[i];
@@ -161,15 +173,42 @@ class Int64Gatherer implements IdGatherer {
     if (difference !== 0) this.#wide = true;
   }
 
-  finish(rows: number): KeyColumn {
-    const wide = this.#wide;
-    this.#wide = false;
-    if (!wide) return { type: 'int32', values: this.#low.subarray(0, rows) };
+  ids(rows: number): KeyColumn {
+    if (!this.#wide) return { type: 'int32', values: this.#low.subarray(0, rows) };
     const halves = sharedArray(Int32Array, 2 * rows);
     for (let row = 0; row < rows; row++) {
       halves[2 * row] = this.#low[row];
       halves[2 * row + 1] = this.#high[row];
     }
     return { type: 'int64', halves };
+  }
+}
+
+class TextGatherer implements IdGatherer {
+  readonly #offsets: Int32Array;
+  #bytes = sharedArray(Uint8Array, 1 << 16);
+  textBytes = 0;
+
+  constructor(capacity: number) {
+    this.#offsets = sharedArray(Int32Array, capacity + 1);
+  }
+
+  append(keys: KeyColumn, at: number): void {
+    const { offsets, bytes } = keys as KeyColumn & { type: 'utf8' };
+    if (at === 0) this.textBytes = 0;
+    const [first, last] = [offsets[0], offsets[offsets.length - 1]];
+    const shift = this.textBytes - first;
+    this.textBytes += last - first;
+    if (this.textBytes > this.#bytes.length) {
+      const larger = sharedArray(Uint8Array, Math.max(this.textBytes, 2 * this.#bytes.length));
+      larger.set(this.#bytes);
+      this.#bytes = larger;
+    }
+    this.#bytes.set(bytes.subarray(first, last), first + shift);
+    for (let i = 1; i < offsets.length; i++) this.#offsets[at + i] = offsets[i] + shift;
+  }
+
+  ids(rows: number): KeyColumn {
+    return { type: 'utf8', offsets: this.#offsets.subarray(0, rows + 1), bytes: this.#bytes.subarray(0, this.textBytes) };
   }
 }

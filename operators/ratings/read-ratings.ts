@@ -15,6 +15,7 @@ import type { ReadValues } from '../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { BadRowTotal, reportBadRows } from './bad-rows.ts';
 import { indexChunks, type IndexedRatings, IndexIds, type IndexOptions, mostRows } from './index-ids.ts';
+import { ChunkKeeper } from './sorting/chunk-keeper.ts';
 import type { NumberedChunk } from './number-ids.ts';
 import { chunksOf, requireFewer, typesOf } from './rating-chunk.ts';
 import type { SelectRatings } from './select-ratings.ts';
@@ -84,6 +85,7 @@ class SplitReading {
   readonly #order = new RangeOrder();
   readonly #bad = new BadRowTotal();
   readonly #numbered: NumberedChunk[] = [];
+  readonly #keeper: ChunkKeeper;
   #started = 0;
   #rows = 0;
   /** True once a group has failed: those behind it are not read any more. */
@@ -91,6 +93,7 @@ class SplitReading {
 
   constructor(work: SplitWork, options: ReadOptions, ctx: ExecutionContext) {
     [this.#work, this.#options, this.#ctx] = [work, options, ctx];
+    this.#keeper = new ChunkKeeper(options, ctx);
     this.#tasks = { ...ctx, signal: AbortSignal.any([ctx.signal, this.#stop.signal]) };
   }
 
@@ -102,7 +105,7 @@ class SplitReading {
     reportBadRows(this.#bad.found, this.#work.selection.badRows, this.#ctx);
     metrics.add('read', { rows: this.#rows, milliseconds: performance.now() - started });
     using _ = metrics.begin('number');
-    const indexed = await indexChunks(this.#numbered, typesOf(this.#work.selected), this.#ctx);
+    const indexed = await indexChunks(this.#numbered, typesOf(this.#work.selected), this.#keeper.spilled, this.#ctx);
     phase.end(this.#rows);
     return indexed;
   }
@@ -145,16 +148,17 @@ class SplitReading {
     const range = this.#order.truth(group);
     if (range === undefined) return;
     const again = [{ ...group[0], range }];
-    this.#add(again, await this.#read(again));
+    await this.#add(again, await this.#read(again));
   }
 
-  #add(group: SplitGroup, read: ReadChunks): void {
+  async #add(group: SplitGroup, read: ReadChunks): Promise<void> {
     this.#bad.add(this.#order.pass(group, read));
     for (const chunk of read.numbered) {
       this.#numbered.push(chunk);
       this.#rows += chunk.rows;
     }
     requireFewer(this.#rows, mostRows(this.#options));
+    for (const chunk of read.numbered) await this.#keeper.keep(chunk);
   }
 
   async #read(splits: SplitGroup): Promise<ReadChunks> {

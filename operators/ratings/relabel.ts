@@ -24,26 +24,25 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 }
 
 /**
- * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. With `swapped` users and items change
- * places after that. The codes' arrays stay; only the maps are new, and the old ones are freed.
+ * Chunks whose codes lead to other numbers: position p becomes `users[p]` or `items[p]`. The codes stay; only the
+ * maps are new, and the old ones are freed.
  */
-export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint32Array, items: Uint32Array, swapped: boolean, ctx: ExecutionContext): Promise<CodedChunk[]> {
+export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint32Array, items: Uint32Array, ctx: ExecutionContext): Promise<CodedChunk[]> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('renumbered');
   const renumbered: CodedChunk[] = [];
   // One chunk at a time: no more than its old maps are there beside the new ones.
   for (const [partition, chunk] of chunks.entries()) {
-    const old = [chunk.userMap, chunk.itemMap, swapped ? chunk.codes : undefined];
+    const old = [chunk.userMap, chunk.itemMap];
     const taken = await takeFrom(ctx, STAGE, place, old.filter((ref) => ref !== undefined));
-    const [userMap, itemMap, codes] = old.map((ref) => (ref === undefined ? undefined : taken.shift()?.columns));
+    const [userMap, itemMap] = old.map((ref) => (ref === undefined ? undefined : taken.shift()?.columns));
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
-    const made = { ...chunk, userMap: ref('users'), itemMap: ref('items'), ...(codes ? { codes: ref('codes') } : {}) };
+    const made = { ...chunk, userMap: ref('users'), itemMap: ref('items') };
     await giveTo(ctx, place, [
       [made.userMap, mapPartition(composed(userMap?.map, users))],
       [made.itemMap, mapPartition(composed(itemMap?.map, items))],
-      ...(codes ? [[made.codes, { layout: 'coded-pairs', rows: chunk.rows, columns: { users: codes.items, items: codes.users } }] as const] : []),
     ]);
-    renumbered.push(swapped ? { ...made, userMap: made.itemMap, itemMap: made.userMap } : made);
+    renumbered.push(made);
   }
   return renumbered;
 }
@@ -58,10 +57,10 @@ function composed(map: SharedColumn | undefined, numbers: Uint32Array): Uint32Ar
 
 /**
  * The same ratings under new numbers, so that bands of adjacent users or items are like any others (libmf does it for
- * balance). With `swapped` users and items change places: the "users" of the result are the items.
+ * balance). With `swapped` users and items change places: the "users" of the result are the items, but the chunks' codes stay as they are.
  */
 export async function relabel(indexed: IndexedRatings, users: Labels, items: Labels, swapped: boolean, ctx: ExecutionContext): Promise<IndexedRatings> {
-  const chunks = await renumberChunks(indexed.chunks, users.label, items.label, swapped, ctx);
+  const chunks = await renumberChunks(indexed.chunks, users.label, items.label, ctx);
   const side = (ids: IndexedRatings['users'], counts: Int32Array, { order }: Labels) => {
     const relabelled = new Int32Array(order.length);
     for (let label = 0; label < order.length; label++) relabelled[label] = counts[order[label]];
@@ -69,7 +68,7 @@ export async function relabel(indexed: IndexedRatings, users: Labels, items: Lab
   };
   const [user, item] = [side(indexed.users, indexed.userCounts, users), side(indexed.items, indexed.itemCounts, items)];
   const [row, column] = swapped ? [item, user] : [user, item];
-  return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, ...(swapped ? { swapped } : {}) };
+  return { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts, rows: indexed.rows, chunks, spilled: indexed.spilled, swapped };
 }
 
 /** Labels of a column of ids. */

@@ -17,10 +17,10 @@ export interface WidenedRatings {
 export async function widenRatings(indexed: IndexedRatings, model: { readonly users: KeyColumn; readonly items: KeyColumn }, ctx: ExecutionContext): Promise<WidenedRatings> {
   const users = joinKeys(model.users, indexed.users, 'user');
   const items = joinKeys(model.items, indexed.items, 'item');
-  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, false, ctx);
+  const chunks = await renumberChunks(indexed.chunks, users.second, items.second, ctx);
   const userCounts = spread(indexed.userCounts, users);
   const itemCounts = spread(indexed.itemCounts, items);
-  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks }, users: users.first, items: items.first };
+  return { indexed: { users: users.keys, items: items.keys, rows: indexed.rows, userCounts, itemCounts, chunks, spilled: indexed.spilled }, users: users.first, items: items.first };
 }
 
 /** The ids of both in one column; those of either ascend. */

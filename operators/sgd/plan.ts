@@ -8,7 +8,7 @@ import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { loadStages } from '../planner/load-stages.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import { blockBytes, buffersBeyondBinding, factorStride, fits, loadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
+import { blockBytes, buffersBeyondBinding, factorStride, fits, spilledLoadingBytes, requireBindings, requireDeviceFit } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { layoutOf } from './bytes.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
@@ -114,7 +114,7 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has millions.
   const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
   const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
-  return { ...plan, memory: { ...peak, [HOST]: Math.max(loadingBytes(nz), peak[HOST] ?? 0) } };
+  return { ...plan, memory: { ...peak, [HOST]: Math.max(spilledLoadingBytes(nz), peak[HOST] ?? 0) } };
 }
 
 /** The stage that lays the ratings out in front of the steps; a GPU lays tiles and waves out by itself in the first epoch. */

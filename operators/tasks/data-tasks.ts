@@ -8,6 +8,8 @@ export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 /** Layout row-bands: `bandOf` Uint16[rows], or Uint32 for more than 2^16 bands, and `firstRow` Int32[bands + 1]. */
 type FromPairs = { readonly chunks: number; readonly bands: number; readonly by: 'users' | 'items' };
 type FromBlock = Rows & { readonly bands: number };
+/** Ratings of each part. */
+type SplitRatings = { readonly ratings: readonly number[] };
 /** Bits of a key that hold the column. */
 type Keyed = { readonly columnBits: number };
 
@@ -59,6 +61,21 @@ export interface DataTasks {
     params: Rows & Keyed & { readonly columns: number; readonly order: 'kept' | 'by-column' | 'by-value' };
     values: { extra: number; row: number; column: number };
   };
+
+  /**
+   * Cuts the ratings of a chunk by runs of rows, the `bands`, here called parts: those of part p have rows counted from its first.
+   * Inputs: `bands`, `codes.0`, `values.0`, and `rowMap.0`, `columnMap.0` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
+   * codes are such rows (as `users`) and positions of columns.
+   */
+  'split-pairs': {
+    inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
+    outputs: Numbered<'partCodes' | 'partValues'>;
+    params: { readonly bands: number; readonly by: 'users' | 'items' };
+    values: SplitRatings;
+  };
+
+  /** The same of the rows [from, to) of a block whose row 0 has the position `firstRow`, by runs of its columns, which are counted from the first of each part. */
+  'split-block': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: Numbered<'partCodes' | 'partValues'>; params: FromBlock & { readonly firstRow: number }; values: SplitRatings };
 
   /**
    * Looks for ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths` Int32[to - from]:

@@ -39,7 +39,7 @@ export type NearSide = { readonly least: number; readonly wide: boolean };
  */
 export interface ReadingTasks {
   /**
-   * Reads splits of a source to chunks of numbered ratings (see chunkCapacity). Input: `schema` (`bytes`: the columns of the splits, as an Arrow stream
+   * Reads splits of a source to chunks of numbered ratings (see chunkLimits). Input: `schema` (`bytes`: the columns of the splits, as an Arrow stream
    * without rows). Outputs of chunk i: `codes.i`, `users.i`, `items.i` as number-keys gives them,
    * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
    */

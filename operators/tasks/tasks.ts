@@ -66,6 +66,8 @@ export type SolverChoice = {
   readonly cgBelow: number;
   /** f_s of cuMF_ALS's Algorithm 1. */
   readonly cgSteps: number;
+  /** True solves a row exactly where CG's steps leave a residual above 1e-5 of b, the bound of exact solves; on the CPU, from previous factors of 0. */
+  readonly settles?: boolean;
 };
 
 /** The properties of a half-iteration that the choice of a variant of `update` depends on. */
@@ -284,6 +286,8 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },
   'count-columns': { bands: 'read', block: 'read', counts: 'write' },
   'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
+  'split-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-block': { bands: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
   'sort-bands': { bands: 'read', block: 'alone' },
   'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },

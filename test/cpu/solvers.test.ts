@@ -89,7 +89,7 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     for (const kept of [8, 64]) {
       memory.floats(x, size / 4).fill(0).set(start);
-      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, gathered, work);
+      kernels.solveMatrixFree(theta.pointer, size, indices, values, count, kept, 0.05 * count, 0, 0, 0, x, steps, 0, gathered, work);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     }
   });
@@ -99,7 +99,7 @@ describe.each(builds)('kernels with %s', (build) => {
     const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
     const zeros = memory.copyIn(new Float32Array(8));
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, gathered, work);
+    memory.kernels.solveMatrixFree(theta.pointer, size, indices, zeros, 3, 8, 3, 0, 0, 0, x, 6, 0, gathered, work);
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 

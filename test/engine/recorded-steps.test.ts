@@ -37,6 +37,8 @@ function verbsOf({ at, do: action }: Step, infos: Readonly<Record<string, { read
       return at === HOST ? [] : [`${at} fetch ${shortName(action.ref)}`];
     case 'join':
       return [`${HOST} put ${shortName(action.as)}`];
+    case 'spill':
+      return [`${at} spill ${action.refs.map(shortName).join(' ')}`];
     case 'free':
       return action.refs.map((ref) => `${at} release ${shortName(ref)}`);
   }

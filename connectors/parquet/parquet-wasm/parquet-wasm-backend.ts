@@ -1,15 +1,16 @@
 import { counted } from '../../../engine/format.ts';
-import { RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
+import { DataType, RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
-import { plainBatch, plainSchema } from '../../files/plain-columns.ts';
+import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
 import type { LocatedBatch, ParquetBackend, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import { readFooterOf } from '../footer-file.ts';
 import { openRandomAccess } from '../random-access.ts';
 import type { RandomAccess } from '../random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
+import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
@@ -34,7 +35,7 @@ async function openFile(file: string): Promise<WasmFileReader> {
     const stored = instance.guardSync(() => tableFromIPC(parquet.schema().intoIPCStream()).schema);
     const schema = plainSchema(stored);
     const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
-    return new WasmFileReader(info, stored, handle, instance, parquet, counter);
+    return new WasmFileReader(info, stored, handle, blob, instance, parquet, counter);
   } catch (error) {
     await handle?.close();
     instance[Symbol.dispose]();
@@ -49,14 +50,16 @@ class WasmFileReader implements ParquetFileReader {
   /** The decoder's columns, before strings are made plain. */
   readonly #stored: Schema;
   readonly #handle: RandomAccess;
-  readonly #instance: WasmInstance;
-  readonly #parquet: ParquetFile;
+  readonly #blob: FileBlob;
+  #instance: WasmInstance;
+  #parquet: ParquetFile;
   #closed = false;
 
-  constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
+  constructor(info: ParquetFileInfo, stored: Schema, handle: RandomAccess, blob: FileBlob, instance: WasmInstance, parquet: ParquetFile, counter: FetchCounter) {
     this.info = info;
     this.#stored = stored;
     this.#handle = handle;
+    this.#blob = blob;
     this.#instance = instance;
     this.#parquet = parquet;
     this.counter = counter;
@@ -67,47 +70,73 @@ class WasmFileReader implements ParquetFileReader {
     const wanted = options.rowGroups ?? [...rowGroups.keys()];
     const columns = options.columns;
     if (columns?.length === 0) throw new DataError('no column is wanted', { phase: 'read', file });
+    const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
+    const text = schema.fields.filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type)).map(({ name }) => name);
     for (const rowGroup of wanted) {
       const { rows, firstRow } = rowGroups[rowGroup];
+      const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
       let done = 0;
-      try {
-        for await (const batch of this.#readRowGroup(rowGroup, options)) {
-          yield { batch, rowGroup, firstRow: firstRow + done };
-          done += batch.numRows;
+      while (done < rows) {
+        const before = done;
+        try {
+          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, options)) {
+            yield { batch, rowGroup, firstRow: firstRow + done };
+            done += batch.numRows;
+          }
+        } catch (error) {
+          const failure = this.counter.failure ?? error;
+          // The text of a batch may have been too much for the decoder's memory.
+          if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
+          if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
+          await this.#restart();
+          continue;
         }
-      } catch (error) {
-        throw problem(this.counter.failure ?? error, file, rowGroup);
+        if (done === before) break;
       }
       if (done !== rows) throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, { phase: 'read', file, rowGroup });
     }
   }
 
-  async *#readRowGroup(rowGroup: number, options: ReadOptions): AsyncGenerator<RecordBatch> {
+  /** Some rows of a row group from `offset` on. */
+  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-    const { batchSize, columns } = options;
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
-    const wish = { batchSize, rowGroups: [rowGroup], ...exact };
-    const schema = new Schema(this.#stored.fields.filter(({ name }) => columns?.includes(name) ?? true));
+    const wish = { batchSize: sizes.batch, limit: sizes.limit, rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
     const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
     const reader = stream.getReader();
+    let [rows, size] = [0, 0];
     try {
       for (;;) {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
-        if (done || value === undefined) return;
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
+        if (done || value === undefined) return sizes.see(size, rows);
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
         if (numbers) {
-          instance.guardSync(() => value.free());
-          yield numbers;
+          try {
+            yield numbers;
+          } finally {
+            instance.guardSync(() => value.free());
+          }
           continue;
         }
         const bytes = instance.guardSync(() => value.intoIPCStream());
-        for (const batch of RecordBatchReader.from(bytes)) yield onlyColumns(plainBatch(batch), columns);
+        size += bytes.length;
+        for (const batch of RecordBatchReader.from(bytes)) {
+          rows += batch.numRows;
+          yield* plainBatches(onlyColumns(batch, columns));
+        }
       }
     } finally {
       await instance.guard(() => reader.cancel()).catch(() => instance.discard());
     }
+  }
+
+  /** Opens the file in another decoder. */
+  async #restart(): Promise<void> {
+    this.#instance.discard();
+    this.#instance = WasmInstance.take();
+    this.#parquet = await this.#instance.guard(() => this.#instance.wasm.ParquetFile.fromFile(this.#blob));
   }
 
   async close(): Promise<void> {
@@ -126,6 +155,11 @@ class WasmFileReader implements ParquetFileReader {
 function onlyColumns(batch: RecordBatch, columns: readonly string[] | undefined): RecordBatch {
   if (columns === undefined || columns.length === batch.numCols) return batch;
   return batch.selectAt([...batch.schema.fields.keys()].filter((index) => columns.includes(batch.schema.fields[index].name)));
+}
+
+/** True for failures that a batch of fewer rows may not meet: no memory, or offsets of text beyond 32 bits. */
+function isTooMuch(error: unknown): boolean {
+  return isTrap(error) || (!(error instanceof FactorFlowError) && messageOf(error).includes('overflow'));
 }
 
 /** An error that names the place. The decoder throws plain strings, errors of its own, or traps. */

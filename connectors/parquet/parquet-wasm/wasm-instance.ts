@@ -7,8 +7,8 @@ import { compileFunction } from 'node:vm';
 export type ParquetWasm = typeof import('parquet-wasm/node');
 
 const require = createRequire(import.meta.url);
-/** Unused instances, ready for the next file. */
-const idle: WasmInstance[] = [];
+/** Unused instances, ready for the next file until garbage is collected. */
+const idle: WeakRef<WasmInstance>[] = [];
 const IDLE_INSTANCES = 4;
 /** Largest memory of an instance that is kept: WebAssembly memory never shrinks. */
 const IDLE_BYTES = 96 * 2 ** 20;
@@ -37,7 +37,11 @@ export class WasmInstance implements Disposable {
 
   /** An idle instance, or a new one (10 to 30 ms). */
   static take(): WasmInstance {
-    return idle.pop() ?? new WasmInstance();
+    while (idle.length > 0) {
+      const instance = idle.pop()?.deref();
+      if (instance !== undefined) return instance;
+    }
+    return new WasmInstance();
   }
 
   /** Awaits a promise of the decoder, or throws its trap. One call at a time. */
@@ -75,7 +79,7 @@ export class WasmInstance implements Disposable {
 
   [Symbol.dispose](): void {
     if (this.#trapped || idle.length >= IDLE_INSTANCES || this.wasm.wasmMemory().buffer.byteLength > IDLE_BYTES) return;
-    idle.push(this);
+    idle.push(new WeakRef(this));
   }
 
   #noteTrap(error: unknown): void {

@@ -7,9 +7,10 @@
  *
  * `anchored` adds (G + shift) x to b, for the x that the row has before: the first residual is then Σ (t - w θᵀx) θ.
  */
-import { advance, enoughOf, turn } from '../solve/conjugate-gradient';
+import { advance, enoughOf, isSettled, turn } from '../solve/conjugate-gradient';
+import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
-import { clear, copy, dot } from '../vectors';
+import { addMultiple, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
 import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
 
@@ -21,7 +22,7 @@ export function addShift(y: usize, a: f32, shift: f32, p: usize, size: usize): v
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
 }
 
-/** Ratings, panels and `work` as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. */
+/** Ratings, panels, `work`, `settles` and the result as in solveMatrixFree; `gram`: the upper triangle of G, of a row's `size` bytes. */
 export function solveImplicit(
   theta: usize,
   size: usize,
@@ -35,9 +36,10 @@ export function solveImplicit(
   anchored: bool,
   x: usize,
   steps: i32,
+  settles: bool,
   panels: usize,
   work: usize,
-): void {
+): bool {
   const r = work;
   const p = r + size;
   const q = p + size;
@@ -57,17 +59,28 @@ export function solveImplicit(
   const along = sumLanes(v128.load(products));
   const squares = dot(x, x, size);
   let rho = dot(r, r, size);
-  const enough = enoughOf(rho, squares > 0 ? (along * along) / squares : 0);
-  if (rho <= enough) return;
+  // The residual of x = 0 is b.
+  const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
+  const enough = enoughOf(rho, biasSquares);
+  if (rho <= enough) return isSettled(rho, biasSquares);
   copy(p, r, size);
-  for (let step = 0; step < steps; step++) {
+  const full = settles ? steps : steps - 1;
+  for (let step = 0; step < full; step++) {
     multiplyGram(gram, size, p, q);
     addShift(q, 1, shift, p, size);
     multiplyWeightedPanels(panels, size, weights, min(kept, count), (step & 1) == 0, p, q, factors);
     if (kept < count) gatherAndMultiplyWeighted(theta, size, indices + at, 0, weights + at, count - kept, spare, false, p, q, factors);
     const next = advance(rho / dot(p, q, size), p, q, x, r, size);
-    if (next <= enough) return;
+    if (next <= enough) return isSettled(next, biasSquares);
     turn(next / rho, p, r, size);
     rho = next;
   }
+  if (settles || steps == 0) return false;
+  // The last step needs pᵀA p, and leaves no residual.
+  v128.store(products, f32x4.splat(0));
+  addPanelsCurvature(panels, size, weights, min(kept, count), (steps & 1) == 1, p, factors, products);
+  if (kept < count) addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
+  const curvature = symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
+  addMultiple(x, rho / curvature, p, size);
+  return false;
 }

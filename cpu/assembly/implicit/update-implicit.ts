@@ -66,7 +66,7 @@ function formingPays(count: i32, kept: i32, stride: i32, steps: i32): bool {
 
 /**
  * Updates `rows` consecutive rows, as updateRows does. `targets` and `weights`: see weighRatings; `shifts`: Float32[rows]; `gram`:
- * stride x stride. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. Gives the first row without a finite solution, or -1.
+ * stride x stride. `settles` as there. `nonnegative`: every row is the minimum over x >= 0. `anchored`: rows without ratings stay as they are. Gives the first row without a finite solution, or -1.
  */
 export function updateRowsImplicit(
   theta: usize,
@@ -83,6 +83,7 @@ export function updateRowsImplicit(
   previous: usize,
   cgBelow: i32,
   steps: i32,
+  settles: bool,
   nonnegative: bool,
   anchored: bool,
   workspace: usize,
@@ -100,16 +101,21 @@ export function updateRowsImplicit(
     const shift = load<f32>(shifts);
     const method = nonnegative ? NONNEGATIVE : <i32>(count >= cgBelow);
     let solved = true;
+    let settled = false;
     if (count == 0) {
       if (!anchored) clear(output, size);
       else if (output != previous) copy(output, previous, size);
-    } else if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
-      if (output != previous) copy(output, previous, size);
-      solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, gathered, vectors);
-      solved = allFinite(output, size);
     } else {
-      accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
-      solved = solveAccumulatedImplicit(size, rank, gram, shift, anchored, output, previous, method, steps, workspace);
+      if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
+        if (output != previous) copy(output, previous, size);
+        settled = solveImplicit(theta, size, gram, indices + at, targets + at, weights + at, count, kept, shift, anchored, output, steps, settles, gathered, vectors) || !settles;
+      }
+      if (settled) {
+        solved = allFinite(output, size);
+      } else {
+        accumulateImplicit(theta, size, indices + at, targets + at, weights + at, count, false, workspace);
+        solved = solveAccumulatedImplicit(size, rank, gram, shift, anchored, output, previous, method == CG && settles ? CHOLESKY : method, steps, workspace);
+      }
     }
     if (!solved && badRow < 0) badRow = row;
     offsets += 4;

@@ -11,10 +11,13 @@
  * A bias of the row, a further unknown whose column of A is s and whose diagonal is c, is eliminated beforehand: x solves
  * (A - s sᵀ / c) x = b - (t / c) s, whose condition is never worse than that of both together (eliminate-bias.ts).
  *
+ * The last step leaves no residual, and takes pᵀq from curvature.ts, at half the work of q.
+ *
  * A is applied either matrix-free through the row's panels, or as a formed matrix whose upper triangle is valid.
  */
 import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, clear, copy, dot, scale } from '../vectors';
+import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from './curvature';
 import { projectOut, turnBeside } from './eliminate-bias';
 import { gatherAndMultiply } from './gather-panels';
 import { multiplyPanels } from './panels';
@@ -104,6 +107,12 @@ export function turn(beta: f32, p: usize, r: usize, size: usize): void {
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
+/** True where ‖r‖ is at most 1e-5 of ‖b‖, as exact solves leave it. */
+@inline
+export function isSettled(rho: f32, biasSquares: f32): bool {
+  return rho <= biasSquares * BIAS_TOLERANCE;
+}
+
 /** The ρ at which the steps end, from the first ρ and ‖b‖² or less. */
 @inline
 export function enoughOf(rho: f32, biasSquares: f32): f32 {
@@ -115,7 +124,8 @@ export function enoughOf(rho: f32, biasSquares: f32): f32 {
 /**
  * The iteration, from a residual already in `work`. A is the matrix, or when that is 0, ΘᵀΘ + shift I over the row's ratings:
  * the first `kept` have their panels, the others are gathered in every pass, and with `sums` the bias is eliminated.
- * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more.
+ * `biasSquares`: ‖b‖² or less. work: r, p, q of `size` bytes each, and 128 bytes more. True where the residual is settled; it is known behind the
+ * last step only with `settles`.
  */
 function iterate(
   matrix: usize,
@@ -129,10 +139,11 @@ function iterate(
   weight: f32,
   x: usize,
   steps: i32,
+  settles: bool,
   biasSquares: f32,
   panels: usize,
   work: usize,
-): void {
+): bool {
   const r = work;
   const p = r + size;
   const q = p + size;
@@ -140,10 +151,11 @@ function iterate(
   const spare = panels + <usize>kept * size;
   let rho = dot(r, r, size);
   const enough = enoughOf(rho, biasSquares);
-  if (rho <= enough) return;
+  if (rho <= enough) return isSettled(rho, biasSquares);
   copy(p, r, size);
   let beside: f32 = sums ? dot(sums, p, size) : 0;
-  for (let step = 0; step < steps; step++) {
+  const full = settles ? steps : steps - 1;
+  for (let step = 0; step < full; step++) {
     if (matrix) {
       multiplySymmetric(matrix, size, p, q);
     } else {
@@ -153,27 +165,42 @@ function iterate(
     }
     const curvature: f32 = sums ? projectOut(beside / weight, sums, p, q, size) : dot(p, q, size);
     // Rounding can leave none where A is all but singular: x is then as good as float32 makes it.
-    if (curvature <= 0) return;
+    if (curvature <= 0) return false;
     const next = advance(rho / curvature, p, q, x, r, size);
-    if (next <= enough) return;
+    if (next <= enough) return isSettled(next, biasSquares);
     if (sums) beside = turnBeside(next / rho, sums, p, r, size);
     else turn(next / rho, p, r, size);
     rho = next;
   }
+  if (settles || steps == 0) return false;
+  let curvature: f32;
+  if (matrix) {
+    curvature = symmetricCurvature(matrix, size, p);
+  } else {
+    const sum = factors + 32;
+    v128.store(sum, f32x4.splat(0));
+    addPanelsCurvature(panels, size, 0, min(kept, count), (steps & 1) == 1, p, factors, sum);
+    if (kept < count) addGatheredCurvature(theta, size, indices + (<usize>kept << 2), 0, count - kept, spare, p, factors, sum);
+    curvature = sumLanes(v128.load(sum)) + shift * dot(p, p, size);
+  }
+  if (sums) curvature -= (beside / weight) * beside;
+  if (curvature > 0) addMultiple(x, rho / curvature, p, size);
+  return false;
 }
 
 /** Solves A x = b for a formed A (upper triangle). `work`: 3 * size + 128 bytes. */
 export function solveFormed(matrix: usize, size: usize, b: usize, x: usize, steps: i32, work: usize): void {
   multiplySymmetric(matrix, size, x, work);
   for (let j: usize = 0; j < size; j += VECTOR) v128.store(work + j, f32x4.sub(v128.load(b + j), v128.load(work + j)));
-  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, dot(b, b, size), 0, work);
+  iterate(matrix, 0, size, 0, 0, 0, 0, 0, 0, x, steps, false, dot(b, b, size), 0, work);
 }
 
 /**
  * Solves (ΘᵀΘ + shift I) x = Θᵀ r matrix-free over the row's `count` > 0 ratings. The panels of its first `kept` (a positive
  * multiple of 8) are kept. `panels`: `size` bytes for each of min(kept, count rounded up to 8), and 16 * size more when
  * count > kept. `work`: 3 * size + 128 bytes.
- * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t.
+ * `sums`: 0, or where s of a bias is written, with `weight` its c and `total` its t. `settles`: gives true where the steps have settled
+ * the residual, which needs an x near 0 or near the solution.
  */
 export function solveMatrixFree(
   theta: usize,
@@ -188,9 +215,10 @@ export function solveMatrixFree(
   total: f32,
   x: usize,
   steps: i32,
+  settles: bool,
   panels: usize,
   work: usize,
-): void {
+): bool {
   const factors = work + 3 * size;
   const products = factors + 32;
   v128.store(products, f32x4.splat(0));
@@ -208,6 +236,7 @@ export function solveMatrixFree(
     along -= (total / weight) * sum;
   }
   const squares = dot(x, x, size);
-  const biasSquares: f32 = squares > 0 ? (along * along) / squares : 0;
-  iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, biasSquares, panels, work);
+  // The residual of x = 0 is b.
+  const biasSquares: f32 = squares > 0 ? (along * along) / squares : dot(work, work, size);
+  return iterate(0, theta, size, indices, count, kept, shift, sums, weight, x, steps, settles, biasSquares, panels, work);
 }

@@ -1,71 +1,71 @@
+import type { JsonObject } from '../../../engine/json.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
-import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
+import type { TaskHandler, TaskScope } from '../../handler.ts';
 
 /** See `count-pairs` of KernelTasks. */
 export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
   const counts = sharedArray(Int32Array, scope.params.bands);
+  const { bandOf } = bandsOf(scope);
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
-    const { rowCodes, rowMap } = rowsOf(scope, chunk);
-    const { bandOf } = bandsOf(scope);
-    countBands(rowCodes, rowMap === undefined ? bandOf : bandsByCode(bandOf, rowMap), counts);
+    const { rowCodes, rowMap } = pairsOf(scope, chunk);
+    countBands(rowCodes, rowMap, bandOf, bandsByCode(bandOf, rowMap, rowCodes.length), counts);
     pairs += rowCodes.length;
   }
   return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
 };
 
-function countBands(rowCodes: Uint32Array, bandOfCode: Bands, counts: Int32Array): void {
-  for (let k = 0; k < rowCodes.length; k++) counts[bandOfCode[rowCodes[k]]]++;
+function countBands(rowCodes: Uint32Array, rowMap: Uint32Array | undefined, bandOf: Bands, bandOfCode: Bands | undefined, counts: Int32Array): void {
+  for (let k = 0; k < rowCodes.length; k++) {
+    const code = rowCodes[k];
+    counts[bandOfCode === undefined ? bandOf[rowMap === undefined ? code : rowMap[code]] : bandOfCode[code]]++;
+  }
 }
 
 /** See `scatter-pairs` of KernelTasks. */
 export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const { bandOf, firstRow } = bandsOf(scope);
-  const { keys, bits } = keysOf(scope.partition('block'));
+  const bands = bandsOf(scope);
+  const target = keysOf(scope.partition('block'));
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
-    const { rowCodes, columnCodes, rowMap } = rowsOf(scope, chunk);
-    const { values, timestamps } = scope.partition(`values.${chunk}`).columns;
-    let source = new Uint32Array(values.buffer, values.byteOffset, rowCodes.length);
+    const coded = pairsOf(scope, chunk);
+    const { values, timestamps } = valuesOf(scope, chunk);
+    let source = new Uint32Array(values.buffer, values.byteOffset, values.length);
     if (scope.params.firstRow !== undefined) {
       const first = scope.params.firstRow + pairs;
       const rowData = scope.partition('rowData').columns as { ratings: Float32Array; timestamps: Float64Array };
-      rowData.ratings.set(values as Float32Array, first);
+      rowData.ratings.set(values, first);
       rowData.timestamps.set(timestamps as Float64Array, first);
-      source = Uint32Array.from({ length: rowCodes.length }, (_, k) => first + k);
+      source = Uint32Array.from({ length: values.length }, (_, k) => first + k);
     }
-    const bandOfCode = rowMap === undefined ? bandOf : bandsByCode(bandOf, rowMap);
-    scatter({ rowCodes, rowMap, columnCodes, columnMap: mapOf(scope, 'columnMap', chunk), source }, bandOfCode, firstRow, scope.params.columnBits, cursors, keys, bits);
-    pairs += rowCodes.length;
+    scatter(coded, source, bands, bandsByCode(bands.bandOf, coded.rowMap, values.length), scope.params.columnBits, cursors, target.keys, target.bits);
+    pairs += values.length;
   }
   return { rows: pairs };
 };
 
-interface Pairs {
-  readonly rowCodes: Uint32Array;
-  readonly rowMap: Uint32Array | undefined;
-  readonly columnCodes: Uint32Array;
-  readonly columnMap: Uint32Array | undefined;
-  readonly source: Uint32Array;
-}
-
-function scatter({ rowCodes, rowMap, columnCodes, columnMap, source }: Pairs, bandOfCode: Bands, firstRow: Int32Array, columnBits: number, cursors: Int32Array, keys: Uint32Array, bits: Uint32Array): void {
+function scatter({ rowCodes, columnCodes, rowMap, columnMap }: Pairs, source: Uint32Array, { bandOf, firstRow }: RowBands, bandOfCode: Bands | undefined, columnBits: number, cursors: Int32Array, keys: Uint32Array, bits: Uint32Array): void {
   for (let k = 0; k < rowCodes.length; k++) {
     const code = rowCodes[k];
-    const band = bandOfCode[code];
-    const row = (rowMap === undefined ? code : rowMap[code]) - firstRow[band];
+    const row = rowMap === undefined ? code : rowMap[code];
+    const band = bandOfCode === undefined ? bandOf[row] : bandOfCode[code];
     const place = cursors[band]++;
-    keys[place] = (row << columnBits) | (columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]]);
+    keys[place] = ((row - firstRow[band]) << columnBits) | (columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]]);
     bits[place] = source[k];
   }
 }
 
 type Bands = Uint16Array | Uint32Array;
 
+interface RowBands {
+  readonly bandOf: Bands;
+  readonly firstRow: Int32Array;
+}
+
 /** The bands that ratings are scattered to. */
-export function bandsOf(scope: TaskScope): { readonly bandOf: Bands; readonly firstRow: Int32Array } {
+export function bandsOf(scope: TaskScope): RowBands {
   return scope.partition('bands').columns as { bandOf: Bands; firstRow: Int32Array };
 }
 
@@ -75,20 +75,33 @@ export function keysOf({ columns }: Partition): { readonly offsets: Int32Array; 
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
-function rowsOf(scope: ScopeOf<'count-pairs' | 'scatter-pairs'>, chunk: number) {
+/** The band of each code, which saves a rating one look-up behind another; undefined where a map of many more codes than ratings is not worth it. */
+function bandsByCode(bandOf: Bands, rowMap: Uint32Array | undefined, ratings: number): Bands | undefined {
+  if (rowMap === undefined || rowMap.length > 2 * ratings) return undefined;
+  const bands = bandOf instanceof Uint16Array ? new Uint16Array(rowMap.length) : new Uint32Array(rowMap.length);
+  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
+  return bands;
+}
+
+/** The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not positions. */
+interface Pairs {
+  readonly rowCodes: Uint32Array;
+  readonly columnCodes: Uint32Array;
+  readonly rowMap: Uint32Array | undefined;
+  readonly columnMap: Uint32Array | undefined;
+}
+
+export function pairsOf(scope: TaskScope<{ readonly by: 'users' | 'items' } & JsonObject>, chunk: number): Pairs {
   const codes = scope.partition(`codes.${chunk}`).columns as { users: Uint32Array; items: Uint32Array };
   const [rowCodes, columnCodes] = scope.params.by === 'users' ? [codes.users, codes.items] : [codes.items, codes.users];
-  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk) };
+  return { rowCodes, columnCodes, rowMap: mapOf(scope, 'rowMap', chunk), columnMap: mapOf(scope, 'columnMap', chunk) };
+}
+
+export function valuesOf(scope: TaskScope, chunk: number): { readonly values: Float32Array; readonly timestamps?: Float64Array } {
+  return scope.partition(`values.${chunk}`).columns as { values: Float32Array; timestamps?: Float64Array };
 }
 
 function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | undefined {
   const input = `${name}.${chunk}`;
   return scope.hasInput(input) ? (scope.partition(input).columns.map as Uint32Array) : undefined;
-}
-
-/** The band of each code: one look-up a rating instead of two. */
-function bandsByCode(bandOf: Bands, rowMap: Uint32Array): Bands {
-  const bands = bandOf instanceof Uint16Array ? new Uint16Array(rowMap.length) : new Uint32Array(rowMap.length);
-  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
-  return bands;
 }

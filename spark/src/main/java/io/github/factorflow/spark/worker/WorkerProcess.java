@@ -9,8 +9,10 @@ import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
@@ -26,6 +28,13 @@ public final class WorkerProcess implements AutoCloseable {
   private static final long GRACE_MILLIS = 500;
   private static final long POLL_MILLIS = 50;
   private static final long GREETING_MILLIS = 60_000;
+  /** Processes that run: they end at once when this JVM begins to exit, before its other work of ending. */
+  private static final Set<Process> running = ConcurrentHashMap.newKeySet();
+
+  static {
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit"));
+  }
+
   /** Frames read ahead: the worker waits when they are not taken. */
   private static final int AHEAD = 8;
 
@@ -44,6 +53,8 @@ public final class WorkerProcess implements AutoCloseable {
   private WorkerProcess(List<String> command, Process process, BooleanSupplier cancelled, Consumer<Frame> progress) {
     this.command = command;
     this.process = process;
+    running.add(process);
+    process.onExit().thenAccept(running::remove);
     this.cancelled = cancelled;
     this.progress = progress;
     in = new BufferedOutputStream(process.getOutputStream(), 1 << 16);

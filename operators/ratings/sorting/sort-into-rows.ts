@@ -1,15 +1,15 @@
-import { hostDevice } from '../../engine/run/devices.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
-import type { Task } from '../../engine/task.ts';
-import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
-import { balancedRanges, evenRanges } from './row-ranges.ts';
-import { addSliced } from '../tasks/run-tasks.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
-import { contracts, type ParamsOf, type ValuesOf } from '../tasks/tasks.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { Task } from '../../../engine/task.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
+import { balancedRanges, evenRanges } from '../row-ranges.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import { contracts, type ParamsOf, type ValuesOf } from '../../tasks/tasks.ts';
 
 export const STAGE = 'rating-blocks';
 

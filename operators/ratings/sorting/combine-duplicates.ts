@@ -1,16 +1,16 @@
-import { hostDevice } from '../../engine/run/devices.ts';
-import { DataError } from '../../engine/errors.ts';
-import { keyText } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import type { IndexedRatings } from './index-ids.ts';
-import { blockOf, emptyBlock, type RatingBlock } from './rating-block.ts';
-import { balancedRanges, taskCount } from './row-ranges.ts';
-import { addSliced } from '../tasks/run-tasks.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { DataError } from '../../../engine/errors.ts';
+import { keyText } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { IndexedRatings } from '../index-ids.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
+import { balancedRanges, taskCount } from '../row-ranges.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
 import type { SortedRows } from './sort-into-rows.ts';
-import { contracts, type DuplicatePolicy, type TaskOf } from '../tasks/tasks.ts';
+import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'combine-duplicates';
 
@@ -25,18 +25,19 @@ export interface CombinedRatings {
 
 /**
  * Applies the policy for repeated (user, item) pairs to sorted ratings. Gives the block itself where there are none, and for `keep`, whose order is that
- * of sort-bands. `rowData` belongs to the policy `last`, whose block carries row numbers.
+ * of sort-bands. `rowData` belongs to the policy `last`, whose block carries row numbers. `firstRow`: position of the
+ * block's first row.
  */
 export async function combineDuplicates(
   { block, repeated: { extra, row, column } }: SortedRows,
   policy: DuplicatePolicy,
-  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'>,
+  ids: Pick<IndexedRatings, 'users' | 'items' | 'swapped'> & { readonly firstRow: number },
   rowData: PartitionRef | undefined,
   ref: PartitionRef,
   ctx: ExecutionContext,
 ): Promise<CombinedRatings> {
   if (extra > 0 && policy === 'error') {
-    const [first, second] = [keyText(ids.users, row), keyText(ids.items, column)];
+    const [first, second] = [keyText(ids.users, ids.firstRow + row), keyText(ids.items, column)];
     const pair = ids.swapped ? `user ${second}, item ${first}` : `user ${first}, item ${second}`;
     throw new DataError(
       `${extra.toLocaleString('en')} ratings repeat an earlier (user, item) pair; the first pair: ${pair}`,

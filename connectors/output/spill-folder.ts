@@ -1,0 +1,110 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { UsageError } from '../../engine/errors.ts';
+import type { SpillSpace } from '../../engine/run/context.ts';
+import { errorCode, messageOf } from '../files/file-problem.ts';
+import { forgetTemporary, registerTemporary } from './temporaries.ts';
+
+/** "factorflow-spill-<host>-<process>-<start>-<number>": start tells a process from a later one of the same number. */
+const NAME = /^factorflow-spill-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/;
+
+let made = 0;
+
+/**
+ * A folder of this process for what memory does not hold, in the folder of the user's choice or the system's for temporary files. It goes with `close`, and
+ * when the process is stopped; that of a process that was killed goes when the next folder is made beside it.
+ */
+export class SpillFolder implements SpillSpace {
+  readonly #parent: string;
+  readonly #given: boolean;
+  #path: Promise<string> | undefined;
+  #files = 0;
+
+  constructor(parent?: string) {
+    this.#parent = resolve(parent ?? tmpdir());
+    this.#given = parent !== undefined;
+  }
+
+  /** Makes the folder, which newFile does otherwise. Throws UsageError for a folder that is missing or cannot be written to. */
+  async open(): Promise<string> {
+    this.#path ??= this.#make();
+    return this.#path;
+  }
+
+  async newFile(): Promise<string> {
+    return join(await this.open(), `${this.#files++}`);
+  }
+
+  async close(): Promise<void> {
+    const path = await this.#path?.catch(() => undefined);
+    this.#path = undefined;
+    if (path === undefined) return;
+    await rm(path, { recursive: true, force: true });
+    forgetTemporary(path);
+  }
+
+  async #make(): Promise<string> {
+    await removeLeftovers(this.#parent);
+    const path = join(this.#parent, `factorflow-spill-${hostDigest()}-${process.pid}-${startOf(process.pid) ?? 0}-${made++}`);
+    try {
+      await mkdir(path, { mode: 0o700 });
+    } catch (error) {
+      throw this.#refused(error);
+    }
+    registerTemporary({ temporary: path });
+    return path;
+  }
+
+  #refused(error: unknown): unknown {
+    const code = errorCode(error);
+    const reason = code === 'ENOENT' ? 'does not exist' : code === 'ENOTDIR' ? 'is no folder' : `cannot be written to (${code ?? messageOf(error)})`;
+    const name = this.#given ? 'spillDir' : 'the folder for temporary files';
+    return new UsageError(`${name} ${this.#parent} ${reason}`, { advice: 'Give a folder that exists and can be written to as spillDir', cause: error });
+  }
+}
+
+/** Removes the folders of processes of this user and this host that are no more. */
+async function removeLeftovers(parent: string): Promise<void> {
+  const own = process.getuid?.();
+  for (const name of await readdir(parent).catch((): string[] => [])) {
+    const [, host, id, start] = NAME.exec(name) ?? [];
+    if (host !== hostDigest() || isRunning(Number(id), Number(start))) continue;
+    const path = join(parent, name);
+    const found = await stat(path).catch(() => undefined);
+    if (found?.isDirectory() && (own === undefined || found.uid === own)) await rm(path, { recursive: true, force: true }).catch(() => undefined);
+  }
+}
+
+/** Of the host and, where there are such, the space of process numbers: those of two containers have nothing in common. */
+function hostDigest(): string {
+  let space = '';
+  try {
+    space = readlinkSync('/proc/self/ns/pid');
+  } catch {
+    // Not Linux.
+  }
+  return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 12);
+}
+
+/** The time at which a process began, in ticks since the machine started; undefined where the system does not tell. */
+function startOf(id: number): number | undefined {
+  try {
+    // The name in parentheses may hold spaces; start is the 22nd field, the 20th behind it.
+    return Number(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19]);
+  } catch {
+    return undefined;
+  }
+}
+
+function isRunning(id: number, start: number): boolean {
+  try {
+    process.kill(id, 0);
+  } catch (error) {
+    if (errorCode(error) === 'ESRCH') return false;
+  }
+  const now = startOf(id);
+  return now === undefined || start === 0 || now === start;
+}

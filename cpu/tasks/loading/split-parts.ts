@@ -1,0 +1,66 @@
+import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import type { TaskHandler } from '../../handler.ts';
+import { bandsOf, keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
+
+/** See `split-pairs` of KernelTasks. */
+export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
+  const { rowCodes, columnCodes, rowMap, columnMap } = pairsOf(scope, 0);
+  const { values, timestamps } = valuesOf(scope, 0);
+  const { bandOf: partOf, firstRow } = bandsOf(scope);
+  const rowAt = (k: number) => (rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]);
+  const counts = new Int32Array(scope.params.bands);
+  for (let k = 0; k < rowCodes.length; k++) counts[partOf[rowAt(k)]]++;
+  const parts = Array.from(counts, (count) => roomFor(count, timestamps !== undefined));
+  for (let k = 0; k < rowCodes.length; k++) {
+    const row = rowAt(k);
+    const part = parts[partOf[row]];
+    part.users[part.filled] = row - firstRow[partOf[row]];
+    part.items[part.filled] = columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]];
+    if (part.timestamps && timestamps) part.timestamps[part.filled] = timestamps[k];
+    part.values[part.filled++] = values[k];
+  }
+  return { rows: rowCodes.length, values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
+};
+
+/** See `split-block` of KernelTasks. */
+export const splitBlock: TaskHandler<'split-block'> = (scope) => {
+  const { from, to, firstRow: position } = scope.params;
+  const { offsets, keys: columns } = keysOf(scope.partition('block'));
+  const values = scope.partition('block').columns.values as Float32Array;
+  const { bandOf: partOf, firstRow } = bandsOf(scope);
+  const counts = new Int32Array(scope.params.bands);
+  for (let k = offsets[from]; k < offsets[to]; k++) counts[partOf[columns[k]]]++;
+  const parts = Array.from(counts, (count) => roomFor(count, false));
+  for (let row = from; row < to; row++) {
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const number = partOf[columns[k]];
+      const part = parts[number];
+      part.users[part.filled] = position + row;
+      part.items[part.filled] = columns[k] - firstRow[number];
+      part.values[part.filled++] = values[k];
+    }
+  }
+  return { rows: offsets[to] - offsets[from], values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
+};
+
+interface Part {
+  readonly users: Uint32Array;
+  readonly items: Uint32Array;
+  readonly values: Float32Array;
+  readonly timestamps: Float64Array | undefined;
+  filled: number;
+}
+
+function roomFor(count: number, withTimestamps: boolean): Part {
+  const numbers = () => sharedArray(Uint32Array, count);
+  return { users: numbers(), items: numbers(), values: sharedArray(Float32Array, count), timestamps: withTimestamps ? sharedArray(Float64Array, count) : undefined, filled: 0 };
+}
+
+function partitionsOf(parts: readonly Part[]): Record<`${'partCodes' | 'partValues'}.${number}`, Partition> {
+  const partitions: Record<`${'partCodes' | 'partValues'}.${number}`, Partition> = {};
+  parts.forEach(({ users, items, values, timestamps, filled: rows }, p) => {
+    partitions[`partCodes.${p}`] = { layout: 'coded-pairs', rows, columns: { users, items } };
+    partitions[`partValues.${p}`] = { layout: 'values', rows, columns: { values, ...(timestamps && { timestamps }) } };
+  });
+  return partitions;
+}

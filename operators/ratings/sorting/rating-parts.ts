@@ -1,0 +1,166 @@
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { Task } from '../../../engine/task.ts';
+import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
+import type { RatingBlock } from '../rating-block.ts';
+import { lengthsWithout, sortByUser } from './sort-by-user.ts';
+import { balancedRanges } from '../row-ranges.ts';
+import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
+import { GROUP_RATINGS } from './sort-into-rows.ts';
+import { contracts, type DuplicatePolicy, type ValuesOf } from '../../tasks/tasks.ts';
+
+const STAGE = 'rating-parts';
+
+/** Ratings of a part by default; more where there would be too many parts. */
+const PART_RATINGS = 1 << 22;
+const MOST_PARTS = 128;
+
+/** The rows [from, from + block.rows) of one side, numbered from 0. */
+export interface RatingPart {
+  readonly from: number;
+  readonly block: RatingBlock;
+}
+
+export interface PartOptions {
+  /** Ratings of a part, but for rows that have more. */
+  readonly partRatings?: number;
+  /** Keeps all but the part at hand in files of the run's spill folder. */
+  readonly spills: boolean;
+  /** False: `byItem` is not called. */
+  readonly bothSides: boolean;
+}
+
+/**
+ * Coded ratings as sorted parts of adjacent rows, in row order: first those by user, then those by item. No more than one part and what is under way
+ * is in memory where the others are spilled, so there may be more ratings than memory holds. A part is its consumer's, who may free it
+ * (`block.ref` at the CPU's place), spill it or send it on before asking for the next. Its bits are those of the same rows of the whole block.
+ */
+export class RatingParts {
+  readonly #indexed: IndexedRatings;
+  readonly #policy: DuplicatePolicy;
+  readonly #options: PartOptions;
+  readonly #ctx: ExecutionContext;
+  readonly #itemRanges: readonly RowRange[];
+  /** Chunks of each part by item. */
+  readonly #ofItems: CodedChunk[][];
+  readonly #removed: Uint32Array[] = [];
+  #duplicates = 0;
+
+  /** Takes the chunks over. */
+  constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
+    [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
+    this.#itemRanges = options.bothSides ? this.#cut(indexed.itemCounts) : [];
+    this.#ofItems = this.#itemRanges.map(() => []);
+  }
+
+  /** Ratings beyond the first of their pair, in the parts that were given. */
+  get duplicates(): number {
+    return this.#duplicates;
+  }
+
+  /** Once. */
+  async *byUser(): AsyncGenerator<RatingPart, void> {
+    const { users, items, itemCounts, swapped } = this.#indexed;
+    const ranges = this.#cut(this.#indexed.userCounts);
+    const chunks = await this.#splitChunks(ranges);
+    for (const [p, { from, to }] of ranges.entries()) {
+      const userCounts = this.#indexed.userCounts.subarray(from, to);
+      const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
+      const part: IndexedRatings = { users, items, rows, userCounts, itemCounts, chunks: chunks[p], ...(swapped ? { swapped } : {}) };
+      const { block, extra, removed } = await sortByUser(part, this.#policy, { by: 'users', firstRow: from }, this.#ctx);
+      this.#duplicates += extra;
+      this.#removed.push(...removed);
+      if (this.#options.bothSides) await this.#splitBlock(block, from);
+      yield { from, block };
+    }
+  }
+
+  /** Once, behind `byUser`. */
+  async *byItem(): AsyncGenerator<RatingPart, void> {
+    const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
+    const name = dataSetName('items');
+    for (const [p, { from, to }] of this.#itemRanges.entries()) {
+      const shape = { lengths: lengths.subarray(from, to), columns: keyCount(this.#indexed.users), order: 'kept' } as const;
+      const { block } = await sortChunks(this.#ofItems[p], 'items', shape, undefined, { name, partition: p, version: 0 }, this.#ctx);
+      yield { from, block };
+    }
+  }
+
+  /** Runs of rows of about so many ratings; a row with more is a part of its own. */
+  #cut(counts: Int32Array): RowRange[] {
+    const most = this.#options.partRatings ?? Math.max(PART_RATINGS, Math.ceil(this.#indexed.rows / MOST_PARTS));
+    const ranges: RowRange[] = [];
+    let [from, ratings] = [0, 0];
+    for (let row = 0; row < counts.length; row++) {
+      if (row > from && ratings + counts[row] > most) {
+        ranges.push({ from, to: row });
+        [from, ratings] = [row, 0];
+      }
+      ratings += counts[row];
+    }
+    if (counts.length > 0) ranges.push({ from, to: counts.length });
+    return ranges;
+  }
+
+  /** The chunks of each part by user. */
+  #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
+    const { chunks, userCounts, swapped } = this.#indexed;
+    const by = swapped ? 'items' : 'users';
+    const tasks = chunks.map((chunk): SplitTask => ({
+      task: { kernel: 'split-pairs', inputs: inputsOf([chunk], by, ['codes', 'values', 'rowMap', 'columnMap']), params: { bands: ranges.length, by } },
+      frees: partitionsOf(chunk),
+    }));
+    return this.#split(tasks, ranges, userCounts.length);
+  }
+
+  /** Adds the ratings of a part by user to the chunks of the parts by item. */
+  async #splitBlock(block: RatingBlock, firstRow: number): Promise<void> {
+    const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
+    const tasks = ranges.map((range): SplitTask => ({ task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow, bands: this.#itemRanges.length } }, frees: [] }));
+    const chunks = await this.#split(tasks, this.#itemRanges, this.#indexed.itemCounts.length);
+    chunks.forEach((own, p) => this.#ofItems[p].push(...own));
+  }
+
+  /** Splits ratings into the parts of rows `ranges`. A task begins once what those far before it gave and read is spilled and freed. */
+  async #split(tasks: readonly SplitTask[], ranges: readonly RowRange[], rows: number): Promise<CodedChunk[][]> {
+    const { place, parallelism } = hostDevice(this.#ctx.executor).info;
+    const ahead = 2 * parallelism;
+    const name = dataSetName('parts');
+    const bands: PartitionRef = { name: `${name}/bands`, partition: 0, version: 0 };
+    const refs = tasks.map((_, partition) => ranges.map((_, p) => (['codes', 'values'] as const).map((part): PartitionRef => ({ name: `${name}/${part}.${p}`, partition, version: 0 }))));
+    const steps = new StepList(contracts);
+    const spilled: number[] = [];
+    for (const [t, { task }] of tasks.entries()) {
+      if (t >= ahead) steps.free(STAGE, place, tasks[t - ahead].frees);
+      const outputs = Object.fromEntries(refs[t].flatMap(([codes, values], p) => [[`partCodes.${p}`, codes], [`partValues.${p}`, values]]));
+      steps.task(STAGE, place, { ...task, inputs: { ...task.inputs, bands }, outputs }, { ended: spilled.slice(t - ahead, Math.max(0, t - ahead + 1)) });
+      if (this.#options.spills) spilled.push(steps.spill(STAGE, place, refs[t].flat()));
+    }
+    steps.free(STAGE, place, [bands, ...tasks.slice(-ahead).flatMap(({ frees }) => frees)]);
+    const values = (await runSteps(steps.steps, this.#ctx, { given: [[bands, partsOfRows(ranges, rows), place]] })).of(STAGE) as ValuesOf<'split-pairs'>[];
+    const freeing = new StepList(contracts);
+    freeing.free(STAGE, place, refs.flatMap((parts, t) => parts.filter((_, p) => values[t].ratings[p] === 0).flat()));
+    await runSteps(freeing.steps, this.#ctx);
+    return ranges.map((_, p) => refs.flatMap((parts, t): CodedChunk[] => (values[t].ratings[p] === 0 ? [] : [{ rows: values[t].ratings[p], codes: parts[p][0], values: parts[p][1] }])));
+  }
+}
+
+interface SplitTask {
+  readonly task: Omit<Task, 'outputs'>;
+  /** Partitions that are not needed behind it. */
+  readonly frees: readonly PartitionRef[];
+}
+
+/** The part of each row, in the layout row-bands. */
+function partsOfRows(ranges: readonly RowRange[], rows: number): Partition {
+  const bandOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
+  ranges.forEach(({ from, to }, part) => bandOf.fill(part, from, to));
+  const firstRow = sharedArray(Int32Array, ranges.length + 1);
+  firstRow.set([...ranges.map(({ from }) => from), rows]);
+  return { layout: 'row-bands', rows, columns: { bandOf, firstRow } };
+}

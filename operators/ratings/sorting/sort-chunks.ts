@@ -1,0 +1,72 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PartitionRef } from '../../../engine/partition.ts';
+import type { CodedChunk } from '../index-ids.ts';
+import { GROUP_RATINGS, type RowsShape, type SortedRows, sortIntoRows } from './sort-into-rows.ts';
+
+/** Ratings and timestamps by row number (policy `last`); the chunks' rows count from 0 in their order. */
+export type RowData = PartitionRef;
+
+/** Sorts the ratings of coded chunks into rows, those of users or those of items, and releases the chunks. */
+export function sortChunks(chunks: readonly CodedChunk[], by: 'users' | 'items', shape: RowsShape, rowData: RowData | undefined, ref: PartitionRef, ctx: ExecutionContext): Promise<SortedRows> {
+  const params = ({ chunks }: ChunkGroup, bands: number) => ({ chunks: chunks.length, bands, by });
+  return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
+    count: (group, { bands, counts, bandCount }) => ({
+      kernel: 'count-pairs',
+      inputs: { bands, ...inputsOf(group.chunks, by, ['codes', 'rowMap']) },
+      outputs: { counts },
+      params: params(group, bandCount),
+    }),
+    scatter: (group, { bands, cursors, block, bandCount, columnBits }) => ({
+      kernel: 'scatter-pairs',
+      inputs: { bands, cursors, ...inputsOf(group.chunks, by, ['codes', 'values', 'rowMap', 'columnMap']) },
+      outputs: { block, ...(rowData ? { rowData } : {}) },
+      params: { ...params(group, bandCount), columnBits, ...(rowData ? { firstRow: group.firstRow } : {}) },
+    }),
+    scattered: (group) => group.chunks.flatMap(partitionsOf),
+  });
+}
+
+/** All partitions of a chunk. */
+export function partitionsOf({ codes, values, userMap, itemMap }: CodedChunk): PartitionRef[] {
+  return [codes, values, userMap, itemMap].filter((part) => part !== undefined);
+}
+
+type InputName = 'codes' | 'values' | 'rowMap' | 'columnMap';
+
+/** The partitions of chunks under the tasks' names for them: codes.0, codes.1, ... */
+export function inputsOf(chunks: readonly CodedChunk[], by: 'users' | 'items', names: readonly InputName[]): Record<string, PartitionRef> {
+  const inputs: Record<string, PartitionRef> = {};
+  chunks.forEach(({ codes, values, userMap, itemMap }, i) => {
+    const [rowMap, columnMap] = by === 'users' ? [userMap, itemMap] : [itemMap, userMap];
+    const parts = { codes, values, rowMap, columnMap };
+    for (const name of names) {
+      const part = parts[name];
+      if (part) inputs[`${name}.${i}`] = part;
+    }
+  });
+  return inputs;
+}
+
+/** Chunks that are scattered by one task. */
+interface ChunkGroup {
+  readonly chunks: readonly CodedChunk[];
+  /** Number of its first row among all. */
+  readonly firstRow: number;
+}
+
+/** Adjacent chunks, of about GROUP_RATINGS together. */
+function groupsOf(chunks: readonly CodedChunk[]): ChunkGroup[] {
+  const groups: { chunks: CodedChunk[]; firstRow: number; rows: number }[] = [];
+  let firstRow = 0;
+  for (const chunk of chunks) {
+    const last = groups.at(-1);
+    if (last !== undefined && last.rows + chunk.rows <= GROUP_RATINGS) {
+      last.chunks.push(chunk);
+      last.rows += chunk.rows;
+    } else {
+      groups.push({ chunks: [chunk], firstRow, rows: chunk.rows });
+    }
+    firstRow += chunk.rows;
+  }
+  return groups;
+}

@@ -1,0 +1,89 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { baseBytes } from '../../api/training/memory-budget.ts';
+import { program, start } from './run-cli.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const count = 400_000;
+const data = join(folder, 'ratings.csv');
+// Room for the blocks, but not for the chunks beside them.
+const budget = `${baseBytes(1) + 18 * count}`;
+const train = (name: string, ...more: string[]) => ['train', data, '--model-dir', join(folder, name), '--rank', '2', ...(more.includes('--max-iter') ? [] : ['--max-iter', '2']), '--workers', '1', '--device', 'cpu', '--no-biases', ...more];
+const spilling = (spill: string) => ['--memory-budget', budget, '--spill-dir', spill];
+
+beforeAll(() => {
+  const lines = Array.from({ length: count }, (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`);
+  writeFileSync(data, `user,item,rating\n${lines.join('\n')}\n`);
+});
+
+const folderOf = (name: string) => {
+  const path = join(folder, name);
+  mkdirSync(path);
+  return path;
+};
+
+describe('a memory budget below what loading takes', () => {
+  it('loads by way of files, gives the same model and leaves no file', async () => {
+    const spill = folderOf('spill');
+    expect(await start(train('plain')).outcome).toMatchObject({ code: 0 });
+    const { code, stderr } = await start(train('spilled', ...spilling(spill))).outcome;
+    expect(stderr).toContain('they go by way of files');
+    expect(code).toBe(0);
+    expect(readdirSync(spill)).toEqual([]);
+    for (const side of ['userFactors', 'itemFactors']) {
+      const [plain, spilled] = ['plain', 'spilled'].map((model) => execFileSync('sha256sum', readdirSync(join(folder, model, side)).sort(), { cwd: join(folder, model, side), encoding: 'utf8' }));
+      expect(spilled).toBe(plain);
+    }
+  });
+
+  it('leaves no file when it is stopped, and clears those of a run that was killed', async () => {
+    const spill = folderOf('stopped');
+    const stopped = start(train('stopped-model', ...spilling(spill), '--max-iter', '100000'));
+    await stopped.stderrMatches(/iteration 2\//);
+    expect(readdirSync(spill)).toHaveLength(1);
+    stopped.child.kill('SIGINT');
+    expect(await stopped.outcome).toMatchObject({ code: 130 });
+    expect(readdirSync(spill)).toEqual([]);
+    const killed = start(train('killed-model', ...spilling(spill), '--max-iter', '100000'));
+    await killed.stderrMatches(/iteration 2\//);
+    // Of another host, and of the user's own.
+    mkdirSync(join(spill, `factorflow-spill-0123456789ab-${process.pid}-1-0`));
+    mkdirSync(join(spill, `notes-of-${hostname()}`));
+    killed.child.kill('SIGKILL');
+    await killed.outcome;
+    expect(readdirSync(spill)).toHaveLength(3);
+    expect(await start(train('next', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
+    expect(readdirSync(spill).sort()).toEqual([`factorflow-spill-0123456789ab-${process.pid}-1-0`, `notes-of-${hostname()}`]);
+  });
+
+  it('exits with 2 before the reading for a folder that is missing or is none', async () => {
+    for (const [spill, reason] of [[join(folder, 'missing'), 'does not exist'], [data, 'is no folder']] as const) {
+      const { code, stderr } = await start(train('never', ...spilling(spill))).outcome;
+      expect(stderr).toMatch(new RegExp(`^factorflow: --spill-dir ${spill} ${reason}`));
+      expect(stderr).not.toContain('read');
+      expect(code).toBe(2);
+    }
+  });
+
+  it('exits with 4 and the bytes where the disk is full, and leaves no file', ({ skip }) => {
+    if (process.platform === 'win32') return skip('there is no limit on the size of files');
+    const spill = folderOf('full');
+    // A limit on files stands for a disk: writes beyond it fail.
+    const { status, stderr } = spawnSync('sh', ['-c', `trap '' XFSZ; ulimit -f 512; exec "$0" "$@"`, process.execPath, program, ...train('full-model', ...spilling(spill))], { encoding: 'utf8' });
+    expect(stderr).toMatch(/^factorflow: .*the disk is full: \S+ \w+ \(\d+ bytes\) more did not fit/m);
+    expect(status).toBe(4);
+    expect(readdirSync(spill)).toEqual([]);
+    expect(existsSync(join(folder, 'full-model'))).toBe(false);
+  });
+
+  it('exits with 4 and the least that works where the blocks do not fit either', async () => {
+    const { code, stderr } = await start(train('small', '--memory-budget', `${baseBytes(1) + 2 * count}`)).outcome;
+    expect(stderr).toMatch(/^factorflow: .*(more than [\d,]+ ratings do not fit|ratings need about)/m);
+    expect(code).toBe(4);
+  });
+});
