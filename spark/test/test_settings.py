@@ -91,7 +91,7 @@ process.stdin.resume();
 
 
 def test_with_too_little_memory(folder):
-    error = fit(folder, spark__factorflow__memory="256m")["error"]
+    error = fit(folder, spark__factorflow__memory="100m")["error"]
     assert "spark.factorflow.memory" in error
 
 
