@@ -1,5 +1,4 @@
 /** The tasks that read ratings and number their ids: part of the contract of tasks.ts. */
-import type { JsonObject } from '../../engine/json.ts';
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
@@ -29,6 +28,24 @@ export type ReadValues = {
   readonly end: SplitEnd | null;
 };
 
+export type ReadRowsParams = {
+  /** Read one after the other. */
+  readonly splits: readonly SourceSplit[];
+  readonly takesFaults: boolean;
+  /** Most bytes of the rows in memory. */
+  readonly maximumBytes: number;
+};
+
+export type ReadRowsValues = {
+  readonly rows: number;
+  /** As of read-ratings. */
+  readonly end: SplitEnd | null;
+  /** False where there are more bytes than may be: then none are given. */
+  readonly complete: boolean;
+  /** Of each batch. */
+  readonly origins: readonly { readonly file?: string; readonly rowGroup?: number; readonly firstRow: number }[];
+};
+
 /** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
@@ -44,6 +61,9 @@ export interface ReadingTasks {
    * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
    */
   'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'>; params: ReadParams; values: ReadValues };
+
+  /** Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the batches as an Arrow stream). */
+  'read-rows': { inputs: { schema: PartitionRef }; outputs: { rows: PartitionRef }; params: ReadRowsParams; values: ReadRowsValues };
 
   /**
    * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs: the key arrays of users, prefix "user",
@@ -91,18 +111,31 @@ export interface ReadingTasks {
    */
   'merge-ids': { inputs: Numbered<'share'>; outputs: { keys: PartitionRef; places: PartitionRef }; params: { readonly shares: number; readonly part: number; readonly parts: number }; values: None };
 
+  /**
+   * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values` Float32), `userMap` and `itemMap` (`map` Uint32: the position
+   * of each code, UNKNOWN_KEY for none). Outputs: `known` (positions for codes), `ratings`.
+   */
+  'keep-known': {
+    inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };
+    outputs: { known: PartitionRef; ratings: PartitionRef };
+    params: None;
+    values: { readonly rows: number };
+  };
+
   /** The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32). Output: `map`. */
-  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: JsonObject; values: None };
+  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: None; values: None };
 }
 
 /** See `contracts`. */
 export const readingContracts = {
   'read-ratings': { schema: 'read', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'read-rows': { schema: 'read', rows: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
   'count-ids': { 'keys.*': 'read', 'codes.*': 'read', counts: 'alone' },
   'rank-ids': { counts: 'read', map: 'write', keys: 'write' },
   'unite-ids': { 'keys.*': 'read', share: 'write', 'map.*': 'alone' },
   'merge-ids': { 'share.*': 'read', keys: 'alone', places: 'alone' },
+  'keep-known': { codes: 'read', values: 'read', userMap: 'read', itemMap: 'read', known: 'write', ratings: 'write' },
   'compose-maps': { first: 'read', second: 'read', map: 'write' },
 } as const;

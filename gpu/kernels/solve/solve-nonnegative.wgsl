@@ -1,0 +1,300 @@
+// Non-negative least squares of one row, min (1/2) x^T A x - b^T x over x >= 0, a workgroup a row: block principal pivoting (Kim and Park,
+// Fast nonnegative matrix factorization, SIAM J. Sci. Comput. 33, 2011) on swept matrices.
+//
+// Sweeping feature k moves it into the passive set P, on which x may differ from 0, or out of it again. With P swept the matrix holds -inverse(A_PP), and
+// the right side y holds x on P and b - A x elsewhere, so that a step reads the signs of y, and each feature on the wrong side costs
+// one sweep of f^2 operations. The threads keep the lower triangle in groups of four elements (slots.ts) and pass the pivot's column on through workgroup
+// memory. In the end x is compared with A itself, and improved by the inverse where sweeps have lost digits.
+struct Params {
+  count: u32,
+  lambda: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
+  // Rounding errors of A over its largest element and the root of f: a smaller shift is raised to that, so that A stays definite.
+  rounding: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4u>;
+@group(0) @binding(2) var<storage, read_write> slots: array<vec4f>;
+@group(0) @binding(3) var<storage, read> previous: array<f32>;
+@group(0) @binding(4) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(5) var<storage, read_write> half: array<vec2u>;
+@group(0) @binding(6) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> status: atomic<u32>;
+
+// Limits over |b| of a feature's gradient: where it is taken for 0, and where the row counts as solved when no step improves it.
+const TOLERANCE = 1e-5;
+const LARGEST_GRADIENT = 1e-4;
+// The part of |b| that may be left of A x - b on P.
+const RESIDUAL = 5e-6;
+// A pivot below this part of its diagonal element is rounding error: the feature depends on those in P, and stays out.
+const DEPENDENT = 2.4e-7;
+// Steps without fewer features of the wrong sign than ever before; then they change sides one at a time.
+const PATIENCE = 3;
+const MOST_STEPS = 10 * RANK + 100;
+
+// Stages.
+const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
+const DONE = 3u; const FAILED = 4u;
+
+// A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep suffices.
+// One more is read where a group does not exist.
+var<workgroup> column: array<vec4f, 2 * QUADS + 1>;
+var<workgroup> along: array<f32, 2>;
+var<workgroup> solution: array<vec4f, QUADS>;
+var<workgroup> shares: array<f32, LANES * STRIDE>;
+var<workgroup> diagonal: array<f32, STRIDE>;
+// Bits by feature: P, the features that change sides next, and those found on the wrong side.
+var<workgroup> passive: array<u32, WORDS>;
+var<workgroup> turning: array<u32, WORDS>;
+var<workgroup> misplaced: array<atomic<u32>, WORDS>;
+// 1 where A x - b is too large on P, 2 where a gradient forbids to end.
+var<workgroup> remarks: atomic<u32>;
+var<workgroup> stage: u32;
+// The bits of A's largest element, which order as the numbers do.
+var<workgroup> largest: atomic<u32>;
+{% if biases %}
+// s, and t behind it.
+var<workgroup> ones: array<vec4f, QUADS + 1>;
+{% endif %}
+
+{% render 'parts/triangle' %}
+{% render 'parts/finite' %}
+{% render 'parts/write-row', half: half %}
+{% render 'parts/row-shift', BIASES: biases %}
+{% render 'parts/swept-groups', biases: biases %}
+fn is_passive(i: u32) -> bool {
+  return ((passive[i / 32] >> (i % 32)) & 1) == 1;
+}
+
+// Notes features on the wrong side, as a number that is not finite always is, and gradients that forbid to end.
+fn judge(i: u32, y: f32, length: f32) {
+  let lost = !is_finite(y);
+  if (lost || select(y > TOLERANCE * length, y < 0.0, is_passive(i))) {
+    atomicOr(&misplaced[i / 32], 1u << (i % 32));
+    if (lost || (!is_passive(i) && y > LARGEST_GRADIENT * length)) {
+      atomicOr(&remarks, 2u);
+    }
+  }
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = id.y * size.x + id.x;
+  if (number >= params.count) {
+    return;
+  }
+  // Entry: row, first slot, n, slots.
+  let entry = work[number];
+  let row = entry.x;
+  if (entry.z == 0) {
+    for (var quad = thread; quad < QUADS; quad += THREADS) {
+      _ = write_quad(row, quad, vec4f());
+    }
+{% if biases %}
+    if (thread == 0) {
+      bias[row] = 0.0;
+    }
+{% endif %}
+    return;
+  }
+  let base = entry.y * SLOT_QUADS;
+  if (thread == 0) {
+    atomicStore(&largest, 0);
+    atomicStore(&remarks, 0);
+    stage = SWEEP;
+  }
+  if (thread < WORDS) {
+    passive[thread] = 0;
+    atomicStore(&misplaced[thread], 0);
+  }
+{% if biases %}
+  for (var quad = thread; quad <= QUADS; quad += THREADS) {
+    let sum = summed(base, entry.w, BIAS_START + QUADS + quad);
+    ones[quad] = select(vec4f(), sum, is_feature(quad) | vec4<bool>(quad == QUADS));
+  }
+  let weight = weight_of(entry.z);
+{% else %}
+  let weight = 1.0;
+{% endif %}
+  workgroupBarrier();
+{% for right in rights %}
+  let own_{{ right }} = thread + {{ right }} * THREADS;
+  // y, and A x - b of the feature.
+  var y_{{ right }} = 0.0;
+  var left_{{ right }} = 0.0;
+  if (own_{{ right }} < RANK) {
+    y_{{ right }} = element(summed(base, entry.w, BIAS_START + own_{{ right }} / 4), own_{{ right }} % 4);
+{% if biases %}
+    y_{{ right }} -= ones[own_{{ right }} / 4][own_{{ right }} % 4] * (ones[QUADS].x / weight);
+{% endif %}
+    if (previous[row * STRIDE + own_{{ right }}] > 0.0) {
+      atomicOr(&misplaced[own_{{ right }} / 32], 1u << (own_{{ right }} % 32));
+    }
+  }
+  let b_{{ right }} = y_{{ right }};
+  if (own_{{ right }} < STRIDE) {
+    solution[own_{{ right }} / 4][own_{{ right }} % 4] = b_{{ right }};
+  }
+{% endfor %}
+{% if unrolled %}
+{% for group in groups %}
+  let at_{{ group }} = thread + {{ group }} * THREADS;
+  let place_{{ group }} = place_of(at_{{ group }});
+  var group_{{ group }} = gathered(base, entry.w, at_{{ group }}, place_{{ group }}, weight);
+  remember_largest(group_{{ group }}, place_{{ group }});
+{% endfor %}
+{% else %}
+  var kept: array<vec4f, GROUPS>;
+  for (var group = 0u; group < GROUPS; group++) {
+    let at = thread + group * THREADS;
+    kept[group] = gathered(base, entry.w, at, place_of(at), weight);
+    remember_largest(kept[group], place_of(at));
+  }
+{% endif %}
+  workgroupBarrier();
+  let rounding = params.rounding * sqrt(f32(RANK)) * bitcast<f32>(atomicLoad(&largest));
+  let shift = max(shift_of(entry.z), rounding);
+{% if unrolled %}
+{% for group in groups %}
+  group_{{ group }} = shifted(base, at_{{ group }}, group_{{ group }}, place_{{ group }}, shift);
+{% endfor %}
+{% else %}
+  for (var group = 0u; group < GROUPS; group++) {
+    let at = thread + group * THREADS;
+    kept[group] = shifted(base, at, kept[group], place_of(at), shift);
+  }
+{% endif %}
+  var squares = 0.0;
+  for (var quad = 0u; quad < QUADS; quad++) {
+    squares += dot(solution[quad], solution[quad]);
+  }
+  let length = sqrt(squares);
+  if (thread < WORDS) {
+    turning[thread] = atomicExchange(&misplaced[thread], 0u);
+  }
+  storageBarrier();
+
+  // Of the first thread, which decides on the next step.
+  var fewest = RANK + 1;
+  var patience = PATIENCE;
+  var steps = 0u;
+  var corrections = 0u;
+  var verified = 0u;
+  var stuck = false;
+
+  var start = 0u;
+  for (;;) {
+    let current = workgroupUniformLoad(&stage);
+    if (current >= DONE) {
+      break;
+    }
+    var swept_features = 0u;
+    if (current == SWEEP) {
+      for (var word = 0u; word < WORDS; word++) {
+        var bits = workgroupUniformLoad(&turning[word]);
+        if (bits == 0) {
+          continue;
+        }
+        var members = workgroupUniformLoad(&passive[word]);
+        while (bits != 0) {
+          let bit = firstTrailingBit(bits);
+          bits &= bits - 1;
+          let k = 32 * word + bit;
+          start = QUADS - start;
+          {% render 'parts/pass-on-column', unrolled: unrolled, groups: groups %}
+{% for right in rights %}
+          if (own_{{ right }} == k) {
+            along[start / QUADS] = y_{{ right }};
+          }
+{% endfor %}
+          workgroupBarrier();
+          let pivot = column[start + k / 4][k % 4];
+          let leaves = ((members >> bit) & 1) == 1;
+          if (leaves || !(pivot <= DEPENDENT * diagonal[k])) {
+            let inverse = 1.0 / pivot;
+            let sign = select(1.0, -1.0, leaves);
+{% if unrolled %}
+{% for group in groups %}
+            group_{{ group }} = swept(group_{{ group }}, place_{{ group }}, k, start, inverse, sign);
+{% endfor %}
+{% else %}
+            for (var group = 0u; group < GROUPS; group++) {
+              kept[group] = swept(kept[group], place_of(thread + group * THREADS), k, start, inverse, sign);
+            }
+{% endif %}
+            let step = along[start / QUADS] * inverse;
+{% for right in rights %}
+            if (own_{{ right }} < RANK) {
+              y_{{ right }} = select(fma(-column[start + own_{{ right }} / 4][own_{{ right }} % 4], step, y_{{ right }}), sign * step, own_{{ right }} == k);
+            }
+{% endfor %}
+            members ^= 1u << bit;
+            swept_features++;
+          }
+        }
+        if (thread == 0) {
+          passive[word] = members;
+        }
+      }
+      workgroupBarrier();
+    } else if (current == VERIFY) {
+      {% render 'parts/compare-with-matrix', rights: rights %}
+    } else {
+      // y += inverse(A_PP) (b - A x), a column at a time.
+      for (var word = 0u; word < WORDS; word++) {
+        var bits = workgroupUniformLoad(&passive[word]);
+        while (bits != 0) {
+          let k = 32 * word + firstTrailingBit(bits);
+          bits &= bits - 1;
+          start = QUADS - start;
+          {% render 'parts/pass-on-column', unrolled: unrolled, groups: groups %}
+{% for right in rights %}
+          if (own_{{ right }} == k) {
+            along[start / QUADS] = left_{{ right }};
+          }
+{% endfor %}
+          workgroupBarrier();
+{% for right in rights %}
+          if (own_{{ right }} < RANK) {
+            y_{{ right }} = fma(-column[start + own_{{ right }} / 4][own_{{ right }} % 4], along[start / QUADS], y_{{ right }});
+          }
+{% endfor %}
+        }
+      }
+    }
+{% for right in rights %}
+    if (own_{{ right }} < RANK) {
+      judge(own_{{ right }}, y_{{ right }}, length);
+    }
+{% endfor %}
+    workgroupBarrier();
+    {% render 'parts/next-step' %}
+  }
+
+  var bad = workgroupUniformLoad(&stage) == FAILED;
+{% for right in rights %}
+  if (own_{{ right }} < STRIDE) {
+    solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(0.0, max(y_{{ right }}, 0.0), own_{{ right }} < RANK && is_passive(own_{{ right }}));
+  }
+{% endfor %}
+  workgroupBarrier();
+{% if biases %}
+  if (thread == 0) {
+    var of_factors = 0.0;
+    for (var quad = 0u; quad < QUADS; quad++) {
+      of_factors += dot(ones[quad], solution[quad]);
+    }
+    bias[row] = (ones[QUADS].x - of_factors) / weight;
+  }
+{% endif %}
+  for (var quad = thread; quad < QUADS; quad += THREADS) {
+    bad = !write_quad(row, quad, solution[quad]) || bad;
+  }
+  if (bad) {
+    atomicMin(&status, row);
+  }
+}
