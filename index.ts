@@ -51,6 +51,7 @@ export { NdjsonSink, type NdjsonSinkOptions } from './connectors/ndjson/ndjson-s
 export { NdjsonSource, type NdjsonSourceOptions } from './connectors/ndjson/ndjson-source.ts';
 export type { ValueRules } from './connectors/lines/read-column.ts';
 export type { FieldBlock, ScanBounds } from './connectors/lines/field-block.ts';
+export type { PlainMarks } from './connectors/lines/plain-rows.ts';
 export type { RowLayout, RowScan, ValueOptions } from './connectors/lines/row-layout.ts';
 export type { TextDialect } from './connectors/text/dialect.ts';
 export type { TextLayout, TextOptions } from './connectors/text/text-layout.ts';

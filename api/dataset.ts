@@ -16,6 +16,7 @@ import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { requireTimes, timeInUnit } from '../operators/splits/times.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from './check-options.ts';
+import { writeInto } from './write-into.ts';
 import { requireReplayable } from './replayable.ts';
 import type { RunOptions, Session } from './session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
@@ -170,25 +171,25 @@ export class Dataset implements AsyncIterable<RecordBatch> {
       parquet: async (path: string, options: ParquetSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
         checkOptions('write.parquet', options, ['codec', 'rowGroupSize', 'rowsPerPart', 'overwrite', 'dictionary', 'backend', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
-        return runInto(this.plan, new ParquetSink(path, sink), this.session.context({ signal, onEvent }));
+        return writeInto(this, new ParquetSink(path, sink), { signal, onEvent });
       },
       /** One file of separated text: commas, tabs for .tsv, "::" for .dat; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
       csv: async (path: string, options: TextSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
         checkOptions('write.csv', options, ['delimiter', 'header', 'compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
-        return runInto(this.plan, new TextSink(path, sink), this.session.context({ signal, onEvent }));
+        return writeInto(this, new TextSink(path, sink), { signal, onEvent });
       },
       /** One file of NDJSON, an object a row; packed when the path ends in .gz, .zst or .lz4; "-" is stdout. */
       ndjson: async (path: string, options: NdjsonSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
         checkOptions('write.ndjson', options, ['compression', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
-        return runInto(this.plan, new NdjsonSink(path, sink), this.session.context({ signal, onEvent }));
+        return writeInto(this, new NdjsonSink(path, sink), { signal, onEvent });
       },
       /** One Arrow IPC file, or a stream for .arrows and stdout ("-"). */
       arrow: async (path: string, options: ArrowSinkOptions & RunOptions = {}): Promise<WriteSummary> => {
         checkOptions('write.arrow', options, ['format', 'codec', 'overwrite', ...runOptionNames], '{ overwrite: true }');
         const { signal, onEvent, ...sink } = options;
-        return runInto(this.plan, new ArrowSink(path, sink), this.session.context({ signal, onEvent }));
+        return writeInto(this, new ArrowSink(path, sink), { signal, onEvent });
       },
     };
   }

@@ -41,6 +41,7 @@ export interface TimeVariantsTask {
     readonly cgSteps: number;
     readonly biases: boolean;
     readonly implicit: boolean;
+    readonly nonnegative: boolean;
     /** Rows of θ. */
     readonly columns: number;
     readonly ratingScale: number;

@@ -1,6 +1,7 @@
 import type { TaskOutcome } from '../engine/task.ts';
 import type { GpuTaskHandler, GpuTasks, GpuTaskScope } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
+import { compileSearch } from './tasks/compile-search.ts';
 import { copyRows } from './tasks/copy-rows.ts';
 import { gram } from './tasks/implicit/gram.ts';
 import { implicitError } from './tasks/implicit/implicit-error.ts';
@@ -14,7 +15,7 @@ import { sgdTiles } from './tasks/sgd-tiles.ts';
 import { sgdWaves } from './tasks/sgd-waves.ts';
 import { shrinkRows } from './tasks/shrink-rows.ts';
 import { squaredError } from './tasks/squared-error.ts';
-import { compileTopN, topN } from './tasks/top-n.ts';
+import { topN } from './tasks/top-n.ts';
 import { timeVariants } from './tasks/time-variants.ts';
 import { update } from './tasks/update.ts';
 import { weightedNorm } from './tasks/weighted-norm.ts';
@@ -37,7 +38,7 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   predict,
   'top-n': topN,
   'rank-listed': rankListed,
-  'compile-top-n': compileTopN,
+  'compile-search': compileSearch,
   'kernel-times': kernelTimes,
   'check-kernels': checkKernels,
   'time-variants': timeVariants,

@@ -105,9 +105,9 @@ function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: Tu
 }
 
 function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {
-  const { rank, solver, cgSteps, biases, implicit = false, columns } = problem;
+  const { rank, solver, cgSteps, biases, implicit = false, nonnegative = false, columns } = problem;
   const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
-  return { rank, solver, cgSteps, biases, implicit, columns, ratingScale, variants: variants.map(({ name }) => name), sample: info.software ? SAMPLE.software : SAMPLE.hardware, seconds, ...(best === undefined ? {} : { best }) };
+  return { rank, solver, cgSteps, biases, implicit, nonnegative, columns, ratingScale, variants: variants.map(({ name }) => name), sample: info.software ? SAMPLE.software : SAMPLE.hardware, seconds, ...(best === undefined ? {} : { best }) };
 }
 
 function fastest(times: readonly VariantTime[]): (VariantTime & { readonly milliseconds: number }) | undefined {
@@ -134,9 +134,9 @@ function shown(milliseconds: number): string {
  * and lengths of rows; and the variants there are, which come with the version of this package.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
-  const { rank, solver, cgSteps, biases, implicit = false, precision, rows, columns, ratings, longest } = problem;
+  const { rank, solver, cgSteps, biases, implicit = false, nonnegative = false, precision, rows, columns, ratings, longest } = problem;
   const about = (value: number) => Math.round(Math.log2(Math.max(1, value)));
   const exact = servesPrecision({ precision: 'f16' }, problem) ? '' : ' no f16';
   const shape = `2^${about(rows)} x 2^${about(columns)}, rows of 2^${about(ratings / Math.max(1, rows))}, at most 2^${about(longest)}`;
-  return [`${vendor} ${architecture} ${name}`, features.join(' '), `rank ${rank}`, solver === 'cg' ? `cg ${cgSteps}` : solver, biases ? 'biases' : implicit ? 'implicit' : 'no biases', `${precision}${exact}`, shape].join('; ');
+  return [`${vendor} ${architecture} ${name}`, features.join(' '), `rank ${rank}`, nonnegative ? 'nonnegative' : solver === 'cg' ? `cg ${cgSteps}` : solver, biases ? 'biases' : implicit ? 'implicit' : 'no biases', `${precision}${exact}`, shape].join('; ');
 }

@@ -4,5 +4,6 @@ import type { GivenHandlers } from '../../cpu/handler.ts';
 export const handlers: GivenHandlers = {
   'encode-rows': async (scope) => (await import('../../connectors/output/encode-rows.ts')).encodeRowsTask(scope),
   'read-ratings': async (scope) => (await import('./read-task.ts')).readRatingsTask(scope),
+  'read-rows': async (scope) => (await import('./read-task.ts')).readRowsTask(scope),
   'write-factors': async (scope) => (await import('../../connectors/model/write-factors.ts')).writeFactorsTask(scope),
 };

@@ -1,4 +1,5 @@
-import { type RecordBatch, type Schema, tableFromIPC } from 'apache-arrow';
+import { RecordBatch, RecordBatchStreamWriter, type Schema, tableFromIPC } from 'apache-arrow';
+import { KeptBytes } from '../../connectors/arrow/ipc-bytes.ts';
 import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
@@ -9,12 +10,12 @@ import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
-import { batchStream } from '../../engine/stream/stream.ts';
+import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
 import { BadRowCounter } from '../../operators/ratings/bad-rows.ts';
 import { type ChunkLimits, chunkLimits, RatingChunk, ratingRows, type RatingTypes, requireFewer, typesOf } from '../../operators/ratings/rating-chunk.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
-import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import type { ChunkSummary, ReadParams, ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { OutcomeOf, KernelTasks } from '../../operators/tasks/tasks.ts';
 
 /** A thread looks so often, in milliseconds, whether its task is cancelled. */
@@ -25,14 +26,41 @@ let lastChunk: WeakRef<RatingChunk> | undefined;
 
 /** See `read-ratings` of ReadingTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
+  return whileWanted(scope, (rows) => gather(scope.params as ReadParams, rows));
+}
+
+/** See `read-rows` of ReadingTasks. */
+export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+  return whileWanted(scope, (rows) => collect(scope.params as ReadRowsParams, rows));
+}
+
+async function whileWanted<Result>(scope: TaskScope, read: (rows: SplitRows) => Promise<Result>): Promise<Result> {
   const cancelling = new AbortController();
   const timer = setInterval(() => scope.cancelled() && cancelling.abort(), LOOK_EVERY);
-  const rows = new SplitRows(tableFromIPC(scope.partition('schema').columns.bytes as Uint8Array).schema, cancelling.signal, () => scope.cancelled());
   try {
-    return await gather(scope.params as ReadParams, rows);
+    return await read(new SplitRows(tableFromIPC(scope.partition('schema').columns.bytes as Uint8Array).schema, cancelling.signal, () => scope.cancelled()));
   } finally {
     clearInterval(timer);
   }
+}
+
+async function collect(params: ReadRowsParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-rows']>> {
+  const kept = new KeptBytes();
+  const writer = new RecordBatchStreamWriter().reset(kept, source.schema);
+  const origins: ReadRowsValues['origins'][number][] = [];
+  let complete = true;
+  for await (const batch of source.read(params, false)) {
+    const { file, rowGroup, firstRow = 0 } = originOf(batch) ?? {};
+    origins.push({ file, rowGroup, firstRow });
+    // The batches get one schema object: another one would make the writer begin again.
+    writer.write(new RecordBatch(source.schema, batch.data));
+    complete = kept.length <= params.maximumBytes;
+    if (!complete) break;
+  }
+  writer.finish();
+  const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
+  const { rows, end } = source;
+  return { rows, bytesDown: bytes.length, values: { rows, end, complete, origins }, partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } } };
 }
 
 /** The rows of splits, one after the other. */
@@ -52,9 +80,10 @@ class SplitRows {
     return { signal: this.#signal, executor: new LocalExecutor([]), events: noEvents, metrics: new RunMetrics() };
   }
 
-  async *read({ splits, takesFaults }: ReadParams): AsyncGenerator<RecordBatch> {
+  /** `borrowed`: see ReadSplitOptions. */
+  async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
-      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed: true });
+      const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed });
       try {
         for (;;) {
           const next = await batches.next();
@@ -76,7 +105,7 @@ class SplitRows {
 async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   const operators = params.operators.map(operatorFrom);
   const selection = operators.pop() as SelectRatings;
-  let stream = batchStream(source.schema, source.read(params));
+  let stream = batchStream(source.schema, source.read(params, true));
   for (const operator of operators) stream = operator.execute(stream, source.context);
   const bad = new BadRowCounter();
   const selected = selection.select(stream, bad);

@@ -6,9 +6,10 @@ import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import { squaredError } from '../../gpu/tasks/squared-error.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
+import { addGramMatrix } from '../../gpu/update/implicit/gram.ts';
 import { addHalf } from '../../gpu/kernels/copies/to-half.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
-import { updateVariants } from '../../gpu/update/variants.ts';
+import { everyVariant, updateVariants } from '../../gpu/update/variants.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { loadBlocks } from './load-blocks.ts';
 
@@ -19,7 +20,19 @@ export interface TrainingSetting {
   readonly steps: number;
   readonly lambda?: number;
   readonly variant: UpdateVariant;
+  readonly form?: ProblemForm;
 }
+
+/** Kinds of problems besides plain explicit ones. */
+export interface ProblemForm {
+  readonly biases?: boolean;
+  /** α of implicit data, each row with λ on the diagonal. */
+  readonly alpha?: number;
+  readonly nonnegative?: boolean;
+}
+
+/** μ of problems with biases, about that of the data. */
+const MEAN = 3.6;
 
 export type Side = 'items' | 'users';
 
@@ -40,6 +53,9 @@ interface Factors {
   nextX: DeviceMatrix;
   theta: DeviceMatrix;
   nextTheta: DeviceMatrix;
+  readonly beta: GPUBuffer;
+  readonly gamma: GPUBuffer;
+  readonly gram: GPUBuffer;
 }
 
 export class HalfIterations {
@@ -50,6 +66,7 @@ export class HalfIterations {
   readonly items: DeviceBlock;
   readonly #test: DeviceBlock;
   #factors: Factors | undefined;
+  readonly #shiftsOf = new Map<DeviceBlock, GPUBuffer>();
 
   private constructor(gpu: Gpu, description: readonly string[], [users, items, test]: readonly DeviceBlock[]) {
     this.gpu = gpu;
@@ -77,18 +94,19 @@ export class HalfIterations {
     return new HalfIterations(gpu, description, blocks);
   }
 
-  /** The variants that this GPU admits, best first by rule. */
-  variants(rank: number, steps: number): UpdateVariant[] {
-    return updateVariants(this.gpu.info, { rank, cgSteps: steps, solver: steps === 0 ? 'cholesky' : 'cg', biases: false });
+  /** The variants that this GPU admits, best first by rule; `every` adds variants of them. */
+  variants(rank: number, steps: number, { biases = false, alpha, nonnegative }: ProblemForm = {}, every = false): UpdateVariant[] {
+    return (every ? everyVariant : updateVariants)(this.gpu.info, { rank, cgSteps: steps, solver: steps === 0 ? 'cholesky' : 'cg', biases, implicit: alpha !== undefined, nonnegative });
   }
 
   /** Resets the factors of a rank to the start; those of another rank are freed. */
   async restart(rank: number): Promise<void> {
     if (this.#factors?.rank !== rank) await this.#make(rank);
-    const { x, theta, start } = this.#require();
+    const { x, theta, start, beta } = this.#require();
     const encoder = this.gpu.device.createCommandEncoder({ label: 'start' });
     encoder.copyBufferToBuffer(start, 0, x.values, 0, x.rows * x.stride * 4);
     encoder.clearBuffer(theta.values);
+    encoder.clearBuffer(beta);
     this.gpu.device.queue.submit([encoder.finish()]);
     const pass = this.gpu.pass('start');
     await addHalf(this.gpu, pass, x);
@@ -96,19 +114,39 @@ export class HalfIterations {
   }
 
   /** Solves θ, then x. */
-  async iterate({ rank, steps, lambda = 0.05, variant }: TrainingSetting, timed = false): Promise<IterationTimes> {
+  async iterate(setting: TrainingSetting, timed = false): Promise<IterationTimes> {
     const factors = this.#require();
-    const { gpu, users, items } = this;
-    const settings = { variant, from: 0, rank, lambda, mean: 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, scale: 1 };
     const begin = performance.now();
-    const one = await updateRows(gpu, { block: items, fixed: factors.x, previous: factors.theta, factors: factors.nextTheta }, { ...settings, to: items.rows }, { timed });
+    const one = await this.#solve('items', setting, timed);
     [factors.theta, factors.nextTheta] = [factors.nextTheta, factors.theta];
     const middle = performance.now();
-    const two = await updateRows(gpu, { block: users, fixed: factors.theta, previous: factors.x, factors: factors.nextX }, { ...settings, to: users.rows }, { timed });
+    const two = await this.#solve('users', setting, timed);
     [factors.x, factors.nextX] = [factors.nextX, factors.x];
     const end = performance.now();
     const bad = [...(one.badRow < 0 ? [] : [`row ${one.badRow} of items`]), ...(two.badRow < 0 ? [] : [`row ${two.badRow} of users`])];
     return { wall: end - begin, sides: { items: middle - begin, users: end - middle }, kernels: { items: one.times, users: two.times }, bad };
+  }
+
+  async #solve(side: Side, { rank, steps, lambda = 0.05, variant, form = {} }: TrainingSetting, timed: boolean): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
+    const { gpu } = this;
+    const { biases = false, alpha, nonnegative } = form;
+    const { x, nextX, theta, nextTheta, beta, gamma, gram } = this.#require();
+    const [block, fixed, previous, factors, bias, fixedBias] = side === 'items' ? [this.items, x, theta, nextTheta, gamma, beta] : [this.users, theta, x, nextX, beta, gamma];
+    const settings = { variant, from: 0, to: block.rows, rank, lambda: alpha === undefined ? lambda : 0, mean: biases ? MEAN : 0, solver: steps === 0 ? ('cholesky' as const) : { steps }, nonnegative, scale: 1 };
+    const inputs = { block, fixed, previous, factors, ...(biases ? { bias, fixedBias } : {}) };
+    if (alpha === undefined) return updateRows(gpu, inputs, settings, { timed });
+    const pass = gpu.pass('gram');
+    await addGramMatrix(gpu, pass, fixed, gram, rank, 1);
+    const { times } = await pass.submit({ timed });
+    const shifts = await this.#shifts(block, lambda);
+    const solved = await updateRows(gpu, { ...inputs, gram, shifts }, { ...settings, implicit: { alpha, base: 1 } }, { timed });
+    return { badRow: solved.badRow, times: { ...Object.fromEntries(Object.entries(times).map(([kernel, ms]) => [`gram's ${kernel}`, ms])), ...solved.times } };
+  }
+
+  async #shifts(block: DeviceBlock, lambda: number): Promise<GPUBuffer> {
+    const known = this.#shiftsOf.get(block) ?? (await this.gpu.bufferOf(new Float32Array(block.rows).fill(lambda), 'shifts'));
+    this.#shiftsOf.set(block, known);
+    return known;
   }
 
   /** Test RMSE of the factors as they are. */
@@ -146,8 +184,8 @@ export class HalfIterations {
 
   async #make(rank: number): Promise<void> {
     if (this.#factors !== undefined) {
-      const { start, x, nextX, theta, nextTheta } = this.#factors;
-      start.destroy();
+      const { start, x, nextX, theta, nextTheta, beta, gamma, gram } = this.#factors;
+      for (const buffer of [start, beta, gamma, gram]) buffer.destroy();
       for (const { values, half } of [x, nextX, theta, nextTheta]) {
         values.destroy();
         half?.destroy();
@@ -158,7 +196,8 @@ export class HalfIterations {
     const stride = strideOf(rank);
     const matrix = async (rows: number): Promise<DeviceMatrix> => ({ rows, columns: rank, stride, values: await gpu.buffer(rows * stride * 4, 'factors'), half: await gpu.buffer((rows + 1) * stride * 2, 'half') });
     const start = await gpu.bufferOf(randomRows(users.rows, rank), 'start');
-    this.#factors = { rank, start, x: await matrix(users.rows), nextX: await matrix(users.rows), theta: await matrix(items.rows), nextTheta: await matrix(items.rows) };
+    const [beta, gamma, gram] = [await gpu.buffer(4 * users.rows, 'user biases'), await gpu.buffer(4 * items.rows, 'item biases'), await gpu.buffer(4 * stride * stride, 'Gram matrix')];
+    this.#factors = { rank, start, beta, gamma, gram, x: await matrix(users.rows), nextX: await matrix(users.rows), theta: await matrix(items.rows), nextTheta: await matrix(items.rows) };
   }
 }
 

@@ -46,5 +46,4 @@ export function checkTraining(values: TrainingValues & { readonly initModel?: st
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }
-  if (values.nonnegative && values.device.startsWith('gpu')) throw new UsageError(`--nonnegative cannot act with --device ${values.device}: those factors are solved on the CPU only`, { advice: 'Leave one of them out' });
 }

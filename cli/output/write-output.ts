@@ -3,7 +3,6 @@ import type { RunOptions } from '../../api/session.ts';
 import type { OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { WriteSummary } from '../../index.ts';
 import { facts } from '../report/facts.ts';
 import { checkWritable } from './check-output.ts';
@@ -46,6 +45,7 @@ export function summaryOf(output: string, entries: Parameters<typeof facts>[0]):
 }
 
 /** Runs a data set into an opened output. */
-export async function writeOutput({ plan, session }: Dataset, sink: CheckedSink, options: RunOptions): Promise<WriteSummary> {
-  return runInto(plan, sink, session.context(options));
+export async function writeOutput(rows: Dataset, sink: CheckedSink, options: RunOptions): Promise<WriteSummary> {
+  const { writeInto } = await import('../../api/write-into.ts');
+  return writeInto(rows, sink, options);
 }

@@ -7,27 +7,34 @@ import { sharedArray } from '../../engine/partition.ts';
  */
 export class KeptBytes extends AsyncByteQueue {
   #kept: Uint8Array[] = [];
+  #length = 0;
 
   override write(bytes: Uint8Array): void {
     this.#kept.push(bytes);
+    this.#length += bytes.length;
+  }
+
+  /** Bytes since the last call of `take`. */
+  get length(): number {
+    return this.#length;
   }
 
   /** The bytes since the last call. */
   take(): Uint8Array {
     const all = Buffer.concat(this.#kept);
-    this.#kept = [];
+    [this.#kept, this.#length] = [[], 0];
     return all;
   }
 
   /** The same in shared memory. */
   takeShared(): Uint8Array {
-    const all = sharedArray(Uint8Array, this.#kept.reduce((sum, { length }) => sum + length, 0));
+    const all = sharedArray(Uint8Array, this.#length);
     let at = 0;
     for (const bytes of this.#kept) {
       all.set(bytes, at);
       at += bytes.length;
     }
-    this.#kept = [];
+    [this.#kept, this.#length] = [[], 0];
     return all;
   }
 }

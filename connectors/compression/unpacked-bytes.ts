@@ -3,8 +3,8 @@ import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
-import { inputName } from '../files/path-kinds.ts';
-import { firstBytes, storedBytes } from '../files/stored-bytes.ts';
+import { inputName, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { firstBytes, isRegularFile, storedBytes } from '../files/stored-bytes.ts';
 import { ByteCursor } from './byte-cursor.ts';
 import { compressionOf, requireZstd } from './compressions.ts';
 import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';
@@ -29,10 +29,11 @@ export async function* unpackedBytes(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** True for a file that `unpackedBytes` unpacks. */
-export async function isPacked(file: string): Promise<boolean> {
+/** True for a file of the disk that is read as it is stored, so that it can be entered in its middle. */
+export async function isPlainFile(file: string): Promise<boolean> {
+  if (file === STANDARD_STREAM || !(await isRegularFile(file))) return false;
   const head = await firstBytes(file, 4);
-  return isTooShort(file, head) || isGzip(head) || isFrame(magicOf(head));
+  return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }
 
 /** True for bytes of a packed file's name that are fewer than such a file begins with. */

@@ -1,18 +1,42 @@
 import { createReadStream } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
 
-/** Stored bytes of a file or of stdin, chunk by chunk; those of a file from a position on. Throws DataError that names the file. */
-export async function* storedBytes(file: string, from?: number): AsyncGenerator<Uint8Array> {
-  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18, ...(from && { start: from }) });
+/** Stored bytes of a file or of stdin, chunk by chunk. Throws DataError that names the file. */
+export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
+  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 });
   try {
     for await (const chunk of stream) yield chunk as Uint8Array;
   } catch (error) {
     throw fileProblem(error, 'read', inputName(file));
   } finally {
     stream.destroy();
+  }
+}
+
+/**
+ * Stored bytes of a file of the disk from a position on. A chunk is valid until the next: its memory is used again, which takes a fifth of
+ * the processor time of a stream. Throws DataError that names the file.
+ */
+export async function* bytesFrom(file: string, position: number): AsyncGenerator<Uint8Array> {
+  const handle = await open(file, 'r').catch((error: unknown) => {
+    throw fileProblem(error, 'read', file);
+  });
+  try {
+    const bytes = new Uint8Array(1 << 20);
+    for (let at = position; ; ) {
+      const { bytesRead } = await handle.read(bytes, 0, bytes.length, at);
+      if (bytesRead === 0) return;
+      yield bytes.subarray(0, bytesRead);
+      at += bytesRead;
+    }
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  } finally {
+    await handle.close();
   }
 }
 
@@ -34,8 +58,17 @@ export async function firstBytes(file: string, length: number): Promise<Uint8Arr
 
 /** Bytes of a file. Throws DataError that names it. */
 export async function fileSize(file: string): Promise<number> {
+  return (await statOf(file)).size;
+}
+
+/** True for a file that has its bytes on a disk, and is no pipe. Throws DataError that names it. */
+export async function isRegularFile(file: string): Promise<boolean> {
+  return (await statOf(file)).isFile();
+}
+
+async function statOf(file: string): Promise<Stats> {
   try {
-    return (await stat(file)).size;
+    return await stat(file);
   } catch (error) {
     throw fileProblem(error, 'read', file);
   }

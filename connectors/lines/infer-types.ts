@@ -22,8 +22,7 @@ function kindOf({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number
   const end = ends[field];
   if (kinds[field] >= STRING) return kinds[field] === LITERAL ? SEEN.literal : kinds[field] === NESTED ? SEEN.nested : SEEN.text;
   if (start === end || nulls?.has(latin1(bytes, start, end))) return 0;
-  const missing = () => nulls === undefined && isMissing(bytes, start, end);
-  if (!beginsLikeNumber(bytes[start])) return missing() ? 0 : SEEN.text;
+  if (!beginsLikeNumber(bytes[start])) return nulls === undefined && isMissing(bytes, start, end) ? 0 : SEEN.text;
   const short = parseShortInteger(bytes, start, end);
   if (short !== undefined) {
     if (hasLeadingZero(bytes, start, end)) return SEEN.text;
@@ -36,7 +35,7 @@ function kindOf({ bytes, starts, ends, kinds, columns }: FieldBlock, row: number
   }
   const decimal = parseDecimal(bytes, start, end, decimalComma ? COMMA : DOT);
   if (decimal !== undefined) return Number.isNaN(decimal) && isNaNText(bytes, start, end) ? SEEN.nan : SEEN.decimal;
-  if (missing()) return 0;
+  if (nulls === undefined && isMissing(bytes, start, end)) return 0;
   return !decimalComma && parseDecimal(bytes, start, end, COMMA) !== undefined ? SEEN.text | SEEN.comma : SEEN.text;
 }
 

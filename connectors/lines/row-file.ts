@@ -1,12 +1,13 @@
 import { makeData, RecordBatch, Struct } from 'apache-arrow';
-import type { Schema } from 'apache-arrow';
+import type { Data, Schema } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { DataError } from '../../engine/errors.ts';
 import type { ByteRange, ReadSplitOptions, SplitEnd } from '../../engine/stream/split.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
-import { unpackedBytes } from '../compression/unpacked-bytes.ts';
+import { isPlainFile, unpackedBytes } from '../compression/unpacked-bytes.ts';
 import { inputName } from '../files/path-kinds.ts';
-import { storedBytes } from '../files/stored-bytes.ts';
+import { bytesFrom } from '../files/stored-bytes.ts';
+import { FEW_ROWS, PlainRows } from './plain-rows.ts';
 import { FieldProblem, readColumn } from './read-column.ts';
 import { FieldBlock } from './field-block.ts';
 import type { RowLayout } from './row-layout.ts';
@@ -39,8 +40,8 @@ export class RowFile<Layout extends RowLayout> {
 
   /** Opens a range of a file whose layout is known. A packed file has only one range, all of it. */
   static async openRange<Layout extends RowLayout>(file: string, layout: Layout, range = WHOLE_FILE): Promise<RowFile<Layout>> {
-    const whole = range.from === 0 && range.to >= WHOLE_FILE.to;
-    const bytes = whole ? unpackedBytes(file) : storedBytes(file, range.known ? range.from : range.from - 1);
+    const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
+    const bytes = isPart || (await isPlainFile(file)) ? bytesFrom(file, range.known ? range.from : range.from - 1) : unpackedBytes(file);
     return RowFile.#opened(file, bytes, range, () => layout);
   }
 
@@ -64,7 +65,7 @@ export class RowFile<Layout extends RowLayout> {
    * the file's own. A value that cannot be read is a DataError that names the line, the column and the text; with `takesFaults`
    * it is null, and the batch's origin has that reason. Returns the end of the range.
    */
-  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
+  async *read(layout: Layout, schema: Schema, batchSize: number, { signal, takesFaults, borrowed = false }: ReadSplitOptions): AsyncGenerator<RecordBatch, SplitEnd> {
     const [window, range, file] = [this.#window, this.#range, inputName(this.#file)];
     if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
     const startsAt = range.known ? range.from : window.position;
@@ -74,8 +75,19 @@ export class RowFile<Layout extends RowLayout> {
     const scan = layout.scanner(wanted.length === names.length);
     const block = new FieldBlock(names.length, blockRows(window, names.length, batchSize));
     if (takesFaults) block.faults = new Map();
-    for (let firstRow = range.rows; ; firstRow += block.rows) {
+    const plain = PlainRows.of(layout, wanted, blockRows(window, names.length, batchSize));
+    let firstRow = range.rows;
+    for (;;) {
       throwIfAborted(signal, 'read');
+      const end = plain?.scan(window.bytes, window.from, { to: window.to, limit: window.limit, atEnd: window.atEnd });
+      if (plain !== undefined && end !== undefined && plain.rows >= FEW_ROWS) {
+        const batch = toBatch(schema, plain.rows, plain.columns(borrowed));
+        const first = window.lines + 1;
+        window.advance(end, plain.rows);
+        yield setOrigin(batch, { file, firstRow, lineOf: (row) => first + row });
+        firstRow += plain.rows;
+        continue;
+      }
       const next = scanWindow(window, block, window.from, scan);
       const faults = new Map([...(block.faults ?? [])].map(([row, message]) => [row, `${message}: ${window.lineText(block.starts[row * names.length])}`]));
       const batch = block.rows > 0 ? this.#toBatch(block, layout, schema, wanted, takesFaults ? faults : undefined) : undefined;
@@ -84,6 +96,7 @@ export class RowFile<Layout extends RowLayout> {
       if (batch !== undefined) yield setOrigin(batch, { file, firstRow, lineOf, ...(faults.size > 0 && { faults }) });
       else if (window.atEnd || window.from >= window.limit) return { startsAt, endsAt: window.position, lines: window.lines - range.lines };
       else await window.fill();
+      firstRow += block.rows;
     }
   }
 
@@ -107,7 +120,7 @@ export class RowFile<Layout extends RowLayout> {
       if (!faults.has(row)) faults.set(row, `${layout.names[column]} ${shorten(fieldText(block, row, column))} ${message}`);
     };
     const children = wanted.map((column) => readColumn({ ...rules, block, column, zeros: given[column], onFault }, types[column]));
-    return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: block.rows, nullCount: 0, children }));
+    return toBatch(schema, block.rows, children);
   }
 
   #fieldProblem(block: FieldBlock, { message, row, column, advice }: FieldProblem, { names, given }: Layout): DataError {
@@ -119,6 +132,10 @@ export class RowFile<Layout extends RowLayout> {
   async close(): Promise<void> {
     await this.#window.close();
   }
+}
+
+function toBatch(schema: Schema, rows: number, children: Data[]): RecordBatch {
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }));
 }
 
 /** Lines of the block's rows, of which the first line has that number. */

@@ -2,7 +2,7 @@ import { Field, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ByteRange, ReadSplit } from '../../engine/stream/split.ts';
-import { isPacked } from '../compression/unpacked-bytes.ts';
+import { isPlainFile } from '../compression/unpacked-bytes.ts';
 import { fileSplitReader } from '../files/file-format.ts';
 import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
 import { fileSize } from '../files/stored-bytes.ts';
@@ -51,14 +51,14 @@ export function rowFormat<Layout extends RowLayout>({ name, extensions, batchSiz
   };
 }
 
-/** The reader of the format's splits; `scannerOf` makes the scanner again. */
-export function rowSplitReader(scannerOf: (scanning: JsonObject, names: readonly string[]) => RowLayout['scanner']): ReadSplit {
+/** The reader of the format's splits; `readersOf` makes the readers of its rows again. */
+export function rowSplitReader(readersOf: (scanning: JsonObject, names: readonly string[]) => Pick<RowLayout, 'scanner' | 'marks'>): ReadSplit {
   return fileSplitReader(async (split) => {
     const { file, range, batchSize, layout } = split as RowSplit;
     const { header, names, types, given, decimalComma, nulls, scanning } = layout;
     const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
     const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
-    const whole: RowLayout = { header, names, types, given, rules, schema, kinds: [], scanner: scannerOf(scanning, names) };
+    const whole: RowLayout = { header, names, types, given, rules, schema, kinds: [], ...readersOf(scanning, names) };
     return openRows(await RowFile.openRange(file, whole, range), batchSize);
   });
 }
@@ -71,7 +71,7 @@ function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: nu
 async function rangesOf(file: string, targetBytes: number): Promise<readonly { readonly bytes: number; readonly range?: ByteRange }[]> {
   const size = await fileSize(file);
   const count = Math.ceil(size / targetBytes);
-  if (count <= 1 || (await isPacked(file))) return [{ bytes: size }];
+  if (count <= 1 || !(await isPlainFile(file))) return [{ bytes: size }];
   const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count));
   return starts.map((from, i) => ({
     bytes: (starts[i + 1] ?? size) - from,

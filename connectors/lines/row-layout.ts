@@ -5,6 +5,7 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import { arrowType } from './arrow-type.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
 import { unescaped } from './read-column.ts';
+import type { PlainMarks } from './plain-rows.ts';
 import type { ValueRules } from './read-column.ts';
 import { ESCAPED, ESCAPED_STRING, RecordProblem } from './field-block.ts';
 import type { FieldBlock, ScanBounds } from './field-block.ts';
@@ -36,6 +37,8 @@ export interface RowLayout {
   readonly schema: Schema;
   /** The scanner where all columns are wanted, or only some. */
   scanner(all: boolean): RowScan;
+  /** Undefined where rows are never plain (see PlainRows). */
+  readonly marks?: PlainMarks;
 }
 
 /** Finds whole rows in bytes, and their fields. */

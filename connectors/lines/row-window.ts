@@ -8,6 +8,8 @@ import { countLines } from './field-block.ts';
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
 const SMALLEST = 1 << 16;
+/** The buffer of a window that was closed, for the next one: a range of a file needs a whole one for a few milliseconds. */
+let spare: Uint8Array | undefined;
 /** Bytes of a line that a message may show. */
 const SHOWN = 200;
 
@@ -141,7 +143,8 @@ export class RowWindow {
   /** Makes room for `length` bytes, step by step, so that small files need a small buffer. */
   #reserve(length: number): void {
     if (length < this.bytes.length) return;
-    const larger = new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
+    const larger = spare ?? new Uint8Array(Math.min(CAPACITY, Math.max(length, 4 * this.bytes.length)) + 1);
+    spare = undefined;
     larger.set(this.bytes.subarray(0, this.#end));
     this.bytes = larger;
   }
@@ -215,6 +218,8 @@ export class RowWindow {
   }
 
   async close(): Promise<void> {
+    if (this.bytes.length > CAPACITY) spare = this.bytes;
+    this.bytes = new Uint8Array(1);
     await this.#chunks.return(undefined);
   }
 }

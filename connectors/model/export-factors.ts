@@ -31,6 +31,7 @@ export async function exportFactors(directory: string, sides: { readonly user: E
   if (format !== 'npy' && format !== 'parquet') throw new UsageError(`format must be npy or parquet, got ${String(format)}`);
   if (precision !== 'float32' && precision !== 'float16') throw new UsageError(`precision must be float32 or float16, got ${String(precision)}`);
   throwIfAborted(options.signal, 'export');
+  const bytes = Object.values(sides).reduce((sum, { factors }) => sum + factors.byteLength, 0);
   const output = await atomicOutput(directory, { kind: 'folder', overwrite: options.overwrite, recognizes: (path) => names.includes(path), durable: true });
   try {
     for (const [side, { ids, factors }] of Object.entries(sides)) {
@@ -43,7 +44,7 @@ export async function exportFactors(directory: string, sides: { readonly user: E
     }
     await output.commit();
   } catch (error) {
-    throw await output.fail(fileProblem(error, 'export', directory));
+    throw await output.fail(fileProblem(error, 'export', directory), precision === 'float16' ? bytes / 2 : bytes);
   }
 }
 

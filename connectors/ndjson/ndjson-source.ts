@@ -62,7 +62,7 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
 }
 
 /** Reads a file or a byte range of NDJSON (see ReadSplit). */
-export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => scannerOf(names, chosen as boolean));
+export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => ({ scanner: scannerOf(names, chosen as boolean) }));
 
 /** Fields that were not chosen may come later in the file. */
 function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanner'] {

@@ -29,7 +29,14 @@ export interface TextLayout extends RowLayout {
 const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames = /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
 
-export function scannerOf(dialect: TextDialect): RowScan {
+/** The readers of rows in a dialect. */
+export function readersOf(dialect: TextDialect): Pick<RowLayout, 'scanner' | 'marks'> {
+  const scan = scannerOf(dialect);
+  const { delimiter, quotes } = dialect;
+  return { scanner: () => scan, ...(delimiter.length === 1 && { marks: { delimiter: delimiter.charCodeAt(0), quotes } }) };
+}
+
+function scannerOf(dialect: TextDialect): RowScan {
   return (block, bytes, from, bounds) => scanRecords(block, bytes, from, bounds, dialect);
 }
 
@@ -59,7 +66,7 @@ export function inferLayout(window: RowWindow, file: string, options: TextOption
   const header = options.header ?? isHeader(first, rest, rows);
   const kinds = header ? rest : rest.map((seen, column) => seen | first[column].kinds);
   const names = columnNames(first.map(({ text }) => text), header, options.columns, file);
-  return withTypes({ dialect, header, names, kinds, rules, scanner: () => scan }, options.types ?? {}, file);
+  return withTypes({ dialect, header, names, kinds, rules, ...readersOf(dialect) }, options.types ?? {}, file);
 }
 
 /**

@@ -9,7 +9,7 @@ import type { TextDialect } from './dialect.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
 import { withCommonTypes } from '../lines/row-layout.ts';
 import type { ValueOptions } from '../lines/row-layout.ts';
-import { inferLayout, scannerOf } from './text-layout.ts';
+import { inferLayout, readersOf } from './text-layout.ts';
 import type { TextLayout, TextOptions } from './text-layout.ts';
 
 export interface TextSourceOptions extends TextOptions {
@@ -62,7 +62,7 @@ function textFormat(options: TextSourceOptions): FileFormat<TextLayout> {
 }
 
 /** Reads a file or a byte range of separated text (see ReadSplit). */
-export const readTextSplit = rowSplitReader((dialect) => () => scannerOf(dialect as unknown as TextDialect));
+export const readTextSplit = rowSplitReader((dialect) => readersOf(dialect as unknown as TextDialect));
 
 /** Throws UsageError for options of values that cannot be used. */
 export function checkValueOptions({ types = {}, nullValues, batchSize }: ValueOptions & { readonly batchSize?: number }): void {

@@ -19,8 +19,8 @@ export function shifted({ matrix, bias }: NormalEquations, shift: number, ownShi
   return { matrix: matrix.map((value, at) => (at % (features + 1) === 0 ? value + (at === features * features - 1 ? ownShift : shift) : value)), bias };
 }
 
-/** [x, β] after `steps` steps of CG for x on the equations without β, (A - s sᵀ / c) x = b - (t / c) s, from `start`. */
-export function biasedGradients({ matrix, bias }: NormalEquations, start: Float64Array, steps: number): Float64Array {
+/** The equations that are left for x when β is eliminated, (A - s sᵀ / c) x = b - (t / c) s, and the β of an x. */
+export function leftOfBias({ matrix, bias }: NormalEquations): { readonly factors: NormalEquations; biasOf(x: Float64Array): number } {
   const features = bias.length;
   const rank = features - 1;
   const [sums, weight, total] = [matrix.subarray(rank * features, rank * features + rank), matrix[features * features - 1], bias[rank]];
@@ -28,6 +28,15 @@ export function biasedGradients({ matrix, bias }: NormalEquations, start: Float6
     const [i, j] = [Math.floor(at / rank), at % rank];
     return matrix[i * features + j] - (sums[i] * sums[j]) / weight;
   });
-  const x = conjugateGradient(left, bias.subarray(0, rank).map((value, i) => value - (total / weight) * sums[i]), start, steps);
-  return Float64Array.from([...x, (total - x.reduce((sum, value, i) => sum + value * sums[i], 0)) / weight]);
+  return {
+    factors: { matrix: left, bias: bias.subarray(0, rank).map((value, i) => value - (total / weight) * sums[i]) },
+    biasOf: (x) => (total - x.reduce((sum, value, i) => sum + value * sums[i], 0)) / weight,
+  };
+}
+
+/** [x, β] after `steps` steps of CG for x on the equations without β, from `start`. */
+export function biasedGradients(equations: NormalEquations, start: Float64Array, steps: number): Float64Array {
+  const { factors, biasOf } = leftOfBias(equations);
+  const x = conjugateGradient(factors.matrix, factors.bias, start, steps);
+  return Float64Array.from([...x, biasOf(x)]);
 }

@@ -20,7 +20,8 @@ export const topN: TaskHandler<'top-n'> = (scope) => {
   const scores = sharedArray(Float32Array, (to - from) * n);
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');
-  const exclusion = scope.hasInput('exclude') ? new Exclusion(scope.partition('exclude')) : undefined;
+  const order = scope.hasInput('order') ? (scope.partition('order').columns.values as Uint32Array) : undefined;
+  const exclusion = scope.hasInput('exclude') ? new Exclusion(scope.partition('exclude'), columnFactors.rows, order) : undefined;
   const at = layout(scope, rank, groupRows, n);
   const mask = new Uint8Array(scope.memory.buffer, at.mask, MASK_BYTES);
   let offered = 0;
@@ -77,7 +78,7 @@ function offerAll(
   kernels.beginTopN(rowFactors.pointer + row * size, size, rank, rows, n, at.rowPanels, at.thresholds, at.rowNorms, at.scores, at.items);
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
-    exclusion?.fill(mask, first, first + columns);
+    exclusion?.fill(mask, first / TILE_COLUMNS);
     const factors = columnFactors.pointer + first * size;
     const masked = exclusion ? at.mask : 0;
     if (bounds) tileBounds.set(bounds.subarray(first / 8, (first + TILE_COLUMNS) / 8));
@@ -91,40 +92,52 @@ function offerAll(
   kernels.finishTopN(rows, n, at.scores, at.items);
 }
 
-/** Walks along the excluded columns of a group's rows, tile by tile; they ascend inside a row. */
+/** The excluded columns of a group's rows, dealt to tiles: entries have the column in its tile, and the row in the group. */
 class Exclusion {
   readonly #offsets: Int32Array;
   readonly #indices: Uint32Array;
-  readonly #cursors = new Int32Array(GROUP_ROWS);
-  #row = 0;
+  /** The column of each number by which columns are excluded; undefined where these are the columns' own. */
+  readonly #columnOf: Uint32Array | undefined;
+  /** The entries of tile t begin at #starts[t]. */
+  readonly #starts: Uint32Array;
+  #entries = new Uint32Array(0);
   #rows = 0;
   /** Read so far. */
   bytes = 0;
 
-  constructor(block: Partition) {
+  constructor(block: Partition, columns: number, order: Uint32Array | undefined) {
     this.#offsets = block.columns.offsets as Int32Array;
     this.#indices = block.columns.indices as Uint32Array;
+    this.#columnOf = order && new Uint32Array(columns);
+    order?.forEach((number, column) => ((this.#columnOf as Uint32Array)[number] = column));
+    this.#starts = new Uint32Array(Math.ceil(columns / TILE_COLUMNS) + 2);
   }
 
   begin(row: number, rows: number): void {
-    this.#row = row;
+    const [offsets, indices, columnOf, starts] = [this.#offsets, this.#indices, this.#columnOf, this.#starts];
+    const [first, end] = [offsets[row], offsets[row + rows]];
+    if (this.#entries.length < end - first) this.#entries = new Uint32Array(2 * (end - first));
+    // Counts stand two places behind their tile, so that dealing moves each start from its place to the end of its tile.
+    starts.fill(0);
+    for (let k = first; k < end; k++) starts[Math.floor((columnOf ? columnOf[indices[k]] : indices[k]) / TILE_COLUMNS) + 2]++;
+    for (let tile = 2; tile < starts.length; tile++) starts[tile] += starts[tile - 1];
+    for (let r = 0, k = first; r < rows; r++) {
+      for (; k < offsets[row + r + 1]; k++) {
+        const column = columnOf ? columnOf[indices[k]] : indices[k];
+        this.#entries[starts[Math.floor(column / TILE_COLUMNS) + 1]++] = (column % TILE_COLUMNS) * GROUP_ROWS + r;
+      }
+    }
     this.#rows = rows;
-    for (let r = 0; r < rows; r++) this.#cursors[r] = this.#offsets[row + r];
-    this.bytes += 4 * (this.#offsets[row + rows] - this.#offsets[row]);
+    this.bytes += 4 * (end - first);
   }
 
-  /** Sets bit (column % 8) of mask[(column - first) / 8][row] for the excluded columns in [first, end). */
-  fill(mask: Uint8Array, first: number, end: number): void {
-    const indices = this.#indices;
+  /** Sets bit (column % 8) of mask[column / 8][row] for the excluded columns of a tile. */
+  fill(mask: Uint8Array, tile: number): void {
     mask.fill(0);
-    for (let r = 0; r < this.#rows; r++) {
-      const last = this.#offsets[this.#row + r + 1];
-      let k = this.#cursors[r];
-      for (; k < last && indices[k] < end; k++) {
-        const column = indices[k] - first;
-        mask[(column >> 3) * this.#rows + r] |= 1 << (column & 7);
-      }
-      this.#cursors[r] = k;
+    for (let at = this.#starts[tile]; at < this.#starts[tile + 1]; at++) {
+      const entry = this.#entries[at];
+      const column = Math.floor(entry / GROUP_ROWS);
+      mask[(column >> 3) * this.#rows + (entry % GROUP_ROWS)] |= 1 << (column & 7);
     }
   }
 }

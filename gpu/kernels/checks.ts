@@ -20,13 +20,14 @@ import { shrinkRowsChecks } from './sgd/shrink-rows.check.ts';
 import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
+import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
 import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks, ...subtractBiasChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks, ...subtractBiasChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];

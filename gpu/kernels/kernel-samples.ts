@@ -28,6 +28,7 @@ import { sgdWavesKernel } from './sgd/sgd-waves.ts';
 import { solveCgKernel } from './solve/solve-cg.ts';
 import { solveCgRegistersKernel } from './solve/solve-cg-registers.ts';
 import { chooseSolveCholesky, solveCholeskyKernel } from './solve/solve-cholesky.ts';
+import { solveNonnegativeKernel } from './solve/solve-nonnegative.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-matrix-free.ts';
 import { updateShortKernel } from './update/update-short.ts';
 import { updateTensorKernel } from './update/update-tensor.ts';
@@ -48,6 +49,7 @@ export const kernelSamples: readonly KernelSample[] = [
     { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
   ]),
   sample(solveCholeskyKernel, [chooseSolveCholesky(64, true, true), chooseSolveCholesky(512, false, false)]),
+  sample(solveNonnegativeKernel, [{ rank: 64, biases: true, half: true }, { rank: 512, biases: false, half: false }]),
   sample(solveCgKernel, [
     { rank: 10, steps: 6, a: 'f32', biases: false, half: false },
     { rank: 100, steps: 6, a: 'f16', biases: true, half: true },

@@ -10,14 +10,6 @@ const KEPT_BYTES = 64 << 20;
 /** Multiplications and additions of one submission: a slow GPU is not taken for a hung one, and cancelling is heard between two. */
 const SUBMISSION_WORK = 5e11;
 
-/** See `compile-top-n` of KernelTasks: it does not wait, so that the next inputs go up meanwhile. */
-export const compileTopN: GpuTaskHandler<'compile-top-n'> = async ({ gpu, params }) => {
-  const { excluding } = params;
-  // The task that wants the kernel tells what is wrong with it.
-  gpu.compile(topNKernel, { excluding, bounded: true, ordered: true }).catch(() => undefined);
-  return { rows: 0 };
-};
-
 /** See `top-n` of KernelTasks. Rows are cut by the memory of their lists, and these parts by their work. */
 export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
   const { from, to, n } = scope.params;

@@ -3,7 +3,7 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
-import { centredBytes } from './half-iteration.ts';
+import { centredBytes, takesBiasesOff } from './half-iteration.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
@@ -58,7 +58,7 @@ function needsExact({ precision, largestRating }: Pick<UpdateProblem, 'precision
 }
 
 /** The variant with a name; throws UsageError when the adapter does not have it. */
-export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>): UpdateVariant {
+export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>): UpdateVariant {
   const main = updateVariants(info, shape);
   const called = (variant: UpdateVariant) => variant.name === name;
   const found = main.find(called) ?? everyVariant(info, shape).find(called);
@@ -75,7 +75,7 @@ function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases
     precision: variant.precision,
     ratingScale: variant.precision === 'f16' ? scaleOf(largestRating) : 1,
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    deviceBytes: mirrors + slots + 32 * rows + (biases ? centredBytes(ratings) : 0),
+    deviceBytes: mirrors + slots + 32 * rows + (biases && !takesBiasesOff(variant) ? centredBytes(ratings) : 0),
   };
 }
 

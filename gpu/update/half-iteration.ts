@@ -9,13 +9,14 @@ import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
 import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { solveNonnegativeKernel } from '../kernels/solve/solve-nonnegative.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import type { UpdateSettings } from './variant.ts';
+import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
@@ -30,6 +31,11 @@ export interface UpdateInputs {
   /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
   readonly gram?: GPUBuffer;
   readonly shifts?: GPUBuffer;
+}
+
+/** True where a variant's kernels take the fixed side's biases off the ratings as they gather. */
+export function takesBiasesOff({ sum }: Pick<UpdateVariant, 'sum'>): boolean {
+  return sum.kernel === 'tensor';
 }
 
 /** Bytes of a block's ratings without biases. */
@@ -86,12 +92,12 @@ class UpdateKernels {
   }
 
   async addTo(pass: Pass): Promise<void> {
-    const { variant, scale, implicit = { alpha: 0, base: 0 } } = this.#settings;
+    const { variant, scale, mean, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const kernels = await this.#compile(rows);
     const bindings = await this.#bindings(await this.#addCentred(pass));
-    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
+    const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     };
@@ -132,11 +138,11 @@ class UpdateKernels {
     return { free, sum, solve, fused, short, gram };
   }
 
-  /** The ratings that are solved for; with biases μ and the fixed side's are taken off first. */
+  /** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
   async #addCentred(pass: Pass): Promise<GPUBuffer> {
     const { block, fixedBias } = this.#inputs;
-    if (fixedBias === undefined) return block.values;
-    const { from, to, mean } = this.#settings;
+    const { from, to, mean, variant } = this.#settings;
+    if (fixedBias === undefined || takesBiasesOff(variant)) return block.values;
     const first = Math.floor(block.offsets[from] / 4);
     const fours = Math.ceil(block.offsets[to] / 4) - first;
     const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));
@@ -146,11 +152,12 @@ class UpdateKernels {
   }
 
   async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
-    const { block, fixed, previous, factors, bias, gram, shifts } = this.#inputs;
+    const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = this.#inputs;
     return {
       indices: block.indices,
       values,
       fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
+      fixed_bias: fixedBias ?? block.values,
       previous: previous.values,
       factors: factors.values,
       // A written buffer may be bound only once, so each missing output has a buffer of its own.
@@ -194,9 +201,10 @@ class UpdateKernels {
   }
 
   async #compileSolve(): Promise<SizedKernel> {
-    const { variant, rank, solver } = this.#settings;
+    const { variant, rank, solver, nonnegative } = this.#settings;
     const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
     const one = (rows: number) => rows;
+    if (nonnegative) return { compiled: await this.#gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
     if (solver === 'cholesky') {
       const params = chooseSolveCholesky(rank, biases, half, { bytes: this.#gpu.info.limits.workgroupBytes });
       return { compiled: await this.#gpu.compile(solveCholeskyKernel, params), workgroups: one };

@@ -7,7 +7,7 @@ import { paddedRank } from '../kernels/normal-equations/slots.ts';
 import type { UpdateVariant } from './variant.ts';
 import { admitsFused } from './admits-fused.ts';
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /** A part of a variant's name, and the change that it stands for; `apply` gives undefined when nothing would change. */
 interface Change {

@@ -39,6 +39,8 @@ export interface UpdateSettings extends RowRegularization {
   readonly mean: number;
   /** 'cholesky', or CG with its steps. */
   readonly solver: 'cholesky' | { readonly steps: number };
+  /** True keeps x >= 0, by the exact minimum; the solver is cholesky. */
+  readonly nonnegative?: boolean;
   /** Power of two that keeps the ratings within float16. */
   readonly scale: number;
   /** The weights of implicit data, whose λ is in the rows' shifts; `lambda` is 0. */

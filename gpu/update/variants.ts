@@ -23,7 +23,7 @@ const WALKERS = 4224;
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /**
  * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then
@@ -39,7 +39,7 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...main, ...moreVariants(info, shape, main)];
 }
 
-function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false }: Shape): UpdateVariant[] {
+function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit = false, nonnegative = false }: Shape): UpdateVariant[] {
   if (rank > REGISTER_RANKS || !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })) return [];
   // A of implicit data is not of the size of n, by which float16 would divide it.
   const halfA = rank > FULL_REGISTERS && !implicit;
@@ -47,8 +47,8 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   const sumBin = bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ?? LEAST_BIN;
   const common = { precision: 'f16', free: false, halfA, registers: registers(info, rank, cgSteps, halfA, biases), partRatings: PART_RATINGS, regionBytes: REGION_BYTES, sorted: true } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
-  // The dual system of a row of implicit data has the size of all rows of θ.
-  const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && admits(info, updateShortKernel, { rank, longest, biases })));
+  // The dual system of a row of implicit data has the size of all rows of θ, and that of one with x >= 0 a bound for each feature.
+  const shorts = [64, 32, 0].filter((longest) => longest === 0 || (!implicit && !nonnegative && admits(info, updateShortKernel, { rank, longest, biases })));
   // A dual system of 64 x 64 gains nothing when A itself is hardly larger.
   if (rank <= 64 && shorts.length === 3) shorts.unshift(...shorts.splice(1, 1));
   const variants = shorts.map((short): UpdateVariant => ({ name: named('tensor', short), ...common, sum, short }));

@@ -84,9 +84,9 @@ export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' 
 function updateProblem({ ratings, largestRating: largest = STARS }: RatingsProfile, params: AlsParams, rows: number, columns: number, longest = Math.min(ratings, columns)): UpdateProblem {
   const { rank, precision, kernel, biases, cgSteps } = params;
   const solver = chooseSolver(params, 'gpu').cgBelow > 0 ? 'cg' : 'cholesky';
-  const { implicitPrefs } = params;
+  const { implicitPrefs, nonnegative } = params;
   const largestRating = implicitPrefs ? largestOfRoots(params, largest) : largest;
-  return { rank, solver, cgSteps, precision, biases, ...(implicitPrefs ? { implicit: true } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
+  return { rank, solver, cgSteps, precision, biases, ...(implicitPrefs ? { implicit: true } : {}), ...(nonnegative ? { nonnegative } : {}), rows, columns, ratings, iterations: params.maxIter, longest, largestRating, ...(kernel === undefined ? {} : { kernel }) };
 }
 
 /** The largest of √w and t / √w, which kernels in float16 stage. Without weights, with α = 0, there is no bound. */

@@ -50,7 +50,7 @@ export const alsTable: ParamTable<AlsParams> = {
     ...commonParams,
     solver: { kind: 'choice', help: 'solve rows exactly, by conjugate gradients, or by the faster of the two', choices: ['auto', 'cholesky', 'cg'], fallback: 'auto' },
     cgSteps: { kind: 'whole number', help: 'steps of conjugate gradients a row', least: 1, most: 1000, fallback: 6 },
-    nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free); on the CPU', fallback: false },
+    nonnegative: { kind: 'toggle', help: 'keep all factors at 0 or above (biases are free)', fallback: false },
     regExponent: { kind: 'number', help: 'ν: λ is multiplied by n^ν, where n are the ratings of the user or item; 0 is the same λ for all', called: 'regExponent (ν)', least: 0, most: 4, fallback: 1 },
     start: { kind: 'choice', help: "users to begin with: absolute values of Gaussian rows, which find the ratings' level at once, or Spark's Gaussian rows", choices: ['level', 'spark'], fallback: 'level', defaultText: 'level; implicit: spark' },
     implicitPrefs: { kind: 'toggle', help: 'implicit data (clicks, plays, purchases): a rating is a weight, a pair without one a weak zero', fallback: false },

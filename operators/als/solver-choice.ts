@@ -18,7 +18,7 @@ const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 export function chooseSolver(params: Pick<AlsParams, 'rank' | 'solver' | 'cgSteps' | 'nonnegative'>, kind: 'cpu' | 'gpu' = 'cpu'): SolverChoice & { readonly kernel: string; readonly reason: string } {
   const { rank: f, solver, cgSteps, nonnegative } = params;
   if (nonnegative) {
-    const reason = 'nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting in float64 on its formed A; CG cannot keep x >= 0';
+    const reason = `nonnegative: each row is the exact minimum over x >= 0, by block principal pivoting ${kind === 'gpu' ? 'on swept matrices in float32' : 'in float64'} on its formed A; CG cannot keep x >= 0`;
     return { cgBelow: 0, cgSteps, kernel: 'nnls', reason };
   }
   if (solver === 'cholesky') return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason: 'solver cholesky, as asked' };

@@ -83,14 +83,9 @@ export class IndexIds implements Sink<IndexedRatings> {
     const types = typesOf(input.schema);
     const started = performance.now();
     const phase = startPhase(ctx.events, 'read', 'ratings', this.#options.totalRows);
-<<<<<<< HEAD
-    const numbering = new Numbering(ctx);
-    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, numbering.recycled.pop());
-=======
     const keeper = new ChunkKeeper(this.#options, ctx);
     const numbering = new Numbering(keeper, ctx);
-    const newChunk = () => new RatingChunk(CHUNK_ROWS, types, numbering.recycled.pop());
->>>>>>> main
+    const newChunk = () => new RatingChunk(chunkLimits([], 0), types, numbering.recycled.pop());
     let chunk = newChunk();
     let rows = 0;
     try {

@@ -41,6 +41,11 @@ export function rowsOfBlock({ offsets, indices, values }: RatingBlock, from: num
   return { ref, rows: to - from, ratings: last - first, offsets: own, indices: indices.subarray(first, last), values: values.subarray(first, last) };
 }
 
+/** The block as a partition for tasks that do not read its values. */
+export function withoutValues(block: RatingBlock): Partition {
+  return hostForm({ ...block, values: sharedArray(Float32Array, 0) });
+}
+
 /** Length of the longest row. */
 export function longestRow(block: RatingBlock): number {
   let longest = 0;

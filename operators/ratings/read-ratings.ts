@@ -195,13 +195,14 @@ function isGuess([first]: SplitGroup): boolean {
   return first.range?.known === false;
 }
 
-function schemaPartition(schema: Schema): Partition {
+/** The columns alone, as an Arrow stream. */
+export function schemaPartition(schema: Schema): Partition {
   const written = tableToIPC(new Table(schema));
   const bytes = sharedArray(Uint8Array, written.length);
   bytes.set(written);
   return { layout: 'schema', rows: schema.fields.length, columns: { bytes } };
 }
 
-async function* eachOf<T>(elements: readonly T[]): AsyncGenerator<T> {
+export async function* eachOf<T>(elements: readonly T[]): AsyncGenerator<T> {
   yield* elements;
 }

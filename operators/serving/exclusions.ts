@@ -2,7 +2,7 @@ import { hostDevice } from '../../engine/run/devices.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName } from '../../engine/partition.ts';
+import { dataSetName, type Partition, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';
@@ -30,27 +30,34 @@ export class Exclusions {
     this.#items = indices;
   }
 
+  /** All pairs in compressed rows, by positions: the items of each user, ascending; views. */
+  rows(): { readonly offsets: Int32Array; readonly indices: Uint32Array } {
+    return { offsets: this.#offsets, indices: this.#items };
+  }
+
   /** The items of a user, by ascending position; a view. */
   of(user: number): Uint32Array {
     return this.#items.subarray(this.#offsets[user], this.#offsets[user + 1]);
   }
 }
 
-/** A block over the users and items of another model, whose ids are among those of the exclusions in any order. */
+/** A block over the users and items of a model; one of other users or items than the exclusions were made for has its ids among theirs, items in their order. */
 export async function blockOfExclusions(exclusions: Exclusions, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
+  const same = exclusions.users === model.users && exclusions.items === model.items;
+  const partition: Partition = same ? { layout: 'rating-block', rows: keyCount(model.users), columns: { ...exclusions.rows(), values: sharedArray(Float32Array, 0) } } : chosenPairs(exclusions, model);
+  const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
+  return block;
+}
+
+/** The pairs of a model's users and items. */
+function chosenPairs(exclusions: Exclusions, model: FactorModel): Partition {
   const users = lookupOf(exclusions.users).positionsOf(model.users);
   const columnOf = new Uint32Array(keyCount(exclusions.items)).fill(UNKNOWN_KEY);
   lookupOf(exclusions.items).positionsOf(model.items).forEach((item, column) => (columnOf[item] = column));
-  const columns: Uint32Array[] = [];
-  const lengths = new Int32Array(users.length);
-  users.forEach((user, row) => {
-    const own = exclusions.of(user).map((item) => columnOf[item]).filter((column) => column !== UNKNOWN_KEY);
-    columns.push(own.sort());
-    lengths[row] = own.length;
-  });
-  const partition = emptyBlock(lengths);
-  const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
-  columns.forEach((own, row) => block.indices.set(own, block.offsets[row]));
-  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
-  return block;
+  const columns = Array.from(users, (user) => exclusions.of(user).map((item) => columnOf[item]).filter((column) => column !== UNKNOWN_KEY));
+  const partition = emptyBlock(Int32Array.from(columns, ({ length }) => length));
+  const { offsets, indices } = partition.columns as { offsets: Int32Array; indices: Uint32Array };
+  columns.forEach((own, row) => indices.set(own, offsets[row]));
+  return partition;
 }

@@ -5,22 +5,20 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { keyCount, type KeyColumn, takeKeys } from '../../engine/keys/key-column.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import { RunMetrics } from '../../engine/metrics.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { Place } from '../../engine/plan/place.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { arrowTypeOf } from '../ratings/columns.ts';
+import { announceSearch } from './announce-search.ts';
 import { type FactorModel, placeFactors } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
-import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
-import { runTasks } from '../tasks/run-tasks.ts';
+import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/rating-block.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'top-n';
@@ -35,7 +33,7 @@ export const NO_ITEM = 0xffff_ffff;
 
 export interface RecommendOptions {
   readonly n: number;
-  /** Pairs that must not be recommended: a block over the users and items of the model it is given, made when the stream starts. */
+  /** Pairs that must not be recommended: a block over the users and items of the model, made when the stream starts. */
   readonly exclude?: (ctx: ExecutionContext, model: FactorModel) => Promise<RatingBlock>;
   /** Names of the result's columns. */
   readonly columns: { readonly user: string; readonly item: string; readonly prediction: string };
@@ -78,9 +76,9 @@ export class Recommend implements Source {
     try {
       const { info } = computeDevice(ctx.executor);
       const { exclude: exclusions, n, unit = 'users', onEnd } = this.#options;
-      if (info.ownMemory) announce(info.place, exclusions !== undefined, holdings.ctx);
+      announceSearch('top-n', exclusions !== undefined, info, holdings.ctx);
       const { model, bounds, order } = itemsByNorm(this.#model);
-      const exclude = await exclusions?.(holdings.ctx, model);
+      const exclude = await exclusions?.(holdings.ctx, this.#model);
       const top = await topOf(model, n, { bounds, order }, exclude, info, holdings.ctx);
       const users = keyCount(model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
@@ -125,15 +123,8 @@ export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
   return inOrder ? 3 : 2 * parallelism;
 }
 
-/** Starts compiling on a GPU while the host prepares the search. Nothing waits for it; the search compiles the kernels itself where this fails. */
-function announce(place: Place, excluding: boolean, ctx: ExecutionContext): void {
-  const task: TaskOf<'compile-top-n'> = { kernel: 'compile-top-n', inputs: {}, outputs: {}, params: { excluding } };
-  // Not among the measures of the run, which are of searches alone.
-  runTasks({ ...ctx, metrics: new RunMetrics() }, STAGE, place, [task]).catch(() => undefined);
-}
-
 /**
- * The search for a range of users. A device with memory of its own is given each range's users when it is their turn, so that some go
+ * The search for a range of users. A device with memory of its own is given each range's users and exclusions when it is their turn, so that some go
  * up while it searches for others; threads of the host are given all at once. `bounds` and `order` of items that come by falling norm.
  */
 export async function topOf(model: FactorModel, n: number, { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition }, exclude: RatingBlock | undefined, { place, ownMemory }: DeviceInfo, ctx: ExecutionContext) {
@@ -141,18 +132,17 @@ export async function topOf(model: FactorModel, n: number, { bounds, order }: { 
   const name = dataSetName('top');
   const ref = (part: string, partition = 0): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
   const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
-  // Exclusions lie in host memory; a device with memory of its own gets them without their values.
-  const pattern = exclude && ownMemory ? [[exclude.ref, { ...hostForm(exclude), columns: { offsets: exclude.offsets, indices: exclude.indices, values: sharedArray(Float32Array, 0) } }] as const] : [];
-  await giveTo(ctx, place, [...(bounds ? [[ref('bounds'), bounds] as const] : []), ...(order ? [[ref('order'), order] as const] : []), ...pattern]);
-  const common = { columnFactors: items, ...(bounds ? { bounds: ref('bounds') } : {}), ...(order ? { order: ref('order') } : {}), ...(exclude ? { exclude: exclude.ref } : {}) };
+  await giveTo(ctx, place, [...(bounds ? [[ref('bounds'), bounds] as const] : []), ...(order ? [[ref('order'), order] as const] : [])]);
+  const common = { columnFactors: items, ...(bounds ? { bounds: ref('bounds') } : {}), ...(order ? { order: ref('order') } : {}) };
   return async ({ from, to }: Range) => {
-    const [top, own] = [ref('lists', from), ref('users', from)];
+    const [top, own, left] = [ref('lists', from), ref('users', from), ref('exclude', from)];
     const given: Given[] = ownMemory ? [[own, { layout: 'factors', rows: to - from, columns: { values: userFactors.subarray(from * rank, to * rank) } }, place]] : [];
-    const rows = ownMemory ? { from: 0, to: to - from, rowStart: from } : { from, to };
-    const task: TaskOf<'top-n'> = { kernel: 'top-n', inputs: { ...common, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...rows, rank, n } };
+    if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left)), place]);
+    const excluded = exclude ? { exclude: ownMemory ? left : exclude.ref } : {};
+    const task: TaskOf<'top-n'> = { kernel: 'top-n', inputs: { ...common, ...excluded, rowFactors: ownMemory ? own : users }, outputs: { top }, params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n } };
     const steps = new StepList(contracts);
     steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
-    steps.free(STAGE, place, ownMemory ? [top, own] : [top]);
+    steps.free(STAGE, place, [top, ...(ownMemory ? [own, ...(exclude ? [left] : [])] : [])]);
     const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
     const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
     return { from, to, items: found, scores };

@@ -29,6 +29,24 @@ export type ReadValues = {
   readonly end: SplitEnd | null;
 };
 
+export type ReadRowsParams = {
+  /** Read one after the other. */
+  readonly splits: readonly SourceSplit[];
+  readonly takesFaults: boolean;
+  /** Most bytes of the rows in memory. */
+  readonly maximumBytes: number;
+};
+
+export type ReadRowsValues = {
+  readonly rows: number;
+  /** As of read-ratings. */
+  readonly end: SplitEnd | null;
+  /** False where there are more bytes than may be: then none are given. */
+  readonly complete: boolean;
+  /** Of each batch. */
+  readonly origins: readonly { readonly file?: string; readonly rowGroup?: number; readonly firstRow: number }[];
+};
+
 /** The distance of codes from ids, where they are near. `wide`: the ids are among int64 ones. */
 export type NearSide = { readonly least: number; readonly wide: boolean };
 
@@ -44,6 +62,9 @@ export interface ReadingTasks {
    * `values.i` (`values` Float32[rows] and, where they were selected, `timestamps` Float64[rows]); those of chunks that do not come about are left out.
    */
   'read-ratings': { inputs: { schema: PartitionRef }; outputs: Numbered<'codes' | 'values' | 'users' | 'items'>; params: ReadParams; values: ReadValues };
+
+  /** Reads splits of a source as they are. Input: `schema`, as for read-ratings. Output: `rows` (`bytes`: the batches as an Arrow stream). */
+  'read-rows': { inputs: { schema: PartitionRef }; outputs: { rows: PartitionRef }; params: ReadRowsParams; values: ReadRowsValues };
 
   /**
    * Turns external ids into codes of one chunk of rows (see NumberedKeys). Input: `ids` (layout key-pairs: the key arrays of users, prefix "user",
@@ -98,6 +119,7 @@ export interface ReadingTasks {
 /** See `contracts`. */
 export const readingContracts = {
   'read-ratings': { schema: 'read', 'codes.*': 'write', 'values.*': 'write', 'users.*': 'write', 'items.*': 'write' },
+  'read-rows': { schema: 'read', rows: 'write' },
   'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
   'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
   'count-ids': { 'keys.*': 'read', 'codes.*': 'read', counts: 'alone' },

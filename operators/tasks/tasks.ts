@@ -79,6 +79,8 @@ export type UpdateProblem = {
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
+  /** True keeps x >= 0; the solver is cholesky. */
+  readonly nonnegative?: boolean;
   /** Rows that are solved, and rows of θ. */
   readonly rows: number;
   readonly columns: number;
@@ -137,8 +139,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, Sea
    * Further input `fixedBias` (γ), further output `bias` (layout bias, there already); rows are solved for r_uv - `mean` - γ_v.
    *
    * `nonnegative`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0, found exactly for any solver choice, and
-   * `previous` tells which features the search starts from. A row that has none becomes NaN. Biases are not bounded.
-   * A GPU does not have it.
+   * `previous` tells which features the search starts from. A row that has none is bad. Biases are not bounded.
    */
   update: {
     inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
@@ -191,7 +192,7 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, Sea
   /**
    * The n best columns of each row of [from, to) by x_uᵀθ_v, ties by lower item: the column, or with the input `order` (layout
    * column-order: `values` Uint32[columns], distinct) its number there, which `top` then has. Inputs: `rowFactors`, `columnFactors`,
-   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns are left out; `bounds` (layout column-bounds:
+   * and optionally `order`, `exclude`: a rating-block over the same rows whose columns, ascending and by the same numbers as those of `top`, are left out; `bounds` (layout column-bounds:
    * `values` Float32[columns / 8 rounded up]: no θ from column 8 i on is longer than values[i], with room for rounding), which
    * lets a kernel leave out columns that cannot be among the best. Row 0 of `rowFactors` is row `rowStart` (default 0) of
    * `exclude`. Output: `top` (rows to - from).
@@ -203,8 +204,8 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, Sea
     values: None;
   };
 
-  /** Starts compiling for top-n tasks with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
-  'compile-top-n': { inputs: None; outputs: None; params: { readonly excluding: boolean }; values: None };
+  /** Starts compiling for such tasks, of top-n those with bounds, with exclusions or without, while their inputs are on the way to the GPU. */
+  'compile-search': { inputs: None; outputs: None; params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }; values: None };
 
   /**
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
@@ -275,7 +276,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
   'top-n': { rowFactors: 'read', columnFactors: 'read', exclude: 'read', bounds: 'read', order: 'read', top: 'write' },
-  'compile-top-n': {},
+  'compile-search': {},
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: { exact: 'read', coarse: 'read', guide: 'read', center: 'read' },
   'solve-row': { exact: 'read', guide: 'read', gram: 'read' },

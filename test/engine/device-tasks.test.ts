@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
 import { errors, predictPair, weightedNorm, type Block } from '../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../cpu/reference/sgd.ts';
+import { solveNonnegative } from '../../cpu/reference/nonnegative.ts';
 import { normalEquations } from '../../cpu/reference/normal-equations.ts';
 import { rankListed } from '../../cpu/reference/rank-listed.ts';
 import { topN } from '../../cpu/reference/top-n.ts';
@@ -57,10 +58,10 @@ describe.each([
   }
 
   /** The parameters of `update` that the device itself chooses. */
-  async function chosen(rank: number, cgBelow: number, rows: number): Promise<Task['params']> {
+  async function chosen(rank: number, cgBelow: number, rows: number, nonnegative = false): Promise<Task['params']> {
     const solver = cgBelow > 0 ? 'cg' : 'cholesky';
     if (!device.info.choosesKernels) return {};
-    const problem: UpdateProblem = { rank, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
+    const problem: UpdateProblem = { rank, nonnegative, solver, cgSteps: 3, precision: 'f32', biases: false, rows, columns: COLUMNS, ratings: 2000, iterations: 10, longest: 900, largestRating: 5 };
     const choice = await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem });
     return { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   }
@@ -84,6 +85,24 @@ describe.each([
       }
       const start = Float64Array.from((previous.columns.values as Float32Array).subarray(row * rank, (row + 1) * rank));
       return expect(relativeDistance(x, updateRow(fixed, rank, rank, rowOf(block, row), lambda, false, start, 3)!)).toBeLessThan(1e-3);
+    });
+  });
+
+  it.skipIf(skip).each([10, 40])('keeps x >= 0 where asked, at the minimum, rank %i', async (rank) => {
+    const lambda = 0.05;
+    const [theta, previous] = [matrix(COLUMNS, rank, 1), matrix(lengths.length, rank, 3)];
+    const block = ratingBlock(lengths, COLUMNS, 2);
+    device.allocate(ref('factors'), { rows: lengths.length, columns: rank, stride: Math.ceil(rank / device.info.strideStep) * device.info.strideStep });
+    const params = { from: 0, to: lengths.length, rank, lambda, cgBelow: 0, cgSteps: 3, mean: 0, nonnegative: true, ...(await chosen(rank, 0, lengths.length, true)) };
+    const { values, fetched } = await run('update', params, { block, fixed: theta, previous }, ['factors']);
+    expect(values.badRow).toBe(-1);
+    const solved = fetched.factors.values as Float32Array;
+    lengths.forEach((length, row) => {
+      const x = solved.subarray(row * rank, (row + 1) * rank);
+      if (length === 0) return expect([...x]).toEqual(Array<number>(rank).fill(0));
+      const equations = normalEquations(theta.columns.values as Float32Array, rank, rank, rowOf(block, row), lambda);
+      expect(Math.min(...x)).toBe(0);
+      expect(relativeDistance(x, solveNonnegative(equations)!)).toBeLessThan(1e-3);
     });
   });
 
@@ -178,7 +197,7 @@ describe.each([
     expect([...fetched.target.values]).toEqual([...source.columns.values]);
   });
 
-  it.skipIf(skip).each([[1, 3, true], [10, 17, true], [130, 8, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column', async (n, rank, excluding) => {
+  it.skipIf(skip).each([[1, 3, true, false], [10, 17, true, true], [130, 8, true, false], [5, 8, false, true]])('finds the %i best columns, rank %i, exclusions %s, ties by lower column, or by its number in an order: %s', async (n, rank, excluding, ordered) => {
     const rows = 12;
     const [x, theta] = [matrix(rows, rank, 7), matrix(COLUMNS, rank, 8)];
     // Small whole numbers: products are exact and ties are common.
@@ -188,10 +207,12 @@ describe.each([
     // Exclusions need no values.
     const exclude = { ...whole, columns: { ...whole.columns, values: sharedArray(Float32Array, 0) } };
     const [from, to] = [2, rows];
-    const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}) }, ['top']);
+    const numberOf = (column: number) => (ordered ? COLUMNS - 1 - column : column);
+    const order: Partition = { layout: 'column-order', rows: COLUMNS, columns: { values: sharedArray(Uint32Array, COLUMNS).map((_, column) => numberOf(column)) } };
+    const { fetched } = await run('top-n', { from, to, rank, n }, { rowFactors: x, columnFactors: theta, ...(excluding ? { exclude } : {}), ...(ordered ? { order } : {}) }, ['top']);
     const { items, scores } = fetched.top;
     for (let row = from; row < to; row++) {
-      const all = Array.from({ length: COLUMNS }, (_, column) => predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, column, rank));
+      const all = Array.from({ length: COLUMNS }, (_, number) => predictPair(x.columns.values as Float32Array, row, theta.columns.values as Float32Array, numberOf(number), rank));
       const expected = topN(all, n, new Set(excluding ? indices.subarray(offsets[row], offsets[row + 1]) : []));
       const missing = Array.from<number>({ length: n - expected.length });
       const at = (row - from) * n;

@@ -7,10 +7,10 @@ import { randomRatings, ratingBatches } from '../support/ratings.ts';
 const rows = randomRatings(93, 300, 60, 4000);
 
 describe.skipIf(noGpu)('fold-in on a GPU', () => {
-  it.each([false, true])('gives the factors of a CPU (biases: %s)', async (biases) => {
+  it.each([{ biases: false }, { biases: true }, { biases: true, nonnegative: true }, { implicitPrefs: true, alpha: 3, nonnegative: true }] as const)('gives the factors of a CPU: %j', async (options) => {
     await using cpu = await Session.create({ device: 'cpu', workers: 1 });
     await using gpu = await Session.create({ device: 'gpu', workers: 1 });
-    const model = await new ALS({ rank: 6, maxIter: 2, seed: 1, biases }).fit(cpu.from(ratingBatches(rows)));
+    const model = await new ALS({ rank: 6, maxIter: 2, seed: 1, ...options }).fit(cpu.from(ratingBatches(rows)));
     const { ids: users, values: userFactors, columns: rank } = model.userArrays;
     const { ids: items, values: itemFactors } = model.itemArrays;
     const keys = (ids: typeof users) => ({ type: 'int32', values: ids as Int32Array }) as const;

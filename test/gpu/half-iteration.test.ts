@@ -7,6 +7,8 @@ const shapes = [
   { rank: 10, solver: 'cg', biases: false },
   { rank: 40, solver: 'cholesky', biases: false },
   { rank: 33, solver: 'cg', biases: true },
+  { rank: 20, solver: 'nonnegative', biases: false },
+  { rank: 33, solver: 'nonnegative', biases: true },
 ] as const;
 
 describe.skipIf(noGpu)('half-iterations on a GPU', () => {

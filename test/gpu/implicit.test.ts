@@ -14,6 +14,7 @@ const shapes: readonly ImplicitShape[] = [
   { rank: 40, solver: 'cholesky', alpha: 3 },
   { rank: 40, solver: 'cg', alpha: 40 },
   { rank: 10, solver: 'cholesky', alpha: 0 },
+  { rank: 20, solver: 'nonnegative', alpha: 3 },
 ];
 
 describe.skipIf(noGpu)('half-iterations of implicit data on a GPU', () => {

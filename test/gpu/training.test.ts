@@ -35,7 +35,7 @@ describe.skipIf(noGpu)('training on a GPU', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }])('gives the model of a CPU, within float32: %j', async (options) => {
+  it.each<AlsOptions>([{ rank: 6, solver: 'cholesky' }, { rank: 10, solver: 'cholesky', biases: true }, { rank: 40, solver: 'cg', cgSteps: 3 }, { rank: 6, nonnegative: true, biases: false }, { rank: 10, nonnegative: true, biases: true }])('gives the model of a CPU, within float32: %j', async (options) => {
     const [expected, got] = [await fit(cpu, options), await fit(gpu, options)];
     expect(distance(got, expected)).toBeLessThan(2e-3);
     const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);

@@ -79,7 +79,7 @@ class WasmFileReader implements ParquetFileReader {
       while (done < rows) {
         const before = done;
         try {
-          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, columns)) {
+          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, options)) {
             yield { batch, rowGroup, firstRow: firstRow + done };
             done += batch.numRows;
           }
@@ -98,12 +98,8 @@ class WasmFileReader implements ParquetFileReader {
   }
 
   /** Some rows of a row group from `offset` on. */
-  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, columns: readonly string[] | undefined): AsyncGenerator<RecordBatch> {
+  async *#readRows(rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, { columns, borrowed = false }: ReadOptions): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-<<<<<<< HEAD
-    const { batchSize, columns, borrowed = false } = options;
-=======
->>>>>>> main
     // The decoder takes names for paths: "a" selects a column "a.b" too, and "a.b" may select none.
     const exact = columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
     const wish = { batchSize: sizes.batch, limit: sizes.limit, rowGroups: [rowGroup], ...(offset > 0 && { offset }), ...exact };
@@ -114,13 +110,8 @@ class WasmFileReader implements ParquetFileReader {
     try {
       for (;;) {
         const { done, value } = await instance.guard<{ done: boolean; value?: WasmBatch }>(() => reader.read());
-<<<<<<< HEAD
-        if (done || value === undefined) return;
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
-=======
         if (done || value === undefined) return sizes.see(size, rows);
-        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer));
->>>>>>> main
+        const numbers = asNumbers && instance.guardSync(() => takeNumbers(value, schema, () => instance.wasm.wasmMemory().buffer, borrowed));
         if (numbers) {
           try {
             yield numbers;

@@ -1,5 +1,7 @@
+import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import type { RowRegularization } from '../../../operators/tasks/tasks.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { minimumError } from './minima.ts';
 import { deviation, randomNumbers } from './numbers.ts';
 import { partEquations, ratedBuffers, type RatedRows, ratedRows, type RatedRowsOptions } from './rated-rows.ts';
 import { downloadOutputs, expectedSteps, otherRowsKept, regularizationFor, regularized, relativeResidual, type RowData, rowData, solvedRow, uploadRowData } from './solved-rows.ts';
@@ -21,6 +23,8 @@ export interface Expectation {
   readonly steps: number;
   /** Longest row that is solved exactly even with CG; -1 for none. */
   readonly exactTo: number;
+  /** True for exact minima over x >= 0, whose error is over its limits. */
+  readonly nonnegative?: boolean;
 }
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
@@ -28,9 +32,43 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
   return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
 }
 
+/** Problems that checks in a row have in common, at most so many. */
+const KEPT = 4;
+
+/** Makes a value for a key, or gives that of a check before. */
+export function keptBy<Value>(make: (key: string) => Value): (key: string) => Value {
+  const known = new Map<string, Value>();
+  return (key) => {
+    const value = known.get(key) ?? make(key);
+    known.delete(key);
+    known.set(key, value);
+    for (const oldest of known.keys()) if (known.size > KEPT) known.delete(oldest);
+    return value;
+  };
+}
+
+const kept = keptBy((key) => ratedProblem(JSON.parse(key) as RatedRowsOptions));
+
+/** The same for checks of many variants, which must not change it: its equations in float64 are made once. */
+export function commonProblem(options: RatedRowsOptions): RatedProblem {
+  return kept(JSON.stringify(options));
+}
+
+/** Equations by problem and row. */
+const equationsOf = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
+
+/** What `make` gave for a row of a problem first. */
+export function rowEquations(problem: RatedProblem, row: number, make: () => NormalEquations): NormalEquations {
+  const rows = equationsOf.get(problem) ?? new Map<number, NormalEquations>();
+  equationsOf.set(problem, rows);
+  const equations = rows.get(row) ?? make();
+  rows.set(row, equations);
+  return equations;
+}
+
 /** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
-export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
-  return { ...(await ratedBuffers(gpu, problem.ratings, precision)), ...(await uploadRowData(gpu, problem)) };
+export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
+  return { ...(await ratedBuffers(gpu, problem.ratings, precision, raw)), ...(await uploadRowData(gpu, problem)) };
 }
 
 /** The largest error of the rows in `buffers`; Infinity when a property that must hold exactly is violated. */
@@ -47,10 +85,12 @@ export async function problemError(gpu: Gpu, problem: RatedProblem, buffers: Rea
   return error;
 }
 
-function rowError({ ratings, biases, lengths, regularization, previous }: RatedProblem, row: number, x: Float64Array, { steps, exactTo }: Expectation): number {
+function rowError(problem: RatedProblem, row: number, x: Float64Array, { steps, exactTo, nonnegative = false }: Expectation): number {
+  const { ratings, biases, lengths, regularization, previous } = problem;
   const { rank, stride, offsets } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
-  const equations = regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization);
+  const equations = rowEquations(problem, row, () => regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization));
+  if (nonnegative) return minimumError(equations, x, biases);
   if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
   return deviation(x, expectedSteps(equations, biases, start, steps));

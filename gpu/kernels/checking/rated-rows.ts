@@ -23,7 +23,7 @@ export interface RatedRows {
   readonly values: Float32Array;
   readonly mean: number;
   readonly fixedBias: Float32Array;
-  /** The ratings less mean and biases, with biases; as kernels behind subtract-bias read them. */
+  /** The ratings less mean and biases, with biases; kernels that do not take them off themselves read these. */
   readonly centred: Float32Array;
   /** A row's ratings, or a part of them, of those. */
   part(first: number, count: number): RatedColumns;
@@ -60,9 +60,9 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };
 }
 
-/** The buffers that kernels read, by the kernels' names for them. */
-export async function ratedBuffers(gpu: Gpu, { indices, centred, mirror, theta }: RatedRows, precision: 'f32' | 'f16'): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { indices, values: centred, fixed: precision === 'f16' ? mirror : theta });
+/** The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and biases off. */
+export async function ratedBuffers(gpu: Gpu, { indices, values, centred, fixedBias, mirror, theta }: RatedRows, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
+  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, fixed: precision === 'f16' ? mirror : theta });
 }
 
 /** A buffer for each content, by the same names. */

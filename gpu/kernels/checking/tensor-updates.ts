@@ -26,10 +26,10 @@ async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDe
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
   const { entries, count } = work.list;
-  const buffers = await problemBuffers(gpu, problem, 'f16');
+  const buffers = await problemBuffers(gpu, problem, 'f16', true);
   buffers.work = await gpu.bufferOf(entries, 'work');
   buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
-  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization) };
+  const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu.pass(`check ${kernel.name}`).dispatch(compiled, buffers, uniforms, 3).submit({ read: { buffer: buffers.status, bytes: 4 } });
   return { status: new Uint32Array(bytes)[0], buffers };

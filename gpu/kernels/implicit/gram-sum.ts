@@ -3,14 +3,16 @@ import { paddedRank, slotElements } from '../normal-equations/slots.ts';
 
 export type GramSumParams = { readonly rank: number };
 
-const THREADS = 64;
+/** Threads that add up the slots of one element, each every so many. */
+const LANES = 8;
+const THREADS = 256;
 
 /** Workgroups that write the matrix. */
 export function gramSumWorkgroups({ rank }: GramSumParams): number {
-  return Math.ceil(paddedRank(rank) ** 2 / THREADS);
+  return Math.ceil((paddedRank(rank) ** 2 * LANES) / THREADS);
 }
 
-/** G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of ΘᵀΘ, added up in their order. */
+/** G = weight ΘᵀΘ, F x F with zeros beyond the rank, from `slot_count` slots (slots.ts) that hold parts of ΘᵀΘ, added up in an order of their own. */
 export const gramSumKernel: KernelDescriptor<GramSumParams> = {
   name: 'gram-sum',
   bindings: [...reads('slots'), ...writes('gram')],
@@ -19,6 +21,6 @@ export const gramSumKernel: KernelDescriptor<GramSumParams> = {
     { name: 'weight', type: 'f32' },
   ],
   needs: () => [],
-  values: ({ rank }) => ({ THREADS, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank, false) }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  values: ({ rank }) => ({ THREADS, LANES, ELEMENTS: THREADS / LANES, RANK: rank, STRIDE: paddedRank(rank), SLOT: slotElements(rank, false) }),
+  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
 };

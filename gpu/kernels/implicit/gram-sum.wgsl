@@ -1,4 +1,4 @@
-// Adds up the slots that hold parts of the sum of theta theta^T over all rows, in their order, and writes the whole matrix, times a weight.
+// Adds up the slots that hold parts of the sum of theta theta^T over all rows, LANES threads an element, and writes the whole matrix, times a weight.
 struct Params {
   slot_count: u32,
   weight: f32,
@@ -8,14 +8,15 @@ struct Params {
 @group(0) @binding(1) var<storage, read> slots: array<f32>;
 @group(0) @binding(2) var<storage, read_write> gram: array<f32>;
 
+var<workgroup> parts: array<f32, THREADS>;
+
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
-  let at = (group.y * groups.x + group.x) * THREADS + thread;
+  // Neighbouring threads have neighbouring elements.
+  let at = (group.y * groups.x + group.x) * ELEMENTS + thread % ELEMENTS;
+  let lane = thread / ELEMENTS;
   let row = at / STRIDE;
   let column = at % STRIDE;
-  if (row >= STRIDE) {
-    return;
-  }
   // A tile of the lower triangle; elements beyond the rank are 0.
   let down = max(row, column);
   let across = min(row, column);
@@ -23,9 +24,16 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let place = (tile * (tile + 1) / 2 + across / 16) * 256 + down % 16 * 16 + across % 16;
   var sum = 0.0;
   if (down < RANK) {
-    for (var slot = 0u; slot < params.slot_count; slot++) {
+    for (var slot = lane; slot < params.slot_count; slot += LANES) {
       sum += slots[slot * SLOT + place];
     }
   }
-  gram[at] = params.weight * sum;
+  parts[thread] = sum;
+  workgroupBarrier();
+  if (lane == 0 && row < STRIDE) {
+    for (var other = 1u; other < LANES; other++) {
+      sum += parts[other * ELEMENTS + thread];
+    }
+    gram[at] = params.weight * sum;
+  }
 }

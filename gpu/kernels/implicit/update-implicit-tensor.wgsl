@@ -46,6 +46,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let own_feature = min(thread, PADDED - 1u);
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
+  var rated_{{ pass }} = 0u;
 {%- endfor %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
@@ -56,13 +57,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    ring[thread] = rating_at(row.y + thread, end);
-    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
+    ring[thread] = entry_of(rating_at(row.y + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = previous[row.x * PADDED + own_feature];
   var next_shift = shifts[row.x];
   workgroupBarrier();
+  {
+    let slot = 0u;
+    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
+  }
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
@@ -72,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -97,8 +102,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-      ring[thread] = ahead_0;
-      ring[BIN + thread] = ahead_1;
+      ring[thread] = entry_of(ahead_0);
+      ring[BIN + thread] = entry_of(ahead_1);
+    }
+    // The next row's first rows of theta are loaded while this row is solved.
+    workgroupBarrier();
+    {
+      let slot = 0u;
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
     }
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false %}

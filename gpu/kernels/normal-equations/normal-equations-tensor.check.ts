@@ -31,6 +31,6 @@ async function checkSums(gpu: Gpu, params: TensorParams, scale: number, cuts: nu
   const rows = ratedRows({ rank, biases, precision: 'f16', lengths: lengthsAround(bin) });
   const parts = partsOf(rows, Math.ceil(LONGEST / cuts / bin) * bin);
   const uniforms = { zero_row: rows.columns, scale, unscale: 1 / scale };
-  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, { precision: 'f16', uniforms, workgroups: parts.count });
+  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, { precision: 'f16', uniforms, workgroups: parts.count, raw: true });
   return { error: slotsError(rows, parts, slots), limit: SUM_LIMIT };
 }

@@ -1,17 +1,19 @@
 import type { GpuFeature } from '../../webgpu/gpu-info.ts';
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
-import { paddedRank, slotElements } from './slots.ts';
+import { paddedRank, slotElements, tilesOf } from './slots.ts';
 import { subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
 
-const plans = new Map<number, TensorPlan>();
+const plans = new Map<string, TensorPlan>();
 
-function planOf(rank: number): TensorPlan {
-  const known = plans.get(rank);
-  if (known !== undefined) return known;
-  const plan = tensorPlan(rank);
-  plans.set(rank, plan);
+function planOf(rank: number, room: number): TensorPlan {
+  const key = `${rank} ${room}`;
+  const plan = plans.get(key) ?? tensorPlan(rank, room);
+  plans.set(key, plan);
   return plan;
 }
+
+/** Groups of four numbers of a tile in workgroup memory: rows of four and a fifth that spreads the banks. */
+const TILE_VECTORS = 80;
 
 export type TensorParams = {
   readonly rank: number;
@@ -24,8 +26,9 @@ export type TensorParams = {
 
 /** Values of the parts that sum on tensor cores. */
 export function accumulateValues({ rank, bin, biases, implicit = false }: TensorParams): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
-  const plan = planOf(rank);
-  const chunks = plan.tiles * 2;
+  const chunks = tilesOf(rank) * 2;
+  const staged = Math.max(bin * (chunks + 1) + 1, tilesOf(rank) * TILE_VECTORS);
+  const plan = planOf(rank, Math.floor(staged / TILE_VECTORS));
   const threads = plan.subgroups * 32;
   const gatherRows = threads / plan.lanesPerRow;
   return {
@@ -41,7 +44,7 @@ export function accumulateValues({ rank, bin, biases, implicit = false }: Tensor
     /** Chunks that come from θ; the next one holds the rating. */
     FACTOR_CHUNKS: plan.ratingRow ? chunks : chunks - 1,
     STRIDE: chunks + 1,
-    STAGED: Math.max(bin * (chunks + 1) + 1, plan.tiles * 80),
+    STAGED: staged,
     LANES_PER_ROW: plan.lanesPerRow,
     GATHER_ROWS: gatherRows,
     RATING_ROW: plan.ratingRow,
@@ -67,11 +70,12 @@ export function accumulateBytes(params: TensorParams): number {
 
 /**
  * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as accumulators).
- * Factors are float16, sums float32. Each part has one workgroup.
+ * Factors are float16, sums float32. Each part has one workgroup. With biases μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings;
+ * without, other numbers serve as `fixed_bias`.
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('slots')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('slots')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
@@ -79,6 +83,7 @@ export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
     { name: 'unscale', type: 'f32' },
     { name: 'alpha', type: 'f32' },
     { name: 'base', type: 'f32' },
+    { name: 'mean', type: 'f32' },
   ],
   needs: () => tensorNeeds,
   values: accumulateValues,

@@ -12,6 +12,7 @@ struct Params {
   unscale: f32,
   alpha: f32,
   base: f32,
+  mean: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -19,7 +20,8 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> slots: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
 
@@ -36,15 +38,21 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   let chunk = thread % LANES_PER_ROW;
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
+{%- if IMPLICIT %}
+  var rated_{{ pass }} = 0u;
+{%- endif %}
 {%- endfor %}
+{%- if BIASES %}
+  var next_bias = 0.0;
+{%- endif %}
   var coming = vec2<u32>();
   if (thread < BIN) {
-    ring[thread] = rating_at(first + thread, end);
-    ring[BIN + thread] = rating_at(first + BIN + thread, end);
+    ring[thread] = entry_of(rating_at(first + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(first + BIN + thread, end));
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, tile_count: TILES %}
+  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

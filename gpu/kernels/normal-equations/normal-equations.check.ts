@@ -75,16 +75,18 @@ export interface SumOptions {
   /** Uniforms besides count. */
   readonly uniforms: Readonly<Record<string, number>>;
   readonly workgroups: number;
+  /** True for a kernel that takes mean and biases off the ratings. */
+  readonly raw?: boolean;
 }
 
 /** The slots that a kernel writes for parts; they hold other numbers before. */
-export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups }: SumOptions): Promise<Float32Array> {
+export async function summedSlots<Params extends KernelParams>(gpu: Gpu, kernel: KernelDescriptor<Params>, params: Params, rows: RatedRows, { entries, count }: Parts, { precision, uniforms, workgroups, raw = false }: SumOptions): Promise<Float32Array> {
   const content = new Float32Array(slotElements(rows.rank, rows.biases) * count).fill(7e7);
-  const buffers = { ...(await ratedBuffers(gpu, rows, precision)), ...(await uploadAll(gpu, { work: entries, slots: content })) };
+  const buffers = { ...(await ratedBuffers(gpu, rows, precision, raw)), ...(await uploadAll(gpu, { work: entries, slots: content })) };
   const compiled = await gpu.compile(kernel, params);
   const { bytes } = await gpu
     .pass(`check ${kernel.name}`)
-    .dispatch(compiled, buffers, { ...uniforms, count, alpha: 0, base: 0 }, workgroups)
+    .dispatch(compiled, buffers, { ...uniforms, count, alpha: 0, base: 0, mean: rows.mean }, workgroups)
     .submit({ read: { buffer: buffers.slots, bytes: content.byteLength } });
   for (const buffer of Object.values(buffers)) buffer.destroy();
   return new Float32Array(bytes);

@@ -44,7 +44,8 @@ export function subgroupsFor(rank: number): number {
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : 8;
 }
 
-export function tensorPlan(rank: number): TensorPlan {
+/** `room`: tiles that workgroup memory holds. */
+export function tensorPlan(rank: number, room = tilesOf(rank)): TensorPlan {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
   const subgroups = subgroupsFor(rank);
@@ -65,17 +66,17 @@ export function tensorPlan(rank: number): TensorPlan {
     lanesPerRow: 2 ** Math.ceil(Math.log2(chunks)),
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,
-    phases: phasesOf(tiles, ratingRow, deals),
+    phases: phasesOf(tiles, ratingRow, deals, room),
   };
 }
 
-/** Phases of ascending tile rows, each with at most `tiles` tiles; the ratings' row comes first and alone. */
-function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[]): Phase[] {
-  const groups: number[][] = ratingRow ? [[tiles]] : [];
-  let group: number[] = [];
-  let held = 0;
+/** Phases of ascending tile rows, each with at most `room` tiles; the ratings' row comes first. */
+function phasesOf(tiles: number, ratingRow: boolean, deals: readonly Deal[], room: number): Phase[] {
+  const groups: number[][] = [];
+  let group = ratingRow ? [tiles] : [];
+  let held = ratingRow ? tiles : 0;
   for (let row = 0; row < tiles; row++) {
-    if (held + row + 1 > tiles) {
+    if (held + row + 1 > room) {
       groups.push(group);
       [group, held] = [[], 0];
     }

@@ -1,6 +1,7 @@
 {%- comment -%}
 Sums A of the ratings [first, end) into the accumulators. The ring holds the ratings of the first two bins, `coming` those of the
-third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*.
+third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows of theta are loaded into next_*;
+with AHEAD those of the first bin are there.
 {%- endcomment %}
 {%- for number in accumulators %}
     var sum_{{ number }} = subgroup_matrix_result<f32, 16, 16>(0.0);
@@ -17,38 +18,44 @@ third; with biases t_part gets this thread's part of t, where the ratings have a
     }
 {%- endfor %}
 {%- endif %}
-    {
-      let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
-    }
-    var bin = 0u;
 {%- if BIASES %}
     var t_part = 0.0;
 {%- endif %}
+{%- unless AHEAD %}
+    {
+      let slot = 0u;
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: IMPLICIT %}
+    }
+{%- endunless %}
+    var bin = 0u;
     for (var at = first; at < end; at += BIN) {
-      if (chunk < CHUNKS) {
+      if (chunk < {% if BIASES %}FACTOR_CHUNKS{% else %}CHUNKS{% endif %}) {
 {%- for pass in passes %}
 {%- if IMPLICIT %}
-        { let rated = ring[(bin & 3u) * BIN + gather_row + {{ pass }}u * GATHER_ROWS].y;
-          staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated){% else %}select(weighted(next_{{ pass }}, rated), vec4<u32>(rated & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %}; }
+        staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated_{{ pass }}){% else %}select(weighted(next_{{ pass }}, rated_{{ pass }}), vec4<u32>(rated_{{ pass }} & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %};
 {%- else %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = next_{{ pass }};
 {%- endif %}
 {%- endfor %}
       }
-{%- if RATING_ROW %}
-      if (thread < BIN) {
-        let rated = ring[(bin & 3u) * BIN + thread].y;
-        staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
 {%- if BIASES %}
+      if (thread < BIN) {
+        let rated = centred(ring[(bin & 3u) * BIN + thread], next_bias);
+        staged[thread * STRIDE + FACTOR_CHUNKS] = vec4<u32>(rated, 0u, 0u, 0u);
+{%- if RATING_ROW %}
         t_part += unpack2x16float(rated).x;
 {%- endif %}
       }
+{%- elsif RATING_ROW %}
+      if (thread < BIN) {
+        let rated = ring[(bin & 3u) * BIN + thread].y;
+        staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
+      }
 {%- endif %}
-      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = coming; }
+      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW %}
+        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: IMPLICIT %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();

@@ -1,26 +1,47 @@
 // Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
 // Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating): two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating), the rating {% if BIASES %}as it is{% else %}in float16 and scaled{% endif %}: two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
-// Column and scaled float16 rating number `at`, with biases a 1 beside it, so that the same products sum the rows of theta; or the row of zeros behind the end.
+// Column and rating number `at`, or the row of zeros behind the end.
 fn rating_at(at: u32, end: u32) -> vec2<u32> {
   var result = vec2<u32>(params.zero_row, 0u);
   if (at < end) {
-    let column = indices[at];
-    let value = values[at];
-{%- if IMPLICIT %}
-    // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
-    let root = f32(f16(sqrt(params.alpha * abs(value))));
-    let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
-    result = vec2<u32>(column, pack2x16float(vec2f(target_ * params.scale, root)));
-{%- else %}
-    result = vec2<u32>(column, pack2x16float(vec2f(value * params.scale, {% if BIASES %}1.0{% else %}0.0{% endif %})));
-{%- endif %}
+    result = vec2<u32>(indices[at], bitcast<u32>(values[at]));
   }
   return result;
 }
+
+// The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded would wait for it.
+fn entry_of(rating: vec2<u32>) -> vec2<u32> {
+{%- if BIASES %}
+  return rating;
+{%- else %}
+  let value = bitcast<f32>(rating.y);
+{%- if IMPLICIT %}
+  // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
+  let root = f32(f16(sqrt(params.alpha * abs(value))));
+  let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
+  return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
+{%- else %}
+  return vec2<u32>(rating.x, pack2x16float(vec2f(value * params.scale, 0.0)));
+{%- endif %}
+{%- endif %}
+}
+{%- if BIASES %}
+
+// The bias of a column; any for the row of zeros.
+fn bias_of(column: u32) -> f32 {
+  return fixed_bias[min(column, params.zero_row - 1u)];
+}
+
+// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the same products sum the rows of theta.
+fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
+  let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
+  return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);
+}
+{%- endif %}
 {%- if IMPLICIT %}
 
 // Eight features times the root of the weight that stands behind a rating.

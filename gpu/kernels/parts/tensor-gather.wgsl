@@ -1,8 +1,14 @@
 {%- comment -%} Loads this thread's share of the ring's slot `slot` into next_0 .. {%- endcomment -%}
 {%- for pass in passes %}
 { let entry = ring[(slot) * BIN + gather_row + {{ pass }}u * GATHER_ROWS];
+{%- if IMPLICIT %}
+  rated_{{ pass }} = entry.y;
+{%- endif %}
   if (chunk < FACTOR_CHUNKS) { next_{{ pass }} = fixed[entry.x * CHUNKS + chunk]; }
-{%- unless RATING_ROW %}
+{%- unless RATING_ROW or BIASES %}
   else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
 {%- endunless %} }
 {%- endfor %}
+{%- if BIASES %}
+if (thread < BIN) { next_bias = bias_of(ring[(slot) * BIN + thread].x); }
+{%- endif %}

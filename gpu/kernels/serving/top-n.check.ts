@@ -41,7 +41,7 @@ export function topNCheck({ variant, rowFactors, columnFactors, n, from = 0, to 
       for (let row = from; row < to; row++) {
         const at = (row - from) * n;
         const itemOf = (column: number) => order?.[column] ?? column;
-        const excluded = new Set(Array.from(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]) ?? [], itemOf));
+        const excluded = new Set(exclude?.indices.subarray(exclude.offsets[rowStart + row], exclude.offsets[rowStart + row + 1]));
         const all = new Float64Array(columnFactors.rows);
         for (let column = 0; column < all.length; column++) all[itemOf(column)] = predictPair(rowFactors.values, row, columnFactors.values, column, rowFactors.stride);
         const difference = rowError(items.subarray(at, at + n), scores.subarray(at, at + n), all, excluded);

@@ -86,13 +86,13 @@ fn replace_root(count: u32, score: f32, item: u32) {
   lists[list + at] = item;
 }
 
-fn is_excluded(row: u32, column: u32) -> bool {
+fn is_excluded(row: u32, item: u32) -> bool {
   var low = u32(exclude_offsets[row]);
   let end = u32(exclude_offsets[row + 1]);
   var high = end;
   while (low < high) {
     let middle = (low + high) / 2;
-    if (exclude_indices[middle] < column) {
+    if (exclude_indices[middle] < item) {
       low = middle + 1;
     } else {
       high = middle;
@@ -101,7 +101,7 @@ fn is_excluded(row: u32, column: u32) -> bool {
   if (low >= end) {
     return false;
   }
-  return exclude_indices[low] == column;
+  return exclude_indices[low] == item;
 }
 
 // The number that breaks ties and is given out.
@@ -224,7 +224,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
           let score = queued_scores[place * ROWS + thread];
           let column = queued_columns[place * ROWS + thread];
           let item = item_of(column);
-          if (is_worse(worst_score, worst_item, score, item) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, column))) {
+          if (is_worse(worst_score, worst_item, score, item) && !(EXCLUDING && is_excluded(params.exclude_row + own_row, item))) {
             replace_root(params.n, score, item);
             worst_score = bitcast<f32>(lists[params.scores_at + list]);
             worst_item = lists[list];

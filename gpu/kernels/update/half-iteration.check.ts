@@ -8,12 +8,12 @@ import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT, RESIDUAL_LIMIT } from '../checking/limits.ts';
 import { uploadAll } from '../checking/rated-rows.ts';
-import { problemBuffers, problemError, ratedProblem, type RatedProblem } from '../checking/rated-problem.ts';
+import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../checking/rated-problem.ts';
 
 /** The problem that is solved. */
 export interface HalfIterationShape {
   readonly rank: number;
-  readonly solver: 'cg' | 'cholesky';
+  readonly solver: 'cg' | 'cholesky' | 'nonnegative';
   readonly biases: boolean;
 }
 
@@ -27,6 +27,8 @@ const shapes: readonly HalfIterationShape[] = [
   ...[10, 64, 100, 200].flatMap((rank) => (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, biases: false }))),
   ...[33, 64, 100, 128].map((rank) => ({ rank, solver: 'cg' as const, biases: true })),
   { rank: 64, solver: 'cholesky', biases: true },
+  ...[10, 64, 128].map((rank) => ({ rank, solver: 'nonnegative' as const, biases: false })),
+  { rank: 64, solver: 'nonnegative', biases: true },
 ];
 
 /** Row lengths for every path (dual systems, CG without A, the fused kernel, parts), in an order that sorting changes. */
@@ -38,7 +40,7 @@ function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
 /** Checks of all variants that the adapter admits for the shapes; the longest row has `longest` ratings. */
 export function halfIterationChecks(info: GpuInfo, longest: number, among: readonly HalfIterationShape[] = shapes): KernelCheck[] {
   return among.flatMap((shape) =>
-    updateVariants(info, { ...shape, cgSteps: CG_STEPS }).map((variant) => ({
+    updateVariants(info, { ...shape, ...solverOf(shape), cgSteps: CG_STEPS }).map((variant) => ({
       name: 'half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
       run: (gpu: Gpu) => check(gpu, variant, shape, longest),
@@ -46,15 +48,19 @@ export function halfIterationChecks(info: GpuInfo, longest: number, among: reado
   );
 }
 
+function solverOf({ solver }: HalfIterationShape) {
+  return { solver: solver === 'cg' ? ('cg' as const) : ('cholesky' as const), nonnegative: solver === 'nonnegative' };
+}
+
 async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
   const half = variant.precision === 'f16';
-  const problem = ratedProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
-  const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values, fixed_bias: problem.ratings.fixedBias })) };
+  const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
+  const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;
-  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), scale: half ? 0.5 : 1 };
+  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: half ? 0.5 : 1 };
   const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
   const inputs = {
     block,
@@ -66,9 +72,9 @@ async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: H
   const { badRow } = await updateRows(gpu, inputs, settings);
   const exactTo = variant.short;
   const steps = solver === 'cg' ? CG_STEPS : 0;
-  const error = badRow === -1 ? await problemError(gpu, problem, buffers, half, { steps, exactTo }) : Infinity;
+  const error = badRow === -1 ? await problemError(gpu, problem, buffers, half, { steps, exactTo, nonnegative: solver === 'nonnegative' }) : Infinity;
   destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });
-  return { error, limit: limitOf(variant, steps, biases) };
+  return { error, limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases) };
 }
 
 function limitOf({ halfA, sum }: UpdateVariant, steps: number, biases: boolean): number {

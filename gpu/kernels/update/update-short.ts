@@ -15,14 +15,16 @@ const CHUNKS_A_ROUND = 4;
 /**
  * Rows with up to `longest` ratings by the dual system (Θ Θᵀ + λ n I) y = r, x = Θᵀ y: exact up to rounding, also when CG is
  * requested. The shift is above 0, and with biases that of a bias is no small part of n. Workgroups of one subgroup walk the list of rows, so any number of them may be dispatched.
+ * `fixed_bias`: see normal-equations-tensor.
  */
 export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
   name: 'update-short',
-  bindings: [...reads('work', 'indices', 'values', 'fixed'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
     ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
   ],
   needs: () => ['f16', 'subgroups', 'tensor'],
   values: ({ rank, longest, biases }) => {

@@ -15,6 +15,7 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  mean: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -22,10 +23,11 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read_write> factors: array<vec4f>;
-@group(0) @binding(6) var<storage, read_write> half: array<vec4<u32>>;
-@group(0) @binding(7) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(8) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read_write> factors: array<vec4f>;
+@group(0) @binding(7) var<storage, read_write> half: array<vec4<u32>>;
+@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
 
 // Four chunks of 16 bytes of each gathered row and a fifth that spreads the banks; then tile rows of Theta Theta^T.
 var<workgroup> staged: array<vec4<u32>, LONGEST * 5>;
@@ -77,7 +79,11 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
 {%- for i in own_rows %}
     columns[lane + {{ i }}u * 32u] = ahead_{{ i }}.x;
-    let r_{{ i }} = bitcast<f32>(ahead_{{ i }}.y);
+    let rated_{{ i }} = bitcast<f32>(ahead_{{ i }}.y);
+{%- if BIASES %}
+    let bias_{{ i }} = fixed_bias[min(ahead_{{ i }}.x, params.zero_row - 1u)];
+    let is_rated_{{ i }} = ahead_{{ i }}.x != params.zero_row;
+{%- endif %}
     ahead_{{ i }} = rating(following.y + lane + {{ i }}u * 32u, following.y + following.z);
 {%- endfor %}
     workgroupBarrier();
@@ -140,6 +146,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endfor %}
 
     // Conjugate gradients from 0.
+{%- for i in own_rows %}
+    let r_{{ i }} = {% if BIASES %}select(0.0, rated_{{ i }} - (params.mean + bias_{{ i }}), is_rated_{{ i }}){% else %}rated_{{ i }}{% endif %};
+{%- endfor %}
 {%- for i in own_rows %}
     var y_{{ i }} = 0.0;
     var e_{{ i }} = r_{{ i }};

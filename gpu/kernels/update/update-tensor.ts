@@ -12,17 +12,18 @@ export type UpdateTensorParams = TensorParams & {
 
 /**
  * The fused half-iteration: A of a row never leaves the chip. Ranks to 256; float32 A, which must fit the registers, to 128.
- * Workgroups walk the list of rows, so any number of them may be dispatched.
+ * Workgroups walk the list of rows, so any number of them may be dispatched. `fixed_bias`: see normal-equations-tensor.
  */
 export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
   name: 'update-tensor',
-  bindings: [...reads('work', 'indices', 'values', 'fixed', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'fixed_bias', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
   uniforms: [
     { name: 'count', type: 'u32' },
     { name: 'zero_row', type: 'u32' },
     { name: 'scale', type: 'f32' },
     { name: 'unscale', type: 'f32' },
     ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),

@@ -17,6 +17,7 @@ struct Params {
   offset: f32,
   damping: f32,
   bias_lambda: f32,
+  mean: f32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
@@ -24,11 +25,12 @@ struct Params {
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 @group(0) @binding(3) var<storage, read> values: array<f32>;
 @group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> previous: array<f32>;
-@group(0) @binding(6) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(7) var<storage, read_write> half: array<f16>;
-@group(0) @binding(8) var<storage, read_write> bias: array<f32>;
-@group(0) @binding(9) var<storage, read_write> status: array<atomic<u32>>;
+@group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(6) var<storage, read> previous: array<f32>;
+@group(0) @binding(7) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(8) var<storage, read_write> half: array<f16>;
+@group(0) @binding(9) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
@@ -50,6 +52,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
+{%- if BIASES %}
+  var next_bias = 0.0;
+{%- endif %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
@@ -59,8 +64,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    ring[thread] = rating_at(row.y + thread, end);
-    ring[BIN + thread] = rating_at(row.y + BIN + thread, end);
+    ring[thread] = entry_of(rating_at(row.y + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
@@ -78,7 +83,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -111,8 +116,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-      ring[thread] = ahead_0;
-      ring[BIN + thread] = ahead_1;
+      ring[thread] = entry_of(ahead_0);
+      ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}

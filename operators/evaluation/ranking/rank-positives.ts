@@ -1,5 +1,5 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { type Partition, type PartitionRef, dataSetName } from '../../../engine/partition.ts';
+import { type PartitionRef, dataSetName } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -8,7 +8,8 @@ import { Holdings } from '../../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
-import { hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { type RatingBlock, rowsOfBlock, withoutValues } from '../../ratings/rating-block.ts';
+import { announceSearch } from '../../serving/announce-search.ts';
 import { type FactorModel, type PlacedFactors, placeFactors } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
@@ -52,6 +53,7 @@ export class PositiveRanks {
     const { ratings, offsets, rows } = this.#positives;
     const places = new Uint32Array(ratings);
     const { info } = computeDevice(this.#ctx.executor);
+    if (this.#placed.size === 0) announceSearch(STAGE, this.#exclude !== undefined, info, this.#ctx);
     const phase = startPhase(this.#ctx.events, 'rank', 'users', rows);
     await Holdings.within(this.#ctx, async (held) => {
       const factors = await placeFactors(model, info.place, held, info.ownMemory ? ['items'] : ['users', 'items']);
@@ -93,10 +95,4 @@ async function* ranges({ rows, offsets }: RatingBlock, step: number): AsyncGener
     const to = Math.min(rows, from + step);
     if (offsets[to] > offsets[from]) yield { from, to };
   }
-}
-
-/** A block whose values are not read. */
-function withoutValues(block: RatingBlock): Partition {
-  const { columns, ...partition } = hostForm(block);
-  return { ...partition, columns: { ...columns, values: new Float32Array(new SharedArrayBuffer(0)) } };
 }

@@ -1,4 +1,4 @@
-import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { Device } from '../../../engine/run/device.ts';
@@ -33,7 +33,7 @@ export interface SolvedUsers {
  * Runs where training would.
  */
 export async function solveUsers(block: RatingBlock, fixed: FixedItems, rule: RowRule, ctx: ExecutionContext): Promise<SolvedUsers> {
-  const device = rule.nonnegative ? hostDevice(ctx.executor) : computeDevice(ctx.executor);
+  const device = computeDevice(ctx.executor);
   const { rank: features } = rule;
   const name = dataSetName(STAGE);
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
@@ -86,7 +86,7 @@ async function variantOf(device: Device, block: RatingBlock, features: number, r
   let [longest, largestRating] = [0, 0];
   for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   for (const value of block.values) largestRating = Math.max(largestRating, Math.abs(value));
-  const problem = { rank: features, solver: 'cholesky', cgSteps: 1, precision: 'f32', biases: rule.biases, rows: block.rows, columns: features, ratings: block.ratings, iterations: 1, longest, largestRating, ...(rule.implicit ? { implicit: true } : {}) } as const;
+  const problem = { rank: features, solver: 'cholesky', cgSteps: 1, precision: 'f32', biases: rule.biases, rows: block.rows, columns: features, ratings: block.ratings, iterations: 1, longest, largestRating, ...(rule.implicit ? { implicit: true } : {}), ...(rule.nonnegative ? { nonnegative: true } : {}) } as const;
   const [{ variant, precision, ratingScale }] = await runTasks(ctx, STAGE, device.info.place, [{ kernel: 'choose-update', inputs: {}, outputs: {}, params: problem }]);
   return { variant, precision, ratingScale };
 }

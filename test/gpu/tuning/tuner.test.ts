@@ -37,6 +37,16 @@ describe('variants', () => {
     expect(named('tensor-to1024')).toBeUndefined();
   });
 
+  it('that keep x >= 0 sum A and leave it to its solver', () => {
+    const nonnegative: UpdateProblem = { ...problem, solver: 'cholesky', nonnegative: true };
+    for (const implicit of [false, true]) {
+      const variants = updateVariants(tensorGpu, { ...nonnegative, implicit });
+      expect(variants.map(({ name }) => name)).toEqual(['tensor', 'tiled8-f32', 'tiled4-f32', 'tiled8-f16', 'tiled4-f16']);
+      expect(variants.every(({ short, free, fused }) => short === 0 && !free && fused === undefined)).toBe(true);
+    }
+    expect(chooseUpdate(tensorGpu, nonnegative)).toMatchObject({ variant: 'tensor', precision: 'f16' });
+  });
+
   it('gather as many ratings at a time as was measured to be best for the rank', () => {
     const bins = (rank: number) => {
       const { sum, fused, halfA } = updateVariants(tensorGpu, { ...problem, rank })[0];

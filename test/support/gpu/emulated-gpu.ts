@@ -59,16 +59,17 @@ interface Equations {
 }
 
 const emulations: Readonly<Record<string, Emulation>> = {
-  'normal-equations-tensor': ({ rank, biases }, buffers, uniforms) => {
+  'normal-equations-tensor': (params, buffers, uniforms) => {
+    const { rank, biases } = params;
     const slots = new Float32Array(buffers.slots.bytes);
     for (const [, first, ratings, slot] of entries(buffers, uniforms)) {
-      writeSlot(slots, slot, rank, biases, sums(rank, buffers, uniforms, first, ratings));
+      writeSlot(slots, slot, rank, biases, sums(params, buffers, uniforms, first, ratings));
     }
   },
   'update-tensor': (params, buffers, uniforms) => {
     const { rank, steps, halfA } = params as Params & { readonly steps: number; readonly halfA: boolean };
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
-      const equations = sums(rank, buffers, uniforms, first, ratings);
+      const equations = sums(params, buffers, uniforms, first, ratings);
       writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
     }
   },
@@ -84,7 +85,7 @@ const emulations: Readonly<Record<string, Emulation>> = {
   'update-short': (params, buffers, uniforms) => {
     const { rank } = params;
     for (const [row, first, ratings] of entries(buffers, uniforms)) {
-      const { theta, r } = gathered(rank, buffers, { ...uniforms, scale: 1 }, first, ratings, fround);
+      const { theta, r } = gathered(params, buffers, { ...uniforms, scale: 1 }, first, ratings, fround);
       const { shift, ownShift } = shiftsOf(params, uniforms, ratings);
       const ratio = ownShift === undefined ? 0 : fround(shift / ownShift);
       const k = new Float32Array(ratings * ratings);
@@ -108,23 +109,25 @@ function shiftsOf({ biases }: Params, { lambda, exponent, offset, damping }: Uni
 }
 
 /** Rows of θ and ratings of a part, as the kernel stages them. */
-function gathered(rank: number, buffers: Buffers, { scale }: Uniforms, first: number, count: number, round: (value: number) => number) {
+function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: Uniforms, first: number, count: number, round: (value: number) => number) {
   const halves = new Uint16Array(buffers.fixed.bytes);
-  const [indices, values] = [new Uint32Array(buffers.indices.bytes), new Float32Array(buffers.values.bytes)];
+  const indices = new Uint32Array(buffers.indices.bytes);
+  const [values, fixedBias] = [buffers.values, buffers.fixed_bias].map(({ bytes }) => new Float32Array(bytes));
   const stride = tilesOf(rank) * TILE;
   const theta: Float32Array[] = [];
   const r = new Float32Array(count);
   for (let k = 0; k < count; k++) {
     const column = indices[first + k];
     theta.push(Float32Array.from({ length: rank }, (_, f) => halfValue(halves[column * stride + f])));
-    r[k] = round(fround(values[first + k] * scale));
+    r[k] = round(fround((biases ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
   }
   return { theta, r };
 }
 
 /** A, b, s and t: products of sixteen ratings at a time, added to a truncated float32. */
-function sums(rank: number, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
-  const { theta, r } = gathered(rank, buffers, uniforms, first, count, roundToHalf);
+function sums(params: Params, buffers: Buffers, uniforms: Uniforms, first: number, count: number): Equations {
+  const { rank } = params;
+  const { theta, r } = gathered(params, buffers, uniforms, first, count, roundToHalf);
   const [a, b, s] = [new Float32Array(rank * rank), new Float32Array(rank), new Float32Array(rank)];
   let t = 0;
   for (let from = 0; from < count; from += 16) {

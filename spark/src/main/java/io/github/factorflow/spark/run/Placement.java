@@ -13,6 +13,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.resource.ResourceInformation;
 import org.apache.spark.resource.ResourceProfile;
 import org.apache.spark.resource.ResourceProfileBuilder;
+import org.apache.spark.resource.ResourceProfileManager;
 import org.apache.spark.resource.TaskResourceRequests;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -47,7 +48,9 @@ public record Placement(Settings settings, boolean processor, int localCores, lo
     if (gpus > 0) requests.resource("gpu", gpus);
     try {
       ResourceProfile profile = new ResourceProfileBuilder().require(requests).build();
-      return context.resourceProfileManager().isSupported(profile) ? profile : null;
+      ResourceProfileManager known = context.resourceProfileManager();
+      // one profile for all fits: with dynamic allocation each profile has executors of its own
+      return known.isSupported(profile) ? known.getEquivalentProfile(profile).getOrElse(() -> profile) : null;
     } catch (Exception unsupported) {
       log.info("FactorFlow's tasks have the default resources: {}", unsupported.getMessage());
       return null;

@@ -28,6 +28,8 @@ public final class WorkerProcess implements AutoCloseable {
   private static final long GRACE_MILLIS = 500;
   private static final long POLL_MILLIS = 50;
   private static final long GREETING_MILLIS = 60_000;
+  private static final int DOES_NOT_FIT = 4;
+  private static final int SIGKILLED = 137;
   /** Processes that run: they end at once when this JVM begins to exit, before its other work of ending. */
   private static final Set<Process> running = ConcurrentHashMap.newKeySet();
 
@@ -164,8 +166,12 @@ public final class WorkerProcess implements AutoCloseable {
       status = 0;
     }
     String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when + ", with status " + status;
-    String memory = !killed && status == 137 ? ". A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory" : "";
-    return new FactorFlowException(place() + " " + how + memory + (advice.isEmpty() ? "" : ". " + advice) + said());
+    String memory = killed ? "" : switch (status) {
+      case DOES_NOT_FIT -> "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
+      case SIGKILLED -> "A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory";
+      default -> advice;
+    };
+    return new FactorFlowException(place() + " " + how + (memory.isEmpty() ? "" : ". " + memory) + said());
   }
 
   private String place() {

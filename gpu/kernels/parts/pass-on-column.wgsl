@@ -1,0 +1,10 @@
+{%- comment -%} Puts column k of the threads' groups at `start` of `column`. {%- endcomment %}
+{%- if unrolled %}
+{%- for group in groups %}
+          pass_on(group_{{ group }}, place_{{ group }}, k, start);
+{%- endfor %}
+{%- else %}
+          for (var group = 0u; group < GROUPS; group++) {
+            pass_on(kept[group], place_of(thread + group * THREADS), k, start);
+          }
+{%- endif %}
