@@ -17,10 +17,11 @@ export interface FactorTable {
 }
 
 /**
- * Floats of a row group and of a part file. A part is as small as a row group, so that threads share a model out evenly, but a large
- * model has no more than 64 parts until they are eight times as large.
+ * Floats of a row group and of a part file. Row groups are small, so that a thread encodes one after the other in the same memory. Parts are small
+ * too, so that threads share a model out evenly; a large model has no more than 64 until they are eight times as large.
  */
-const ROW_GROUP_FLOATS = 1 << 22;
+const ROW_GROUP_FLOATS = 1 << 20;
+const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;
 const WANTED_PARTS = 64;
 
@@ -31,7 +32,7 @@ const rowsFor = (floats: number, rank: number) => Math.max(1, Math.floor(floats 
 
 /** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
 export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
-  const floats = Math.min(MOST_PART_FLOATS, Math.max(ROW_GROUP_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
+  const floats = Math.min(MOST_PART_FLOATS, Math.max(LEAST_PART_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
   const step = rowsFor(floats, rank);
   return Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, part) => ({ name: partName(part), from: part * step, to: Math.min(rows, (part + 1) * step) }));
 }
