@@ -6,6 +6,7 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
@@ -80,6 +81,7 @@ const cases: Readonly<Record<string, Case>> = {
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'recode-ids': { params: { users: { least: 3, wide: false }, items: { least: -2, wide: true } }, inputs: { codes }, outputs: { recoded: undefined, users: undefined, items: undefined } },
   'rank-ids': { params: { least: -4, wide: true }, inputs: { counts: { layout: 'id-counts', rows: 5, columns: { counts: Int32Array.of(0, 2, 0, 1, 9) } } }, outputs: { map: undefined, keys: undefined } },
+  'keep-known': { params: {}, inputs: { codes, values: { layout: 'values', rows: 30, columns: { values: Float32Array.from({ length: 30 }, (_, i) => i) } }, userMap: map([3, UNKNOWN_KEY, 1, 0, 2, 4, UNKNOWN_KEY, 7, 8, 9, 5]), itemMap: map([0, 1, 2, 3, UNKNOWN_KEY, 5, 6, 7, 8, 9, 10]) }, outputs: { known: undefined, ratings: undefined } },
   'compose-maps': { params: {}, inputs: { first: map([2, 0, 1, 1]), second: map([7, 9, 3]) }, outputs: { map: undefined } },
   'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
   'split-pairs': { params: { bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },

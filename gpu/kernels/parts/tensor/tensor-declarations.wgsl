@@ -31,7 +31,7 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
 }
 {%- if BIASES %}
 
-// The bias of a column; any for the row of zeros.
+// The bias of a column; that of the last one for the row of zeros, which entries do not use.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }
