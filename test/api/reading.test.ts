@@ -1,8 +1,9 @@
 /** Ratings that the session's threads read from splits: the same as those that come in one stream. */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { RatingInput, type RatingOptions } from '../../api/rating-input.ts';
+import type { ProgressEvent } from '../../engine/events.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Dataset, Session } from '../../index.ts';
@@ -37,8 +38,7 @@ beforeAll(async () => {
 const open = (workers: number, splitBytes: number) => Session.create({ device: 'cpu', workers, splitBytes });
 
 /** Everything that training gets of ratings, and the number of tasks that read them. */
-async function blocks(dataset: Dataset, options: RatingOptions = {}) {
-  const ctx = dataset.session.context();
+async function blocks(dataset: Dataset, options: RatingOptions = {}, ctx = dataset.session.context()) {
   const input = new RatingInput(options);
   return Holdings.within(ctx, async (held) => {
     const indexed = await input.index(dataset, undefined, held);
@@ -71,6 +71,21 @@ describe('ratings that threads read from splits', () => {
     }
   });
 
+  it('number many ids, by several shares and ranges of them, as one thread does', async () => {
+    await write('many.parquet', ["((i * 7919 % 150001) * 13007)::INTEGER", "'item ' || (i * 104729 % 140009)"], 'SELECT * FROM range(300000)', 'ROW_GROUP_SIZE 40960');
+    await using one = await open(1, 1);
+    await using four = await open(4, 1);
+    const [alone, together] = [await blocks(one.read.parquet(path('many.parquet'))), await blocks(four.read.parquet(path('many.parquet')))];
+    expect(together.found.byUser[0].length).toBe(150002);
+    expect(together.found.byItem[0].length).toBe(140010);
+    for (const key of ['users', 'items', 'byUser', 'byItem'] as const) {
+      const [left, right] = [Object.values(alone.found[key]), Object.values(together.found[key])];
+      for (const [i, values] of left.entries()) expect(Buffer.compare(Buffer.from(values.slice().buffer), Buffer.from(right[i].slice().buffer)), key).toBe(0);
+    }
+    const users = (together.found.users as { keyValues: Int32Array }).keyValues;
+    expect(users.every((user, i) => i === 0 || user > users[i - 1])).toBe(true);
+  });
+
   it('have a test set whose known pairs are those of one stream', async () => {
     const pairs = async (splitBytes: number, kind: string, other: string) => {
       await using session = await open(3, splitBytes);
@@ -89,6 +104,24 @@ describe('ratings that threads read from splits', () => {
       expect(found.coldPairs).toBeGreaterThan(0);
       if (other !== 'far') expect(found.rows).toBeGreaterThan(0);
     }
+  });
+
+  it('begin at records of text, whatever lines lie inside quotes, and count lines of the whole file', async () => {
+    // Most line ends lie inside quotes, where the lines look like rows.
+    const note = (row: number) => (row % 3 === 0 ? 'short' : `"${Array.from({ length: 40 }, (_, line) => `${row},${line},5,x`).join('\n')}"`);
+    const lines = Array.from({ length: 1500 }, (_, row) => `${row % 83},${row % 31},${row === 1200 ? 'much' : row % 10},${note(row)}`);
+    writeFileSync(path('quoted.csv'), ['user,item,rating,note', ...lines, ''].join('\n'));
+    const read = async (splitBytes: number) => {
+      await using session = await open(3, splitBytes);
+      const warnings: ProgressEvent[] = [];
+      const ctx = session.context({ onEvent: (event) => void (event.type === 'warning' && warnings.push(event)) });
+      const { found, tasks } = await blocks(session.read.csv(path('quoted.csv'), { types: { rating: 'float64' } }), { onBadRows: 'skip' }, ctx);
+      return { found, warnings, tasks };
+    };
+    const [stream, splits] = [await read(1e9), await read(3000)];
+    expect(splits.tasks).toBeGreaterThan(50);
+    expect(splits).toEqual({ ...stream, tasks: splits.tasks });
+    expect(splits.warnings).toMatchObject([{ text: expect.stringContaining(`line ${lines.slice(0, 1200).join('\n').split('\n').length + 2}`) }]);
   });
 
   it('pass the operators of the library', async () => {
