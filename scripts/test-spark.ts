@@ -74,7 +74,7 @@ function requireTools(): string {
   const missing = [
     ...(java === undefined || Number(java) < 17 ? [`Java 17 or newer (${java === undefined ? 'there is none' : `this is ${java}`})`] : []),
     ...(spawnSync('mvn', ['-version']).status === 0 ? [] : ['Maven']),
-    ...(spawnSync('python3', ['-c', 'import sys, venv; sys.exit(sys.version_info < (3, 9))']).status === 0 ? [] : ['Python 3.9 or newer with venv']),
+    ...(spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))']).status === 0 ? [] : ['Python 3.9 or newer with venv']),
   ];
   if (missing.length > 0) notRun(`there is no ${missing.join(', no ')}`);
   return 'python3';
@@ -86,10 +86,11 @@ function notRun(reason: string): never {
 }
 
 function run(command: string, args: readonly string[]): void {
-  const { status, stderr } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'pipe'], encoding: 'utf8' });
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8', maxBuffer: 1 << 26 });
   if (status === 0) return;
-  if (/Unknown host|Temporary failure in name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(stderr)) notRun(`${command} reaches no network`);
-  console.error(stderr);
+  const said = `${stdout}${stderr}`;
+  if (/Unknown host|name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(said)) notRun(`${command} reaches no network`);
+  console.error(said);
   throw new Error(`${command} ${args.join(' ')} ended with ${String(status)}`);
 }
 

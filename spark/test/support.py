@@ -8,6 +8,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = "io.github.factorflow.spark.FactorFlowALS"
+# Few partitions of factors: each is a task in every test.
+BLOCKS = {"numUserBlocks": 2, "numItemBlocks": 2}
 # A word on the command lines of this run's executors.
 RUN = f"factorflow.test.run={os.getpid()}"
 MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"

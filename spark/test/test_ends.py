@@ -10,9 +10,9 @@ import time
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import executors, factors, processes, wait_for, workers
+from support import BLOCKS, executors, factors, processes, wait_for, workers
 
-ENDLESS = {"rank": 8, "maxIter": 500_000, "seed": 1}
+ENDLESS = {"rank": 8, "maxIter": 500_000, "seed": 1, **BLOCKS}
 
 
 class Fit(threading.Thread):
@@ -62,7 +62,7 @@ def test_interrupted_jobs_end_their_workers(spark, mode, ratings):
 
 
 def test_a_killed_worker_fails_the_fit_or_is_replaced(spark, ratings):
-    als = ALS(rank=4, maxIter=3000, seed=1)
+    als = ALS(rank=4, maxIter=3000, seed=1, **BLOCKS)
     expected = factors(als.fit(ratings))
     fit = training(als, ratings)
     for pid in workers():
@@ -79,7 +79,7 @@ def test_a_killed_worker_fails_the_fit_or_is_replaced(spark, ratings):
 def test_a_killed_executor_fails_the_fit_or_is_replaced(spark, mode, ratings):
     if mode == "connect" or "cluster" not in os.environ["FACTORFLOW_MASTER"]:
         pytest.skip("it needs executors of its own")
-    als = ALS(rank=4, maxIter=3000, seed=1)
+    als = ALS(rank=4, maxIter=3000, seed=1, **BLOCKS)
     expected = factors(als.fit(ratings))
     fit = training(als, ratings)
     worker = workers()[0]

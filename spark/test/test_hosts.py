@@ -7,9 +7,9 @@ import threading
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import executors, factors, planted, rmse, wait_for, workers
+from support import BLOCKS, executors, factors, planted, rmse, wait_for, workers
 
-PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3}
+PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3, **BLOCKS}
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +47,7 @@ def test_more_hosts_than_users_leave_blocks_empty(spark):
 
 @pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
 def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange):
-    als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3)
+    als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3, **BLOCKS)
     expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
     done = {}
 

@@ -48,7 +48,7 @@ def test_the_index_of_a_gpu_becomes_the_workers_device(folder, device):
     seen = folder / "seen"
     node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
     # Notes its flags, and trains on the processor.
-    wrapper = program(folder / "factorflow", f'#!/bin/sh\necho "$@" >> {seen}\nexec {node} {main} worker --device cpu --workers 1\n')
+    wrapper = program(folder / "other", f'#!/bin/sh\necho "$@" >> {seen}\nexec {node} {main} worker --device cpu --workers 1\n')
     told = fit(
         folder,
         "local-cluster[1,2,1024]",
@@ -85,7 +85,7 @@ head.writeUInt32LE(header.length, 0);
 process.stdout.write(Buffer.concat([head, header]));
 process.stdin.resume();
 """
-    error = fit(folder, spark__factorflow__executable=program(folder / "factorflow", text))["error"]
+    error = fit(folder, spark__factorflow__executable=program(folder / "other", text))["error"]
     assert "FactorFlow 0.0.9" in error
     assert "does not fit the plugin" in error
 
