@@ -9,7 +9,7 @@ import { loadingBytes, spilledLoadingBytes } from '../../operators/planner/sizes
 const PROCESS_BYTES = 140 * 2 ** 20;
 
 /** Of each thread: its heap, its kernels, and what it decodes and numbers at a time, by the kind of ids (bench/memory.ts measures them). */
-const threadBytes = { int32: 55 * 2 ** 20, int64: 90 * 2 ** 20, utf8: 150 * 2 ** 20 } as const;
+const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 ** 20 } as const;
 
 /** The bound on the process, and the threads that work in it. */
 export interface MemoryBudget {
