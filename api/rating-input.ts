@@ -3,11 +3,11 @@ import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { KeyColumn } from '../engine/keys/key-column.ts';
-import { andThen, executePlan, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
+import { andThen, type LogicalPlan, operatorsOf, rootSource, schemaOf } from '../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { IndexedRatings } from '../operators/ratings/index-ids.ts';
-import { collectKnownPairs, type KnownPairs } from '../operators/ratings/known-pairs.ts';
+import { type KnownPairs, readKnownPairs } from '../operators/ratings/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
 import { readRatings } from '../operators/ratings/read-ratings.ts';
@@ -84,7 +84,7 @@ export class RatingInput {
 
   /** The pairs of a validation set whose user and item are known. */
   async knownPairs(dataset: Dataset, users: KeyColumn, items: KeyColumn, ctx: ExecutionContext): Promise<KnownPairs> {
-    return collectKnownPairs(await executePlan(this.#selectedPairs(dataset.plan), ctx), users, items, ctx);
+    return readKnownPairs(this.#selectedPairs(dataset.plan), { users, items }, dataset.session.splitBytes, ctx);
   }
 
   /** Rows of a validation set, without the bad ones that are left out. */

@@ -1,6 +1,6 @@
 /**
  * Peak resident memory of whole runs of `train` under budgets, beside the budget: ids of several types, in Parquet, CSV and Arrow files. Each run
- * is a process of its own; a run that ends with status 4 shows the reason.
+ * is a process of its own, of the built program; a run that ends with status 4 shows the reason.
  *
  *     node bench/memory.ts [ratings, default 3000000] [budgets, default 450MiB,700MiB]
  */
@@ -19,7 +19,7 @@ const [users, items] = [100_000, 20_000];
 /** Ids 0 .. count by number. */
 interface Ids {
   readonly name: string;
-  make(count: number, prefix: string): (numbers: Int32Array) => Vector;
+  make(count: number, prefix: string, number: number): (numbers: Int32Array) => Vector;
 }
 
 const texts = (count: number, text: (id: number) => string) => Array.from({ length: count }, (_, id) => text(id));
@@ -43,16 +43,16 @@ const kinds: readonly Ids[] = [
   { name: 'long text', make: (count, prefix) => gathered(texts(count, uuid(prefix))) },
   {
     name: 'dictionary',
-    make: (count, prefix) => {
+    make: (count, prefix, number) => {
       const dictionary = vectorFromArray(texts(count, uuid(prefix)), new Utf8());
-      const type = new Dictionary(new Utf8(), new Int32(), 0);
+      const type = new Dictionary(new Utf8(), new Int32(), number);
       return (numbers) => makeVector(makeData({ type, length: numbers.length, nullCount: 0, data: numbers, dictionary }));
     },
   },
 ];
 
 function* ratings(rows: number, ids: Ids): Generator<RecordBatch> {
-  const [user, item] = [ids.make(users, 'u'), ids.make(items, 'i')];
+  const [user, item] = [ids.make(users, 'u', 0), ids.make(items, 'i', 1)];
   for (let from = 0; from < rows; from += batchRows) {
     const length = Math.min(batchRows, rows - from);
     const scrambled = Uint32Array.from({ length }, (_, i) => Math.imul(from + i, 2654435761) ^ ((from + i) >>> 7));
@@ -70,7 +70,7 @@ async function write(session: Session, file: string, rows: number, ids: Ids): Pr
   else await data.write.arrow(file);
 }
 
-const main = join(import.meta.dirname, '../cli/main.ts');
+const main = join(import.meta.dirname, '../dist/cli/main.js');
 const rows = Number(process.argv[2] ?? 3_000_000);
 const budgets = (process.argv[3] ?? '450MiB,700MiB').split(',');
 const folder = process.env.FACTORFLOW_BENCH_FOLDER ?? mkdtempSync(join(tmpdir(), 'factorflow-bench-'));

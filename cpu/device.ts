@@ -24,7 +24,7 @@ const STRIDE_STEP = 8;
 /** Shared memory that may be released before the threads are told to collect it. */
 const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
-const COLLECT_SHARE = 6;
+const COLLECT_SHARE = 2;
 
 interface CpuDeviceOptions {
   readonly threads?: number;

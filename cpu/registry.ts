@@ -9,7 +9,8 @@ import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
 import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { initialize } from './tasks/initialize.ts';
-import { composeMaps, mergeIds } from './tasks/numbering/merge-ids.ts';
+import { composeMaps, keepKnown } from './tasks/numbering/maps.ts';
+import { mergeIds } from './tasks/numbering/merge-ids.ts';
 import { countIds, rankIds } from './tasks/numbering/near-ids.ts';
 import { numberKeys, recodeIds } from './tasks/numbering/number-keys.ts';
 import { uniteIds } from './tasks/numbering/unite-ids.ts';
@@ -56,6 +57,7 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   'unite-ids': uniteIds,
   'merge-ids': mergeIds,
   'compose-maps': composeMaps,
+  'keep-known': keepKnown,
   'count-pairs': countPairs,
   'scatter-pairs': scatterPairs,
   'count-columns': countColumns,

@@ -6,8 +6,8 @@ import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { andThen, executePlan } from '../../engine/stream/logical-plan.ts';
-import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import { andThen } from '../../engine/stream/logical-plan.ts';
+import { readKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
@@ -93,16 +93,16 @@ export function findItems(served: ServedModel, user: number | undefined, n: numb
 export function readExclusions({ factors, columns, searches }: Pick<ServedModel, 'factors' | 'columns' | 'searches'>, dataset: Dataset, ctx: ExecutionContext): Promise<Exclusions> {
   searches.requireOpen();
   return Holdings.within(ctx, async (held) => {
-    const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item })), held);
-    const { indexed, coldPairs } = await collectKnownPairs(stream, factors.users, factors.items, held);
+    const plan = andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item }));
+    const { indexed, coldPairs } = await readKnownPairs(plan, factors, dataset.session.splitBytes, held);
     const { byUser } = await buildUserBlock(indexed, 'keep', held);
     return new Exclusions(factors, byUser, coldPairs);
   });
 }
 
 async function excludeBlock(dataset: Dataset, columns: ListColumns, model: FactorModel, ctx: ExecutionContext): Promise<RatingBlock> {
-  const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item })), ctx);
-  const { indexed } = await collectKnownPairs(stream, model.users, model.items, ctx);
+  const plan = andThen(dataset.plan, new SelectRatings({ user: columns.user, item: columns.item }));
+  const { indexed } = await readKnownPairs(plan, model, dataset.session.splitBytes, ctx);
   return (await buildUserBlock(indexed, 'keep', ctx)).byUser;
 }
 

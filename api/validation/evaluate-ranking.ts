@@ -2,10 +2,10 @@ import { UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { andThen, executePlan, runInto } from '../../engine/stream/logical-plan.ts';
+import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import { EvaluateRanking, type ExcludedPairs, type RankingEvaluation } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import { type RankingMetric, rankingMetricNames } from '../../operators/evaluation/ranking/ranking-metrics.ts';
-import { collectKnownPairs } from '../../operators/ratings/known-pairs.ts';
+import { readKnownPairs } from '../../operators/ratings/known-pairs.ts';
 import { buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import { SelectRatings } from '../../operators/ratings/select-ratings.ts';
@@ -72,8 +72,8 @@ function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }:
 
 async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
   const hasRatings = (await dataset.schema()).fields.some(({ name }) => name === rating);
-  const stream = await executePlan(andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) })), ctx);
-  const { indexed, coldPairs } = await collectKnownPairs(stream, users, items, ctx);
+  const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
+  const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);
   if (coldPairs > 0) ctx.events({ type: 'note', text: `${formatCount(coldPairs)} excluded pairs have a user or an item that the model does not know` });
   // Repeated pairs become one, with their mean rating.
   return { block: (await buildUserBlock(indexed, 'mean', ctx)).byUser, hasRatings, unknown: coldPairs };

@@ -1,12 +1,18 @@
 import { isatty } from 'node:tty';
 import { UsageError } from '../../engine/errors.ts';
-import { machineOptions, memoryBudgetOption } from '../options/machine-options.ts';
+import { parseSize } from '../../api/sizes.ts';
+import { textOf } from '../options/kinds.ts';
+import { machineOptions, memoryBudgetOption, spillDirOption } from '../options/machine-options.ts';
+import type { Option } from '../options/option.ts';
 import { defineCommand } from './command.ts';
+
+/** One that is too small is refused in a frame, once the parent listens. */
+const memoryBudget: Option<number | undefined> = { ...memoryBudgetOption, read: (given, flag) => parseSize(textOf(given, flag), flag) };
 
 export const worker = defineCommand({
   summary: 'Train for a parent process: Arrow in, events and factors out',
   positionals: [],
-  options: { ...machineOptions, memoryBudget: memoryBudgetOption },
+  options: { ...machineOptions, memoryBudget, spillDir: spillDirOption },
   examples: [['worker --device gpu:1 --workers 2 --memory-budget 4GiB', 'as a parent process starts it, with pipes as stdin and stdout']],
   epilog: 'docs/worker-protocol.md has the frames. The process ends when its stdin does.',
   run: async ({ values }, { signal }) => {

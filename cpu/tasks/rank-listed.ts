@@ -23,7 +23,9 @@ interface Entry {
 export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, indices } = scope.partition('listed').columns as { offsets: Int32Array; indices: Uint32Array };
-  const places = sharedArray(Uint32Array, offsets[to] - offsets[from]);
+  const whole = scope.hasInput('places') ? (scope.partition('places').columns.values as Float32Array) : undefined;
+  const count = offsets[to] - offsets[from];
+  const places = whole ? new Uint32Array(whole.buffer, whole.byteOffset + 4 * offsets[from], count) : sharedArray(Uint32Array, count);
   const ranking = new Ranking(scope);
   let bytesUp = 0;
   for (const entries of groups(offsets, from, to)) {
@@ -33,7 +35,7 @@ export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
     ranking.countAll();
     ranking.write(indices, places, offsets[from]);
   }
-  return { rows: to - from, bytesUp, bytesDown: places.byteLength, partitions: { places: { layout: 'places', rows: places.length, columns: { values: places } } } };
+  return { rows: to - from, bytesUp, bytesDown: places.byteLength, ...(whole ? {} : { partitions: { places: { layout: 'places', rows: count, columns: { values: places } } } }) };
 };
 
 function* groups(offsets: Int32Array, from: number, to: number): Generator<readonly Entry[]> {

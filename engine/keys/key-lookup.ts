@@ -1,4 +1,4 @@
-import { type DataType, type RecordBatch } from 'apache-arrow';
+import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
 import { hasNulls, isNullAt, keysFromData, keyTypeOf, refusedIn } from './arrow-keys.ts';
 import { DenseInt32Index } from './dense-int32-index.ts';
@@ -21,7 +21,7 @@ export class KeyLookup {
   /** Position of each row's key, UNKNOWN_KEY for one that is null or not among the keys. Throws DataError for a value that is no exact id. */
   positions(batch: RecordBatch, column: string): Uint32Array {
     const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
-    const type = this.#requireComparable(data.type, column);
+    const type = this.requireComparable(keyTypeOf(data.type, column), column);
     const codes = new Uint32Array(batch.numRows);
     const keys = keysFromData(data, keyTypeOf(data.type, column), refusedIn(batch, column));
     this.#table(type).find(type === 'int64' ? widen(keys) : keys, codes);
@@ -36,9 +36,8 @@ export class KeyLookup {
     return codes;
   }
 
-  /** The width in which keys of that Arrow type are compared with these; throws DataError when they cannot be. */
-  #requireComparable(arrow: DataType, column: string): KeyType {
-    const type = keyTypeOf(arrow, column);
+  /** The width in which keys of that type are compared with these; throws DataError when they cannot be. */
+  requireComparable(type: KeyType, column: string): KeyType {
     if ((type === 'utf8') !== (this.keys.type === 'utf8')) {
       throw new DataError(`ids are ${type} here, but ${this.keys.type} in the data that they are looked up in`, {
         column,

@@ -23,12 +23,13 @@ export interface Expanded {
 
 /**
  * The steps of one phase of a plan: a pure function. Versions that a round replaces are freed behind their last reader, unless `keep`
- * names them.
+ * names them; those that a measure makes end with it.
  */
 export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
   const expansion = new Expansion(bound, contracts, versions, round, keep);
   const stages = bound.phases[phase];
   stages.forEach((stage, at) => expansion.stage(stage, stages.slice(at + 1)));
+  if (phase === 'measure') expansion.freeNew(stages.at(-1)?.name ?? phase);
   return { steps: expansion.list.steps, versions: expansion.versions };
 }
 
@@ -53,6 +54,8 @@ class Expansion {
   readonly #keep: readonly Versions[];
   readonly #old: Versions;
   readonly #versions: Record<string, number>;
+  /** Of partitions that tasks give, the step of their task. */
+  readonly #givenBy = new Map<string, number>();
   /** Data sets that the stage at hand writes, with the parts that have their new version. */
   #written = new Map<string, Set<number>>();
 
@@ -89,6 +92,15 @@ class Expansion {
       const old = this.#old[set.name];
       const replaced = !this.#written.has(set.name) && old !== undefined && this.#versions[set.name] !== old && !set.derived;
       if (replaced && usesOld(stage, set.name) && !later.some((one) => usesOld(one, set.name))) this.freeVersion(stage.name, set, old);
+    }
+  }
+
+  /** Frees the versions that these steps have made. */
+  freeNew(stage: string): void {
+    for (const [data, version] of Object.entries(this.#versions)) {
+      if (this.#old[data] === version) continue;
+      this.#free(stage, dataSetOf(this.#bound, data), version);
+      delete this.#versions[data];
     }
   }
 
@@ -172,6 +184,7 @@ class Expansion {
     const taken = Object.fromEntries(Object.entries(plan.takes ?? {}).map(([param, field]) => [param, visit.fields[field]]));
     const params = { ...plan.params, ...plan.perPart?.[visit.row], ...taken };
     const id = this.list.task(plan.stage ?? stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to }) => ({ from, to })), bands, how });
+    for (const ref of Object.values(outputs)) this.#givenBy.set(partitionKey(ref), id);
     return [id];
   }
 
@@ -277,7 +290,7 @@ class Expansion {
         return;
       }
       const ref = partRef(this.#bound, set, partition, this.#currentOf(set, partition));
-      if (to === 'host') this.list.handOut(stage, ref, home);
+      if (to === 'host') this.list.handOut(stage, ref, home, set.columns === undefined ? this.#givenBy.get(partitionKey(ref)) : undefined);
       else for (const place of others) this.list.move(stage, ref, home, place, { load: true });
     });
   }

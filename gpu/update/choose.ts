@@ -3,7 +3,7 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
-import { centredBytes, takesBiasesOff } from './half-iteration.ts';
+import { centredBytes, needsCentred } from './half-iteration.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
@@ -75,7 +75,7 @@ function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases
     precision: variant.precision,
     ratingScale: variant.precision === 'f16' ? scaleOf(largestRating) : 1,
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    deviceBytes: mirrors + slots + 32 * rows + (biases && !takesBiasesOff(variant) ? centredBytes(ratings) : 0),
+    deviceBytes: mirrors + slots + 32 * rows + (needsCentred(variant, rank, biases) ? centredBytes(ratings) : 0),
   };
 }
 

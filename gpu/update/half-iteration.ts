@@ -5,6 +5,7 @@ import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/su
 import { addHalf } from '../kernels/copies/to-half.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { centresRatings } from '../kernels/normal-equations/tensor-plan.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
@@ -33,9 +34,9 @@ export interface UpdateInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** True where a variant's kernels take the fixed side's biases off the ratings as they gather. */
-export function takesBiasesOff({ sum }: Pick<UpdateVariant, 'sum'>): boolean {
-  return sum.kernel === 'tensor';
+/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels, which do not do so as they gather. */
+export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
+  return biases && !(sum.kernel === 'tensor' && centresRatings({ rank, biases }));
 }
 
 /** Bytes of a block's ratings without biases. */
@@ -141,8 +142,8 @@ class UpdateKernels {
   /** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
   async #addCentred(pass: Pass): Promise<GPUBuffer> {
     const { block, fixedBias } = this.#inputs;
-    const { from, to, mean, variant } = this.#settings;
-    if (fixedBias === undefined || takesBiasesOff(variant)) return block.values;
+    const { from, to, rank, mean, variant } = this.#settings;
+    if (fixedBias === undefined || !needsCentred(variant, rank, true)) return block.values;
     const first = Math.floor(block.offsets[from] / 4);
     const fours = Math.ceil(block.offsets[to] / 4) - first;
     const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));

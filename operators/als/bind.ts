@@ -9,7 +9,7 @@ import { blockBytes } from '../planner/sizes.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
-import { gramSlices, implicitNames, implicitStages } from './implicit/stages.ts';
+import { gramSlices, implicitNames, implicitStages, rankSlices, TEST_PLACES } from './implicit/stages.ts';
 import { sideNames } from './plan.ts';
 import { startNorm } from './rating-unit.ts';
 
@@ -18,7 +18,7 @@ export interface AlsData {
   readonly byItem: RatingBlock;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
-  /** Known pairs of the validation set by user, at the positions of the training set. */
+  /** Known pairs of the validation set by user, at the positions of the training set; of implicit data those to be ranked. */
   readonly test?: RatingBlock;
   /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
@@ -90,6 +90,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
     setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from, bytes: 4 * (cuts[side][j].to - cuts[side][j].from) }));
   }
   const tests = data.test && sets.has('test-ratings') ? giveBlock('test-ratings', data.test, cuts.users) : [];
+  setParts(TEST_PLACES, (_, j) => ({ rows: tests[j].ratings, bytes: 4 * tests[j].ratings }));
   for (const side of ['users', 'items'] as const) {
     const names = sideNames(side, q, biases);
     for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
@@ -111,7 +112,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
     [measureStages.users]: byUser,
     [measureStages.items]: byItem,
     [measureStages.test]: byTest,
-    ...(data.shifts ? { [implicitStages.error]: byUser, 'gram-users': grams, 'gram-items': grams } : {}),
+    ...(data.shifts ? { [implicitStages.error]: byUser, [implicitStages.ranks]: blocks.users.map(({ rows }) => rankSlices(rows, whole)), 'gram-users': grams, 'gram-items': grams } : {}),
   };
   const ofRatings: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
     initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: startNorm(unit) }),

@@ -14,10 +14,10 @@ import { contracts, type KernelChoice, type RowRegularization } from '../tasks/t
 import { measureStages } from '../training/loss.ts';
 import type { AlsChoices } from './kernel-choices.ts';
 import { forSides } from '../params/table.ts';
-import { gramStage, implicitDataSets, implicitMeasure, implicitUses } from './implicit/stages.ts';
+import { gramStage, implicitDataSets, implicitMeasure, implicitUses, testPlaces } from './implicit/stages.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
-import { rankingReasons } from '../params/common.ts';
+import { rankingMetricOf, rankingReasons } from '../params/common.ts';
 import { chooseSolver } from './solver-choice.ts';
 
 /** The names of the data sets of a side. `whole`: all its rows, on every device; with one device the side itself. */
@@ -34,8 +34,8 @@ export function sideNames(side: 'users' | 'items', devices: number, biases: bool
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, { anchored = false }: { readonly anchored?: boolean } = {}): PhysicalPlan {
   const { users: m, items: n, ratings: nz } = profile;
   const { implicitPrefs } = params;
-  // Implicit data have no test error.
-  const testRatings = implicitPrefs ? undefined : profile.testRatings;
+  // Implicit data have no test error; a validation set serves rankings.
+  const testRatings = implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const { host } = devices;
   // Every device has rows of both sides.
   const compute = devices.compute.slice(0, Math.max(1, Math.min(m, n)));
@@ -116,7 +116,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     flops: 2 * ratings * f,
   });
   const norm = (name: string, side: typeof users, rows: number): Stage => ({ name, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: side.ratings, factors: side.factors }, params: { rank: f, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] }, kernel: 'weighted-norm', tasks: tasks(rows, nz) });
-  const measure = implicitPrefs ? implicitMeasure(params, items.whole, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz) : [
+  const measure = implicitPrefs ? implicitMeasure(params, items.whole, places, { users: tasks(m, nz), items: tasks(n, nz) }, nz, testRatings === undefined ? undefined : { users: m, whole: device.wholePasses }) : [
     errors(measureStages.train, 'ratings-by-user', nz),
     norm(measureStages.users, users, m),
     norm(measureStages.items, items, n),
@@ -141,7 +141,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
     reasons: [
-      ...rankingReasons(params, 'iteration'),
+      ...(implicitPrefs ? [] : rankingReasons(params, 'iteration')),
       `p = 1: Θ whole on ${q === 1 ? 'the device' : `each of ${q} devices`}, eq. 8 without the f² terms: A is solved in place`,
       ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
       ...deviceReasons(device, f, tasks(m, nz)),
@@ -190,6 +190,7 @@ function alsDataSets({ users: m, items: n, ratings: nz, testRatings }: RatingsPr
     { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts(m, (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
     ...sides,
     ...(params.implicitPrefs ? implicitDataSets(f, { users: m, items: n }, compute.map(({ place }) => place), parts) : []),
+    ...(params.implicitPrefs && testRatings !== undefined ? [testPlaces(compute.map(({ place }) => ({ rows: Math.ceil(testRatings / q), bytes: 4 * Math.ceil(testRatings / q), at: [place] })), !compute[0].wholePasses)] : []),
   ];
 }
 

@@ -12,12 +12,13 @@ import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
-import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
 import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
 import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
 import { implicitErrors } from './implicit/loss.ts';
+import { TEST_PLACES } from './implicit/stages.ts';
 import { rowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 import { sideNames } from './plan.ts';
@@ -51,7 +52,7 @@ export interface TrainAlsOptions {
  */
 export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
-  const data = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
+  const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
   const level = meanRating(byUser);
   const mean = params.biases ? level : 0;
   const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(byUser, level);
@@ -61,19 +62,23 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     return params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
   };
   const metric = rankingMetricOf(params);
-  const rank = metric === undefined || data.test === undefined ? undefined : validationMetric(metric, { users: data.users, items: data.items, test: data.test, train: byUser }, ctx);
+  const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: byUser };
+  // Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the host.
+  const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, ctx) : undefined;
+  const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, ctx) : undefined;
+  const data: AlsData = { ...weighted, test: ranking?.positives ?? ratings.test };
   const { factors, ...result } = await runLoop<AlsStart>(
     {
       called: 'iteration',
       maxIter: params.maxIter,
       devices,
-      rule: new StoppingRule(params, data.test),
+      rule: new StoppingRule(params, ratings.test),
       copySeconds,
       measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors ?? start);
         bound = made.plan;
-        return { ...alsTraining(data, params, { offset, unit }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+        return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
       },
     },
     ctx,
@@ -93,7 +98,7 @@ function inRatings({ values, bias }: TrainedSide, unit: number): TrainedSide {
 }
 
 /** The functions of ALS that the training loop calls. */
-function alsTraining(data: AlsData, params: AlsParams, { offset, unit }: { readonly offset: number; readonly unit: number }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
+function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }: { readonly offset: number; readonly unit: number; readonly ranking: ValidationRanking | undefined }, name: string, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Omit<Training<AlsStart>, 'bound' | 'keep' | 'given'> {
   const { regParam, biases } = params;
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
@@ -117,7 +122,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit }: { reado
       }
     },
     errors: (measured) => {
-      if (params.implicitPrefs) return implicitErrors(measured, name, params);
+      if (params.implicitPrefs) return { ...implicitErrors(measured, name, params), ...(ranking && { testMetrics: ranking.values(placesOf(measured, name)) }) };
       const ofBiases = (side: 'users' | 'items') => (biases ? biasPenalty(blocks[side], joinedParts(measured, `${name}/${side}-bias`), regParam, damping[side]) : 0);
       return trainingErrors(measured, ({ users, items }) => (regParam / unit) * (users.weighted + items.weighted) + offset * (users.plain + items.plain) + ofBiases('users') + ofBiases('items'), unit);
     },
@@ -126,6 +131,18 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit }: { reado
       new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
     factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
   };
+}
+
+/** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */
+function placesOf(measured: StepResults, name: string): Uint32Array {
+  const parts = measured.partitions(`${name}/${TEST_PLACES}`).map(({ columns: { values } }) => new Uint32Array(values.buffer, values.byteOffset, values.length));
+  const places = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let filled = 0;
+  for (const part of parts) {
+    places.set(part, filled);
+    filled += part.length;
+  }
+  return places;
 }
 
 /** The first row, over all parts, whose solution is not finite. Tasks give rows of their part, in the order of parts and slices. */

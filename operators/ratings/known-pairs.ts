@@ -1,13 +1,28 @@
 import type { RecordBatch } from 'apache-arrow';
-import { hostDevice } from '../../engine/run/devices.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { executePlan, type LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { lookupOf } from '../serving/factor-model.ts';
-import type { CodedChunk, IndexedRatings } from './index-ids.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { type CodedChunk, indexChunks, type IndexedRatings, mostRows } from './index-ids.ts';
+import { countPositions } from './number-ids.ts';
+import { readSplits } from './read-splits.ts';
+import { renumberChunks } from './relabel.ts';
+
+const STAGE = 'known-pairs';
+
+/** Users and items that are known, by position. */
+export interface KnownIds {
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+}
 
 export interface KnownPairs {
   /** The pairs whose user and item are both known, coded by position. */
@@ -18,6 +33,42 @@ export interface KnownPairs {
 
 /** Gets a batch and the positions of its users and items, UNKNOWN_KEY for those that are not known. */
 export type SeeCodes = (batch: RecordBatch, users: Uint32Array, items: Uint32Array) => void;
+
+/** Reads the pairs of a plan that ends in SelectRatings, as collectKnownPairs does, from splits of the source where it has some. */
+export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownIds, splitBytes: number | undefined, ctx: ExecutionContext): Promise<KnownPairs> {
+  const found = await readSplits(plan, { splitBytes, maximumRows: mostRows({}) }, ctx);
+  if (found === undefined) return collectKnownPairs(await executePlan(plan, ctx), users, items, ctx);
+  lookupOf(users).requireComparable(found.types.users, 'user');
+  lookupOf(items).requireComparable(found.types.items, 'item');
+  if (found.chunks.length === 0) return { indexed: { users, items, rows: 0, userCounts: new Int32Array(keyCount(users)), itemCounts: new Int32Array(keyCount(items)), chunks: [] }, coldPairs: 0 };
+  using _ = ctx.metrics.begin('number');
+  const own = await indexChunks(found.chunks, found.types, false, ctx);
+  const chunks = await renumberChunks(own.chunks, sharedPositions(users, own.users), sharedPositions(items, own.items), ctx);
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('pairs');
+  const steps = new StepList(contracts);
+  const known = chunks.map(({ codes, values, userMap, itemMap }, partition) => {
+    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+    const made = { codes: ref('codes'), values: ref('values') };
+    const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
+    steps.task(STAGE, place, { kernel: 'keep-known', inputs, outputs: { known: made.codes, ratings: made.values }, params: {} } satisfies TaskOf<'keep-known'>);
+    steps.free(STAGE, place, Object.values(inputs));
+    return made;
+  });
+  const rowsOf = (await runSteps(steps.steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
+  const coded = known.map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows })).filter(({ rows }) => rows > 0);
+  const rows = coded.reduce((sum, chunk) => sum + chunk.rows, 0);
+  const [userCounts, itemCounts] = await Promise.all([countPositions(coded, 'users', keyCount(users), ctx), countPositions(coded, 'items', keyCount(items), ctx)]);
+  return { indexed: { users, items, rows, userCounts, itemCounts, chunks: coded }, coldPairs: own.rows - rows };
+}
+
+/** The position among the known ids of each of others, in shared memory. */
+function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
+  const found = lookupOf(known).positionsOf(others);
+  const positions = sharedArray(Uint32Array, found.length);
+  positions.set(found);
+  return positions;
+}
 
 /**
  * Codes pairs by the positions of known ids (a validation set by the training set's ids, exclusions by a

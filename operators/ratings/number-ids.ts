@@ -199,6 +199,19 @@ class SideNumbers {
   }
 }
 
+/** The number of times that each position occurs among the codes of chunks, which are positions. */
+export async function countPositions(chunks: readonly CodedChunk[], side: Side, size: number, ctx: ExecutionContext): Promise<Int32Array> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const counts: PartitionRef = { name: dataSetName('counts'), partition: 0, version: 0 };
+  const inputs = Object.fromEntries(chunks.map(({ codes }, c) => [`codes.${c}`, codes]));
+  const steps = new StepList(contracts);
+  addSliced(steps, STAGE, place, { kernel: 'count-ids', inputs, outputs: { counts }, params: { starts: chunks.map(() => 0), side } }, evenRanges(size, parallelism));
+  steps.free(STAGE, place, [counts]);
+  const made = sharedArray(Int32Array, size);
+  await runSteps(steps.steps, ctx, { given: [[counts, { layout: 'id-counts', rows: size, columns: { counts: made } }, place]] });
+  return made;
+}
+
 /** `map`: the number of each code. */
 export function mapPartition(map: Uint32Array): Partition {
   return { layout: 'map', rows: map.length, columns: { map } };

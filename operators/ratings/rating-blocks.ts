@@ -10,7 +10,7 @@ import type { CombinedRatings } from './sorting/combine-duplicates.ts';
 import { joinParts } from './sorting/join-parts.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
-import { GROUP_RATINGS, sortIntoRows } from './sorting/sort-into-rows.ts';
+import { sortIntoRows } from './sorting/sort-into-rows.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface RatingBlocks {
@@ -61,11 +61,16 @@ function sortWhole(indexed: IndexedRatings, duplicates: DuplicatePolicy, ctx: Ex
 
 /** `lengths`: ratings of each column of the block. */
 async function transposeBlock(block: RatingBlock, lengths: Int32Array, ctx: ExecutionContext): Promise<RatingBlock> {
-  const groups = balancedRanges(block.offsets, Math.max(hostDevice(ctx.executor).info.parallelism, Math.ceil(block.ratings / GROUP_RATINGS)));
+  const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
   const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
   const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept' }, ref, ctx, {
-    count: (range, { bands, counts, bandCount }) => ({ kernel: 'count-columns', inputs: { block: block.ref, bands }, outputs: { counts }, params: { ...range, bands: bandCount } }),
-    scatter: (range, { bands, cursors, block: transposed, bandCount, columnBits }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { transposed }, params: { ...range, bands: bandCount, columnBits } }),
+    count: (ranges, counts, { bands, bandCount, rowBits }) => ({
+      kernel: 'count-columns',
+      inputs: { block: block.ref, bands },
+      outputs: { counts },
+      params: { starts: [...ranges.map(({ from }) => from), ranges[ranges.length - 1].to], bands: bandCount, rowBits },
+    }),
+    scatter: (range, cursors, { bands, block: transposed, rowBits, columnBits }) => ({ kernel: 'scatter-columns', inputs: { block: block.ref, bands, cursors }, outputs: { transposed }, params: { ...range, rowBits, columnBits } }),
   });
   return sorted.block;
 }

@@ -1,9 +1,11 @@
 import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, type SharedColumn, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
-import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import type { CodedChunk, IndexedRatings } from './index-ids.ts';
 import { mapPartition } from './number-ids.ts';
 
@@ -30,29 +32,24 @@ export function randomLabels(count: number, seed: number, stream: number): Label
 export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint32Array, items: Uint32Array, ctx: ExecutionContext): Promise<CodedChunk[]> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('renumbered');
-  const renumbered: CodedChunk[] = [];
-  // One chunk at a time: no more than its old maps are there beside the new ones.
-  for (const [partition, chunk] of chunks.entries()) {
-    const old = [chunk.userMap, chunk.itemMap];
-    const taken = await takeFrom(ctx, STAGE, place, old.filter((ref) => ref !== undefined));
-    const [userMap, itemMap] = old.map((ref) => (ref === undefined ? undefined : taken.shift()?.columns));
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
-    const made = { ...chunk, userMap: ref('users'), itemMap: ref('items') };
-    await giveTo(ctx, place, [
-      [made.userMap, mapPartition(composed(userMap?.map, users))],
-      [made.itemMap, mapPartition(composed(itemMap?.map, items))],
-    ]);
-    renumbered.push(made);
-  }
+  const numbers = { users: { name: `${name}/of-users`, partition: 0, version: 0 }, items: { name: `${name}/of-items`, partition: 0, version: 0 } };
+  const given: Given[] = [[numbers.users, mapPartition(users), place], [numbers.items, mapPartition(items), place]];
+  const steps = new StepList(contracts);
+  const compose = (side: 'users' | 'items', first: PartitionRef | undefined, partition: number): PartitionRef => {
+    const map: PartitionRef = { name: `${name}/${side}`, partition, version: 0 };
+    if (first === undefined) {
+      // The codes are positions already.
+      given.push([map, mapPartition(side === 'users' ? users : items), place]);
+      return map;
+    }
+    steps.task(STAGE, place, { kernel: 'compose-maps', inputs: { first, second: numbers[side] }, outputs: { map }, params: {} } satisfies TaskOf<'compose-maps'>);
+    steps.free(STAGE, place, [first]);
+    return map;
+  };
+  const renumbered = chunks.map((chunk, c) => ({ ...chunk, userMap: compose('users', chunk.userMap, c), itemMap: compose('items', chunk.itemMap, c) }));
+  steps.free(STAGE, place, Object.values(numbers));
+  await runSteps(steps.steps, ctx, { given });
   return renumbered;
-}
-
-/** The numbers of the codes of a map, or of codes that are positions already. */
-function composed(map: SharedColumn | undefined, numbers: Uint32Array): Uint32Array {
-  if (map === undefined) return numbers;
-  const composition = sharedArray(Uint32Array, map.length);
-  for (let code = 0; code < map.length; code++) composition[code] = numbers[map[code] as number];
-  return composition;
 }
 
 /**

@@ -5,9 +5,12 @@ import type { None, Numbered, Rows } from './tasks.ts';
 /** A policy for several ratings of one (user, item) pair. `keep` orders them by value, so that row order never matters. */
 export type DuplicatePolicy = 'keep' | 'error' | 'last' | 'mean' | 'sum';
 
-/** Layout row-bands: `bandOf` Uint16[rows], or Uint32 for more than 2^16 bands, and `firstRow` Int32[bands + 1]. */
-type FromPairs = { readonly chunks: number; readonly bands: number; readonly by: 'users' | 'items' };
-type FromBlock = Rows & { readonly bands: number };
+/**
+ * Layout row-bands: `placeOf` Uint32[rows], the band of a row above its number in the band, which has `rowBits` bits, and `firstRow` Int32[bands + 1].
+ * Layout row-parts: `partOf` Uint16[rows], or Uint32 for more than 2^16 parts, and `firstRow` Int32[parts + 1].
+ */
+type FromPairs = { readonly by: 'users' | 'items'; readonly rowBits: number };
+type Counting = { readonly bands: number; readonly rowBits: number };
 /** Ratings of each part. */
 type SplitRatings = { readonly ratings: readonly number[] };
 /** Bits of a key that hold the column. */
@@ -26,11 +29,11 @@ type Keyed = { readonly columnBits: number };
  */
 export interface DataTasks {
   /**
-   * Counts the ratings of each band among the chunks of one group. Inputs: `bands`; of chunk i `codes.i` and, where codes
-   * are the chunk's own, `rowMap.i` (`map` Uint32: code -> position). `by` says which code is the row. Output: `counts`
-   * (`counts` Int32[bands]).
+   * Counts the ratings of each band among the chunks of some groups, which have `groups` chunks each. Inputs: `bands`; of chunk i `codes.i`
+   * and, where codes are the chunk's own, `rowMap.i` (`map` Uint32: code -> position). `by` says which code is the row. Output: `counts`
+   * (`counts` Int32[groups x bands]).
    */
-  'count-pairs': { inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>; outputs: { counts: PartitionRef }; params: FromPairs; values: None };
+  'count-pairs': { inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>; outputs: { counts: PartitionRef }; params: FromPairs & Counting & { readonly groups: readonly number[] }; values: None };
 
   /**
    * Scatters the chunks of one group to their bands. Inputs as for count-pairs, and `columnMap.i`, `values.i` (Float32),
@@ -41,13 +44,16 @@ export interface DataTasks {
   'scatter-pairs': {
     inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
     outputs: { block: PartitionRef; rowData?: PartitionRef };
-    params: FromPairs & Keyed & { readonly firstRow?: number };
+    params: FromPairs & Keyed & { readonly chunks: number; readonly firstRow?: number };
     values: None;
   };
 
-  /** The same two for a transposition: from the rows [from, to) of `block`, whose columns become the rows of `transposed`. */
-  'count-columns': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: { counts: PartitionRef }; params: FromBlock; values: None };
-  'scatter-columns': { inputs: { bands: PartitionRef; block: PartitionRef; cursors: PartitionRef }; outputs: { transposed: PartitionRef }; params: FromBlock & Keyed; values: None };
+  /**
+   * The same two for a transposition: from rows of `block`, whose columns become the rows of `transposed`. Group g has the rows
+   * [starts[g], starts[g + 1]); the one that is scattered has [from, to).
+   */
+  'count-columns': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: { counts: PartitionRef }; params: Counting & { readonly starts: readonly number[] }; values: None };
+  'scatter-columns': { inputs: { bands: PartitionRef; block: PartitionRef; cursors: PartitionRef }; outputs: { transposed: PartitionRef }; params: Rows & Keyed & { readonly rowBits: number }; values: None };
 
   /**
    * Sorts the bands [from, to). Input: `bands`. Output, there already and filled by the scattering tasks: `block` with its
@@ -63,19 +69,19 @@ export interface DataTasks {
   };
 
   /**
-   * Cuts the ratings of a chunk by runs of rows, the `bands`, here called parts: those of part p have rows counted from its first.
-   * Inputs: `bands`, `codes.0`, `values.0`, and `rowMap.0`, `columnMap.0` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
+   * Cuts the ratings of a chunk by parts, which are runs of rows: those of part p have rows counted from its first.
+   * Inputs: `parts` (layout row-parts), `codes.0`, `values.0`, and `rowMap.0`, `columnMap.0` where codes are the chunk's own. Outputs: `partCodes.p`, `partValues.p`, whose
    * codes are such rows (as `users`) and positions of columns.
    */
   'split-pairs': {
-    inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
+    inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
     outputs: Numbered<'partCodes' | 'partValues'>;
-    params: { readonly bands: number; readonly by: 'users' | 'items' };
+    params: { readonly by: 'users' | 'items' };
     values: SplitRatings;
   };
 
   /** The same of the rows [from, to) of a block whose row 0 has the position `firstRow`, by runs of its columns, which are counted from the first of each part. */
-  'split-block': { inputs: { bands: PartitionRef; block: PartitionRef }; outputs: Numbered<'partCodes' | 'partValues'>; params: FromBlock & { readonly firstRow: number }; values: SplitRatings };
+  'split-block': { inputs: { parts: PartitionRef; block: PartitionRef }; outputs: Numbered<'partCodes' | 'partValues'>; params: Rows & { readonly firstRow: number }; values: SplitRatings };
 
   /**
    * Looks for ratings of the same column in a row of a block whose indices ascend. Outputs: `lengths` (`lengths` Int32[to - from]:

@@ -1,5 +1,4 @@
 /** The tasks that read ratings and number their ids: part of the contract of tasks.ts. */
-import type { JsonObject } from '../../engine/json.ts';
 import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
@@ -112,8 +111,19 @@ export interface ReadingTasks {
    */
   'merge-ids': { inputs: Numbered<'share'>; outputs: { keys: PartitionRef; places: PartitionRef }; params: { readonly shares: number; readonly part: number; readonly parts: number }; values: None };
 
+  /**
+   * Leaves out the pairs of a chunk whose user or item is unknown. Inputs: `codes`, `values` (`values` Float32), `userMap` and `itemMap` (`map` Uint32: the position
+   * of each code, UNKNOWN_KEY for none). Outputs: `known` (positions for codes), `ratings`.
+   */
+  'keep-known': {
+    inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };
+    outputs: { known: PartitionRef; ratings: PartitionRef };
+    params: None;
+    values: { readonly rows: number };
+  };
+
   /** The map of a chunk from codes to positions by way of another. Inputs: `first`, `second` (`map` Uint32). Output: `map`. */
-  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: JsonObject; values: None };
+  'compose-maps': { inputs: { first: PartitionRef; second: PartitionRef }; outputs: { map: PartitionRef }; params: None; values: None };
 }
 
 /** See `contracts`. */
@@ -126,5 +136,6 @@ export const readingContracts = {
   'rank-ids': { counts: 'read', map: 'write', keys: 'write' },
   'unite-ids': { 'keys.*': 'read', share: 'write', 'map.*': 'alone' },
   'merge-ids': { 'share.*': 'read', keys: 'alone', places: 'alone' },
+  'keep-known': { codes: 'read', values: 'read', userMap: 'read', itemMap: 'read', known: 'write', ratings: 'write' },
   'compose-maps': { first: 'read', second: 'read', map: 'write' },
 } as const;

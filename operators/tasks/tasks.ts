@@ -211,8 +211,8 @@ export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, Sea
    * The place of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns with a higher score,
    * or an equal one and a lower number. Inputs: `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are
    * not read: `listed`, with distinct columns in a row, and optionally `exclude`, whose columns are not counted; none is listed.
-   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows;
-   * in place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
+   * A column whose score is not a number is before none and behind all others. Output: `places`, of the entries of `listed` in those rows; where it
+   * has been allocated, a vector of all entries, whose part for those rows is written, as Uint32. In place of one from `depth` on (default: none) any number of at least `depth`, which lets a kernel stop counting.
    */
   'rank-listed': {
     inputs: { rowFactors: PartitionRef; columnFactors: PartitionRef; listed: PartitionRef; exclude?: PartitionRef };
@@ -287,8 +287,8 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'scatter-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', cursors: 'read', block: 'alone', rowData: 'alone' },
   'count-columns': { bands: 'read', block: 'read', counts: 'write' },
   'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
-  'split-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
-  'split-block': { bands: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-pairs': { parts: 'read', 'codes.*': 'read', 'rowMap.*': 'read', 'columnMap.*': 'read', 'values.*': 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
+  'split-block': { parts: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
   'sort-bands': { bands: 'read', block: 'alone' },
   'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
   'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },

@@ -6,7 +6,7 @@ import { RatingInput, type RatingOptions } from '../../api/rating-input.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Dataset, Session } from '../../index.ts';
-import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
 import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -68,6 +68,26 @@ describe('ratings that threads read from splits', () => {
     for (const splitBytes of [1, 3e4]) {
       await using session = await open(3, splitBytes);
       expect((await blocks(session.read.parquet(path('cut')))).found).toEqual(found);
+    }
+  });
+
+  it('have a test set whose known pairs are those of one stream', async () => {
+    const pairs = async (splitBytes: number, kind: string, other: string) => {
+      await using session = await open(3, splitBytes);
+      const input = new RatingInput({});
+      return await Holdings.within(session.context(), async (ctx) => {
+        const [train] = session.read.parquet(path(`${kind}.parquet`)).randomSplit([0.02, 0.98]);
+        const { users, items } = await input.index(train, undefined, ctx);
+        const { indexed, coldPairs } = await input.knownPairs(session.read.parquet(path(`${other}.parquet`)), users, items, ctx);
+        const { byUser, extra } = await buildUserBlock(indexed, 'keep', ctx);
+        return { coldPairs, rows: indexed.rows, extra, userCounts: indexed.userCounts, itemCounts: indexed.itemCounts, block: [byUser.offsets, byUser.indices, byUser.values] };
+      });
+    };
+    for (const [kind, other] of [['near', 'near int64'], ['text', 'text'], ['near int64', 'near'], ['near', 'far']] as const) {
+      const found = await pairs(1, kind, other);
+      expect(found).toEqual(await pairs(1e9, kind, other));
+      expect(found.coldPairs).toBeGreaterThan(0);
+      if (other !== 'far') expect(found.rows).toBeGreaterThan(0);
     }
   });
 

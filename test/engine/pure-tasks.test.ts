@@ -6,6 +6,7 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
@@ -37,7 +38,7 @@ for (let i = 0; i < 9; i++) for (let j = 0; j < 9; j++) gram.columns.values[9 * 
 const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.3) } };
 const ids = { type: 'int32', values: Int32Array.from({ length: 30 }, (_, i) => (7 * i) % 11) } as const;
 const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Uint32Array.from(ids.values), items: Uint32Array.from(ids.values) } };
-const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { bandOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
+const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { placeOf: Uint32Array.from({ length: COLUMNS }, (_, i) => 16 * (i % 2) + (i >> 1)), partOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
 const hashes: Partition = { layout: 'key-hashes', rows: ROWS, columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) } };
 const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS), columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS) } };
 
@@ -80,11 +81,12 @@ const cases: Readonly<Record<string, Case>> = {
   'number-keys': { params: { rows: 30 }, inputs: { ids: { layout: 'key-pairs', rows: 30, columns: { ...keyArrays(ids, 'user'), ...keyArrays(ids, 'item') } } }, outputs: { codes: undefined, users: undefined, items: undefined } },
   'recode-ids': { params: { users: { least: 3, wide: false }, items: { least: -2, wide: true } }, inputs: { codes }, outputs: { recoded: undefined, users: undefined, items: undefined } },
   'rank-ids': { params: { least: -4, wide: true }, inputs: { counts: { layout: 'id-counts', rows: 5, columns: { counts: Int32Array.of(0, 2, 0, 1, 9) } } }, outputs: { map: undefined, keys: undefined } },
+  'keep-known': { params: {}, inputs: { codes, values: { layout: 'values', rows: 30, columns: { values: Float32Array.from({ length: 30 }, (_, i) => i) } }, userMap: map([3, UNKNOWN_KEY, 1, 0, 2, 4, UNKNOWN_KEY, 7, 8, 9, 5]), itemMap: map([0, 1, 2, 3, UNKNOWN_KEY, 5, 6, 7, 8, 9, 10]) }, outputs: { known: undefined, ratings: undefined } },
   'compose-maps': { params: {}, inputs: { first: map([2, 0, 1, 1]), second: map([7, 9, 3]) }, outputs: { map: undefined } },
-  'count-pairs': { params: { chunks: 1, bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
-  'split-pairs': { params: { bands: 2, by: 'users' }, inputs: { bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
-  'split-block': { params: { ...whole, bands: 2, firstRow: 5 }, inputs: { bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
-  'count-columns': { params: { ...whole, bands: 2 }, inputs: { bands, block }, outputs: { counts: undefined } },
+  'count-pairs': { params: { groups: [1], bands: 2, rowBits: 4, by: 'users' }, inputs: { bands, 'codes.0': codes }, outputs: { counts: undefined } },
+  'split-pairs': { params: { by: 'users' }, inputs: { parts: bands, 'codes.0': codes, 'values.0': { layout: 'values', rows: 30, columns: { values: Float32Array.from(ids.values) } } }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
+  'split-block': { params: { ...whole, firstRow: 5 }, inputs: { parts: bands, block }, outputs: { 'partCodes.0': undefined, 'partCodes.1': undefined, 'partValues.0': undefined, 'partValues.1': undefined } },
+  'count-columns': { params: { starts: [0, 5, ROWS], bands: 2, rowBits: 4 }, inputs: { bands, block }, outputs: { counts: undefined } },
   'find-duplicates': { params: whole, inputs: { block }, outputs: { lengths: undefined, repeated: undefined } },
   'cut-block': { params: { ...whole, columnStarts: [0, 7, COLUMNS], local: true }, inputs: { block }, outputs: { 'part.0': undefined, 'part.1': undefined } },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },

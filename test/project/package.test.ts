@@ -36,6 +36,12 @@ describe('package.json', () => {
     for (const script of ['preinstall', 'install', 'postinstall', 'prepare']) expect(manifest.scripts).not.toHaveProperty(script);
   });
 
+  it('has the version of the plugin for Apache Spark, which compares them', () => {
+    const [pom, wheel] = ['spark/pom.xml', 'spark/python/pyproject.toml'].map((file) => readFileSync(join(root, file), 'utf8'));
+    expect(/^ {2}<version>(.*)<\/version>$/m.exec(pom)?.[1]).toBe(manifest.version);
+    expect(/^version = "(.*)"$/m.exec(wheel)?.[1]).toBe(manifest.version);
+  });
+
   it('is locked to the same versions, with no download address', () => {
     const lock = readFileSync(join(root, 'package-lock.json'), 'utf8');
     expect(lock).not.toContain('"resolved"');

@@ -23,7 +23,10 @@ export class RowTraining {
   #sums = { ratings: 0, squares: 0 };
   #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
 
-  constructor(params: JsonObject, triples: Triples, blocks: number) {
+  readonly #flags: readonly string[] | undefined;
+
+  constructor(params: JsonObject, triples: Triples, blocks: number, flags?: readonly string[]) {
+    this.#flags = flags;
     this.#params = params;
     this.#triples = triples;
     this.#workers = Array.from({ length: blocks }, () => this.#open());
@@ -84,7 +87,7 @@ export class RowTraining {
   }
 
   #open(): WorkerParent {
-    const worker = new WorkerParent();
+    const worker = new WorkerParent(this.#flags === undefined ? {} : { flags: this.#flags });
     worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: this.#params })}\n`);
     return worker;
   }

@@ -171,11 +171,11 @@ describe('a feed is refused', () => {
   });
 
   it('by a budget of memory that it is beyond', async () => {
-    const parent = new WorkerParent({ flags: ['--device', 'cpu', '--workers', '1', '--memory-budget', '301MiB'] });
-    parent.feed({ params: { rank: 4 } }, ratingStream(numberedRatings(60_000, { users: 900, items: 400 }), { batchRows: 20_000 }), 60_000);
+    const parent = new WorkerParent({ flags: ['--device', 'cpu', '--workers', '1', '--memory-budget', '150MiB'] });
+    parent.feed({ params: { rank: 4 } }, stream, rows);
     const ended = await parent.ended;
     expect(ended.code).toBe(4);
-    expect(errorOf(ended)).toMatchObject({ code: 'CAPACITY', exitCode: 4, advice: expect.stringMatching(/memoryBudget/) });
+    expect(errorOf(ended)).toMatchObject({ code: 'CAPACITY', exitCode: 4, summary: expect.stringMatching(/the memory budget of 150.0 MiB is below/), advice: expect.stringMatching(/Give at least/) });
   });
 
   it('that ends before its first line', async () => {

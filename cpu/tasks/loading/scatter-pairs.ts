@@ -4,21 +4,25 @@ import type { TaskHandler, TaskScope } from '../../handler.ts';
 
 /** See `count-pairs` of KernelTasks. */
 export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
-  const counts = sharedArray(Int32Array, scope.params.bands);
-  const { bandOf } = bandsOf(scope);
-  let pairs = 0;
-  for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
-    const { rowCodes, rowMap } = pairsOf(scope, chunk);
-    countBands(rowCodes, rowMap, bandOf, bandsByCode(bandOf, rowMap, rowCodes.length), counts);
-    pairs += rowCodes.length;
+  const { bands, groups, rowBits } = scope.params;
+  const counts = sharedArray(Int32Array, groups.length * bands);
+  const { placeOf } = bandsOf(scope);
+  let [chunk, pairs] = [0, 0];
+  for (const [group, chunks] of groups.entries()) {
+    const own = counts.subarray(group * bands, (group + 1) * bands);
+    for (const end = chunk + chunks; chunk < end && !scope.cancelled(); chunk++) {
+      const { rowCodes, rowMap } = pairsOf(scope, chunk);
+      countBands(rowCodes, rowMap, placeOf, placesByCode(placeOf, rowMap, rowCodes.length), rowBits, own);
+      pairs += rowCodes.length;
+    }
   }
   return { rows: pairs, partitions: { counts: { layout: 'counts', rows: counts.length, columns: { counts } } } };
 };
 
-function countBands(rowCodes: Uint32Array, rowMap: Uint32Array | undefined, bandOf: Bands, bandOfCode: Bands | undefined, counts: Int32Array): void {
+function countBands(rowCodes: Uint32Array, rowMap: Uint32Array | undefined, placeOf: Uint32Array, placeOfCode: Uint32Array | undefined, rowBits: number, counts: Int32Array): void {
   for (let k = 0; k < rowCodes.length; k++) {
     const code = rowCodes[k];
-    counts[bandOfCode === undefined ? bandOf[rowMap === undefined ? code : rowMap[code]] : bandOfCode[code]]++;
+    counts[(placeOfCode === undefined ? placeOf[rowMap === undefined ? code : rowMap[code]] : placeOfCode[code]) >>> rowBits]++;
   }
 }
 
@@ -26,7 +30,7 @@ function countBands(rowCodes: Uint32Array, rowMap: Uint32Array | undefined, band
 export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy: inputs are never written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
-  const bands = bandsOf(scope);
+  const { placeOf } = bandsOf(scope);
   const target = keysOf(scope.partition('block'));
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
@@ -40,33 +44,35 @@ export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
       rowData.timestamps.set(timestamps as Float64Array, first);
       source = Uint32Array.from({ length: values.length }, (_, k) => first + k);
     }
-    scatter(coded, source, bands, bandsByCode(bands.bandOf, coded.rowMap, values.length), scope.params.columnBits, cursors, target.keys, target.bits);
+    scatter(coded, source, placeOf, placesByCode(placeOf, coded.rowMap, values.length), scope.params, cursors, target.keys, target.bits);
     pairs += values.length;
   }
   return { rows: pairs };
 };
 
-function scatter({ rowCodes, columnCodes, rowMap, columnMap }: Pairs, source: Uint32Array, { bandOf, firstRow }: RowBands, bandOfCode: Bands | undefined, columnBits: number, cursors: Int32Array, keys: Uint32Array, bits: Uint32Array): void {
+function scatter(
+  { rowCodes, columnCodes, rowMap, columnMap }: Pairs,
+  source: Uint32Array,
+  placeOf: Uint32Array,
+  placeOfCode: Uint32Array | undefined,
+  { rowBits, columnBits }: { readonly rowBits: number; readonly columnBits: number },
+  cursors: Int32Array,
+  keys: Uint32Array,
+  bits: Uint32Array,
+): void {
+  const rowMask = 2 ** rowBits - 1;
   for (let k = 0; k < rowCodes.length; k++) {
     const code = rowCodes[k];
-    const row = rowMap === undefined ? code : rowMap[code];
-    const band = bandOfCode === undefined ? bandOf[row] : bandOfCode[code];
-    const place = cursors[band]++;
-    keys[place] = ((row - firstRow[band]) << columnBits) | (columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]]);
+    const row = placeOfCode === undefined ? placeOf[rowMap === undefined ? code : rowMap[code]] : placeOfCode[code];
+    const place = cursors[row >>> rowBits]++;
+    keys[place] = ((row & rowMask) << columnBits) | (columnMap === undefined ? columnCodes[k] : columnMap[columnCodes[k]]);
     bits[place] = source[k];
   }
 }
 
-type Bands = Uint16Array | Uint32Array;
-
-interface RowBands {
-  readonly bandOf: Bands;
-  readonly firstRow: Int32Array;
-}
-
 /** The bands that ratings are scattered to. */
-export function bandsOf(scope: TaskScope): RowBands {
-  return scope.partition('bands').columns as { bandOf: Bands; firstRow: Int32Array };
+export function bandsOf(scope: TaskScope): { readonly placeOf: Uint32Array; readonly firstRow: Int32Array } {
+  return scope.partition('bands').columns as { placeOf: Uint32Array; firstRow: Int32Array };
 }
 
 /** The arrays of a block that hold keys, then columns, and values as their bits, so that ratings and row numbers go alike. */
@@ -75,12 +81,12 @@ export function keysOf({ columns }: Partition): { readonly offsets: Int32Array; 
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
-/** The band of each code, which saves a rating one look-up behind another; undefined where a map of many more codes than ratings is not worth it. */
-function bandsByCode(bandOf: Bands, rowMap: Uint32Array | undefined, ratings: number): Bands | undefined {
+/** The place of each code, which saves a rating one look-up behind another; undefined where a map of many more codes than ratings is not worth it. */
+function placesByCode(placeOf: Uint32Array, rowMap: Uint32Array | undefined, ratings: number): Uint32Array | undefined {
   if (rowMap === undefined || rowMap.length > 2 * ratings) return undefined;
-  const bands = bandOf instanceof Uint16Array ? new Uint16Array(rowMap.length) : new Uint32Array(rowMap.length);
-  for (let code = 0; code < bands.length; code++) bands[code] = bandOf[rowMap[code]];
-  return bands;
+  const places = new Uint32Array(rowMap.length);
+  for (let code = 0; code < places.length; code++) places[code] = placeOf[rowMap[code]];
+  return places;
 }
 
 /** The codes of a chunk, those of rows and those of columns, and their maps to positions where they are not positions. */

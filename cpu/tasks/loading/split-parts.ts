@@ -1,14 +1,14 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
-import type { TaskHandler } from '../../handler.ts';
-import { bandsOf, keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
+import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
 
 /** See `split-pairs` of KernelTasks. */
 export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
   const { rowCodes, columnCodes, rowMap, columnMap } = pairsOf(scope, 0);
   const { values, timestamps } = valuesOf(scope, 0);
-  const { bandOf: partOf, firstRow } = bandsOf(scope);
+  const { partOf, firstRow } = partsOf(scope);
   const rowAt = (k: number) => (rowMap === undefined ? rowCodes[k] : rowMap[rowCodes[k]]);
-  const counts = new Int32Array(scope.params.bands);
+  const counts = new Int32Array(firstRow.length - 1);
   for (let k = 0; k < rowCodes.length; k++) counts[partOf[rowAt(k)]]++;
   const parts = Array.from(counts, (count) => roomFor(count, timestamps !== undefined));
   for (let k = 0; k < rowCodes.length; k++) {
@@ -27,8 +27,8 @@ export const splitBlock: TaskHandler<'split-block'> = (scope) => {
   const { from, to, firstRow: position } = scope.params;
   const { offsets, keys: columns } = keysOf(scope.partition('block'));
   const values = scope.partition('block').columns.values as Float32Array;
-  const { bandOf: partOf, firstRow } = bandsOf(scope);
-  const counts = new Int32Array(scope.params.bands);
+  const { partOf, firstRow } = partsOf(scope);
+  const counts = new Int32Array(firstRow.length - 1);
   for (let k = offsets[from]; k < offsets[to]; k++) counts[partOf[columns[k]]]++;
   const parts = Array.from(counts, (count) => roomFor(count, false));
   for (let row = from; row < to; row++) {
@@ -42,6 +42,10 @@ export const splitBlock: TaskHandler<'split-block'> = (scope) => {
   }
   return { rows: offsets[to] - offsets[from], values: { ratings: [...counts] }, partitions: partitionsOf(parts) };
 };
+
+function partsOf(scope: TaskScope): { readonly partOf: Uint16Array | Uint32Array; readonly firstRow: Int32Array } {
+  return scope.partition('parts').columns as { partOf: Uint16Array | Uint32Array; firstRow: Int32Array };
+}
 
 interface Part {
   readonly users: Uint32Array;

@@ -1,6 +1,5 @@
 import { type KeyColumn, keyCount, keysFromArrays } from '../../../engine/keys/key-column.ts';
 import { compareKeys } from '../../../engine/keys/merge-keys.ts';
-import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /** See `merge-ids` of ReadingTasks. */
@@ -75,11 +74,3 @@ function writer(target: KeyColumn, sources: readonly ShareKeys[], starts: readon
     target.offsets[position + 1] = end;
   };
 }
-
-/** See `compose-maps` of ReadingTasks. */
-export const composeMaps: TaskHandler<'compose-maps'> = (scope) => {
-  const [first, second] = ['first', 'second'].map((name) => scope.partition(name).columns.map as Uint32Array);
-  const map = sharedArray(Uint32Array, first.length);
-  for (let code = 0; code < map.length; code++) map[code] = second[first[code]];
-  return { rows: map.length, partitions: { map: { layout: 'map', rows: map.length, columns: { map } } } };
-};

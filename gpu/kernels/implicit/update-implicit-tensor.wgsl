@@ -27,7 +27,7 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> half: array<f16>;
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/tensor-declarations', BIASES: false, IMPLICIT: true %}
+{% render 'parts/tensor-declarations', BIASES: false, CENTRE: false, IMPLICIT: true %}
 {% render 'parts/register-helpers', HALF_A: false, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
@@ -66,7 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   workgroupBarrier();
   {
     let slot = 0u;
-    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
+    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
   }
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -77,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -109,7 +109,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     workgroupBarrier();
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: false, IMPLICIT: true %}
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
     }
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false %}

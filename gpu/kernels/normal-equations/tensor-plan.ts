@@ -39,6 +39,14 @@ export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
 }
 
+/**
+ * True where kernels on tensor cores take the mean and the biases off the ratings as they gather. Where the ratings are in the padding a pass in front does so: gathering
+ * biases as well slowed the fused kernel by more than the pass takes (rank 100, bench/RESULTS.md, Half-iterations by kind of problem).
+ */
+export function centresRatings({ rank, biases }: { readonly rank: number; readonly biases: boolean }): boolean {
+  return biases && hasRatingRow(rank);
+}
+
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : 8;

@@ -36,11 +36,9 @@ const DEPENDENT = 2.4e-7;
 const PATIENCE = 3;
 const MOST_STEPS = 10 * RANK + 100;
 
-const SWEEP = 0u;
-const VERIFY = 1u;
-const CORRECT = 2u;
-const DONE = 3u;
-const FAILED = 4u;
+// Stages.
+const SWEEP = 0u; const VERIFY = 1u; const CORRECT = 2u;
+const DONE = 3u; const FAILED = 4u;
 
 // A column of the swept matrix and the pivot's element of y, two in turn, so that one barrier a sweep suffices.
 // One more is read where a group does not exist.
@@ -67,101 +65,7 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 {% render 'parts/finite' %}
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift', BIASES: biases %}
-
-// Row and group of four columns of the group at `at` of a slot; behind the last one those behind the last.
-fn place_of(at: u32) -> vec2u {
-  let tile = triangle_place(at / 64);
-  let place = vec2u(16 * tile.x + at % 64 / 4, 4 * tile.y + at % 4);
-  return select(vec2u(STRIDE, QUADS), place, vec2<bool>(at < BIAS_START));
-}
-
-fn columns_of(quad: u32) -> vec4u {
-  return vec4u(4 * quad) + vec4u(0, 1, 2, 3);
-}
-
-fn is_feature(quad: u32) -> vec4<bool> {
-  return columns_of(quad) < vec4u(RANK);
-}
-
-// An element of a group: an index would move the group from registers to memory.
-fn element(group: vec4f, at: u32) -> f32 {
-  return select(select(group.x, group.y, at == 1), select(group.z, group.w, at == 3), at >= 2);
-}
-
-fn summed(base: u32, slot_count: u32, at: u32) -> vec4f {
-  var sum = slots[base + at];
-  for (var slot = 1u; slot < slot_count; slot++) {
-    sum += slots[base + slot * SLOT_QUADS + at];
-  }
-  return sum;
-}
-
-// A group of A, summed over the slots in their order, without the row's bias.
-fn gathered(base: u32, slot_count: u32, at: u32, place: vec2u, weight: f32) -> vec4f {
-  if (at >= BIAS_START) {
-    return vec4f();
-  }
-  var sum = summed(base, slot_count, at);
-{% if biases %}
-  sum -= ones[place.y] * (ones[place.x / 4][place.x % 4] / weight);
-{% endif %}
-  return select(vec4f(), sum, is_feature(place.y) & vec4<bool>(place.x < RANK));
-}
-
-fn remember_largest(group: vec4f, place: vec2u) {
-  if (place.x / 4 == place.y) {
-    atomicMax(&largest, bitcast<u32>(max(element(group, place.x % 4), 0.0)));
-  }
-}
-
-// The group with the shift on the diagonal, which takes its place in the first slot.
-fn shifted(base: u32, at: u32, group: vec4f, place: vec2u, shift: f32) -> vec4f {
-  if (at >= BIAS_START) {
-    return group;
-  }
-  var result = group;
-  if (place.x / 4 == place.y) {
-    result += select(vec4f(), vec4f(shift), (columns_of(place.y) == vec4u(place.x)) & vec4<bool>(place.x < RANK));
-    diagonal[place.x] = element(result, place.x % 4);
-  }
-  slots[base + at] = result;
-  return result;
-}
-
-// Columns 4 quad .. 4 quad + 3 of row i of A.
-fn matrix_quad(base: u32, i: u32, quad: u32) -> vec4f {
-  let own = i / 16;
-  let tile = quad / 4;
-  if (tile <= own) {
-    return slots[base + (own * (own + 1) / 2 + tile) * 64 + i % 16 * 4 + quad % 4];
-  }
-  let at = base + (tile * (tile + 1) / 2 + own) * 64 + quad % 4 * 16 + i % 16 / 4;
-  let c = i % 4;
-  return vec4f(slots[at][c], slots[at + 4][c], slots[at + 8][c], slots[at + 12][c]);
-}
-
-// Puts what a group has of column k at `start`: as row k of the triangle up to its tile, below as a column.
-fn pass_on(group: vec4f, place: vec2u, k: u32, start: u32) {
-  if (place.x == k) {
-    column[start + place.y] = group;
-  } else if (place.y == k / 4 && place.x / 16 > k / 16) {
-    column[start + place.x / 4][place.x % 4] = element(group, k % 4);
-  }
-}
-
-// A group after the sweep of k; `inverse` is that of the pivot, and `sign` 1 for a sweep into P and -1 for one out of it.
-fn swept(group: vec4f, place: vec2u, k: u32, start: u32, inverse: f32, sign: f32) -> vec4f {
-  let down = inverse * column[start + place.x / 4][place.x % 4];
-  let across = column[start + place.y];
-  var result = fma(vec4f(-down), across, group);
-  // Few groups are of the pivot's row or column.
-  if (place.x == k || place.y == k / 4) {
-    result = select(result, sign * inverse * across, vec4<bool>(place.x == k));
-    result = select(result, vec4f(select(sign * down, -inverse, place.x == k)), columns_of(place.y) == vec4u(k));
-  }
-  return result;
-}
-
+{% render 'parts/swept-groups', biases: biases %}
 fn is_passive(i: u32) -> bool {
   return ((passive[i / 32] >> (i % 32)) & 1) == 1;
 }
@@ -338,33 +242,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       }
       workgroupBarrier();
     } else if (current == VERIFY) {
-{% for right in rights %}
-      if (own_{{ right }} < STRIDE) {
-        solution[own_{{ right }} / 4][own_{{ right }} % 4] = select(0.0, y_{{ right }}, own_{{ right }} < RANK && is_passive(own_{{ right }}));
-      }
-{% endfor %}
-      workgroupBarrier();
-      for (var at = thread; at < LANES * STRIDE; at += THREADS) {
-        var product = 0.0;
-        for (var quad = at / STRIDE; quad < QUADS; quad += LANES) {
-          product += dot(matrix_quad(base, at % STRIDE, quad), solution[quad]);
-        }
-        shares[at] = product;
-      }
-      workgroupBarrier();
-{% for right in rights %}
-      if (own_{{ right }} < RANK) {
-        left_{{ right }} = b_{{ right }};
-        for (var lane = 0u; lane < LANES; lane++) {
-          left_{{ right }} -= shares[lane * STRIDE + own_{{ right }}];
-        }
-        if (!is_passive(own_{{ right }})) {
-          y_{{ right }} = left_{{ right }};
-        } else if (!(abs(left_{{ right }}) <= RESIDUAL * length)) {
-          atomicOr(&remarks, 1u);
-        }
-      }
-{% endfor %}
+      {% render 'parts/compare-with-matrix', rights: rights %}
     } else {
       // y += inverse(A_PP) (b - A x), a column at a time.
       for (var word = 0u; word < WORDS; word++) {
@@ -394,40 +272,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     }
 {% endfor %}
     workgroupBarrier();
-    if (thread == 0) {
-      let remarked = atomicExchange(&remarks, 0u);
-      var count = 0u;
-      var last = 0u;
-      for (var word = 0u; word < WORDS; word++) {
-        turning[word] = atomicExchange(&misplaced[word], 0u);
-        count += countOneBits(turning[word]);
-        last = select(last, word, turning[word] != 0);
-      }
-      steps++;
-      stuck = stuck || steps > MOST_STEPS || (current == SWEEP && steps > 1 && swept_features == 0);
-      stage = SWEEP;
-      if (current == CORRECT || (current == SWEEP && (count == 0 || stuck))) {
-        stage = VERIFY;
-      } else if (current == VERIFY && (remarked & 1) == 1 && corrections < 2) {
-        corrections++;
-        stage = CORRECT;
-      } else if (current == VERIFY && (count == 0 || stuck || verified == 4)) {
-        stage = select(DONE, FAILED, (remarked & 2) == 2);
-      } else if (current == VERIFY) {
-        verified++;
-        corrections = 0;
-      }
-      if (stage == SWEEP) {
-        patience = select(patience - 1, PATIENCE, count < fewest);
-        fewest = min(fewest, count);
-        if (patience < 0) {
-          for (var word = 0u; word < last; word++) {
-            turning[word] = 0;
-          }
-          turning[last] = 1u << firstLeadingBit(turning[last]);
-        }
-      }
-    }
+    {% render 'parts/next-step' %}
   }
 
   var bad = workgroupUniformLoad(&stage) == FAILED;

@@ -32,7 +32,7 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
 {% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
-{%- if BIASES %}
+{%- if CENTRE %}
   var next_bias = 0.0;
 {%- endif %}
   var coming = vec2<u32>();
@@ -83,7 +83,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};

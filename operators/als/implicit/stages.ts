@@ -1,6 +1,9 @@
 import type { Place } from '../../../engine/plan/place.ts';
-import type { DataSet, DataUses, Stage } from '../../../engine/plan/stages.ts';
+import type { DataSet, DataUses, RowRange, Stage } from '../../../engine/plan/stages.ts';
 import { factorBytes } from '../../planner/sizes.ts';
+import { evenRanges } from '../../ratings/row-ranges.ts';
+import { rankingMetricOf } from '../../params/common.ts';
+import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import type { AlsParams } from '../params.ts';
 import { implicitWeights, unobservedWeightOf } from './weights.ts';
 
@@ -15,7 +18,18 @@ export function implicitNames(side: Side) {
 }
 
 /** The names of the stages that measure the implicit loss. */
-export const implicitStages = { error: 'implicit-error', users: 'penalty-users', items: 'penalty-items', grams: 'fetch-grams' } as const;
+export const implicitStages = { error: 'implicit-error', users: 'penalty-users', items: 'penalty-items', grams: 'fetch-grams', ranks: 'rank-validation', places: 'fetch-places' } as const;
+
+/** The data set with the place of each validation pair in its user's ranking. */
+export const TEST_PLACES = 'test-places';
+
+/** Users of one task that ranks, on a device with slices. */
+const RANKED_USERS = 2048;
+
+/** Slices of the users of a part whose rankings are measured. */
+export function rankSlices(users: number, whole: boolean): RowRange[] {
+  return users === 0 ? [{ from: 0, to: 0 }] : evenRanges(users, whole ? 1 : Math.ceil(users / RANKED_USERS));
+}
 
 /** Slices of the rows of G. */
 export function gramSlices(rank: number, whole: boolean): { readonly from: number; readonly to: number }[] {
@@ -58,9 +72,9 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
 
 /**
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
- * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ.
+ * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. `ranked`: of a run that a ranking metric may end.
  */
-export function implicitMeasure(params: AlsParams, items: string, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number): Stage[] {
+export function implicitMeasure(params: AlsParams, items: string, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
   const { rank } = params;
   const q = places.length;
   const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places, work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
@@ -69,5 +83,28 @@ export function implicitMeasure(params: AlsParams, items: string, places: readon
     norm('users'),
     norm('items'),
     { name: implicitStages.grams, at: places, work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
+    ...(ranked === undefined ? [] : rankStages(params, items, places, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
   ];
+}
+
+/** The stages that find the places of the validation pairs among all items that are not in the training set. */
+function rankStages(params: AlsParams, items: string, places: readonly Place[], tasks: number): Stage[] {
+  const { rank } = params;
+  const depth = depthOfMetric(params);
+  const uses = { rowFactors: 'users', columnFactors: items, listed: 'test-ratings', exclude: 'ratings-by-user', places: TEST_PLACES };
+  return [
+    { name: implicitStages.ranks, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'rank-listed', uses, params: { rank, ...(depth === undefined ? {} : { depth }) } }] }, kernel: 'rank-listed', tasks, partitions: { p: 1, q: places.length }, reasons: [`${rankingMetricOf(params)} of the validation set: all items that a user has not rated are ranked`] },
+    { name: implicitStages.places, at: places, work: { kind: 'exchange', how: 'move', data: [TEST_PLACES], to: 'host' } },
+  ];
+}
+
+/** Of a device that slices passes, the slices write one vector; the others give it. */
+export function testPlaces(ratings: readonly DataSet['parts'][number][], slices: boolean): DataSet {
+  return { name: TEST_PLACES, layout: 'places', derived: true, ...(slices ? { columns: 1 } : {}), parts: ratings };
+}
+
+/** The places that the metric of the early stop tells apart. */
+function depthOfMetric(params: AlsParams): number | undefined {
+  const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
+  return depthOf([metric], [k]);
 }

@@ -15,6 +15,16 @@ export interface ValidationPairs {
   readonly train: RatingBlock;
 }
 
+/** A ranking metric on a validation set. */
+export interface ValidationRanking {
+  /** The pairs that are ranked, by user. */
+  readonly positives: RatingBlock;
+  /** The places that the metric tells apart; undefined: all. */
+  readonly depth: number | undefined;
+  /** The metric by its name, from the places of the positives in the order of their block. NaN where no pair is left. */
+  values(places: Uint32Array): MetricValues;
+}
+
 /** Factors in host memory, whose products are the predictions. */
 export interface RankedFactors {
   readonly userFactors: Float32Array;
@@ -22,21 +32,30 @@ export interface RankedFactors {
 }
 
 /**
- * A ranking metric of factors on a validation set, by its name such as ndcg@20: over full rankings of the items that a user has not
- * rated in the training set. Pairs that are in both sets are told once and not ranked. NaN where no pair is left.
+ * A ranking metric by its name such as ndcg@20: over full rankings of the items that a user has not rated in the training set. Pairs
+ * that are in both sets are told once and not ranked.
  */
-export function validationMetric(name: string, { users, items, test, train }: ValidationPairs, { events }: ExecutionContext): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
+export function validationRanking(name: string, { items, test, train }: Omit<ValidationPairs, 'users'>, { events }: Pick<ExecutionContext, 'events'>): ValidationRanking {
   const { metric, k = 1 } = parseMetric(name, 'earlyStopMetric');
   const { positives, leaked } = rankedTest(test, train);
   if (leaked > 0) events({ type: 'warning', text: `${formatCount(leaked)} validation pairs are among the training ratings too, and are not ranked` });
   const excluded = metric === 'auc' ? distinctItems(train) : undefined;
+  return {
+    positives,
+    depth: depthOf([metric], [k]),
+    values: (places) => ({ [name]: userValues({ positives, places, items: keyCount(items), excluded }, measuresOf([metric], [k])).means[0] }),
+  };
+}
+
+/** The same of factors in host memory, for a training whose plan does not rank. */
+export function validationMetric(name: string, pairs: ValidationPairs, ctx: ExecutionContext): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
+  const { users, items, train } = pairs;
+  const ranking = validationRanking(name, pairs, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;
-  return async ({ userFactors, itemFactors }, ctx) => {
+  return async ({ userFactors, itemFactors }, held) => {
     // The run goes on in another context after a lost device.
-    if (ranks?.ctx !== ctx) ranks = { ctx, of: new PositiveRanks(positives, train, { ...ctx, events: () => {} }) };
+    if (ranks?.ctx !== held) ranks = { ctx: held, of: new PositiveRanks(ranking.positives, train, { ...held, events: () => {} }) };
     const model = { rank: itemFactors.length / keyCount(items), users, items, userFactors, itemFactors };
-    const places = await ranks.of.places(model, depthOf([metric], [k]));
-    const { means } = userValues({ positives, places, items: keyCount(items), excluded }, measuresOf([metric], [k]));
-    return { [name]: means[0] };
+    return ranking.values(await ranks.of.places(model, ranking.depth));
   };
 }

@@ -112,7 +112,7 @@ export class RatingParts {
     const { chunks, userCounts, swapped } = this.#indexed;
     const by = swapped ? 'items' : 'users';
     const tasks = chunks.map((chunk): SplitTask => ({
-      task: { kernel: 'split-pairs', inputs: inputsOf([chunk], by, ['codes', 'values', 'rowMap', 'columnMap']), params: { bands: ranges.length, by } },
+      task: { kernel: 'split-pairs', inputs: inputsOf([chunk], by, ['codes', 'values', 'rowMap', 'columnMap']), params: { by } },
       frees: partitionsOf(chunk),
     }));
     return this.#split(tasks, ranges, userCounts.length);
@@ -121,7 +121,7 @@ export class RatingParts {
   /** Adds the ratings of a part by user to the chunks of the parts by item. */
   async #splitBlock(block: RatingBlock, firstRow: number): Promise<void> {
     const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
-    const tasks = ranges.map((range): SplitTask => ({ task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow, bands: this.#itemRanges.length } }, frees: [] }));
+    const tasks = ranges.map((range): SplitTask => ({ task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow } }, frees: [] }));
     const chunks = await this.#split(tasks, this.#itemRanges, this.#indexed.itemCounts.length);
     chunks.forEach((own, p) => this.#ofItems[p].push(...own));
   }
@@ -131,22 +131,22 @@ export class RatingParts {
     const { place, parallelism } = hostDevice(this.#ctx.executor).info;
     const ahead = 2 * parallelism;
     const name = dataSetName('parts');
-    const bands: PartitionRef = { name: `${name}/bands`, partition: 0, version: 0 };
+    const parts: PartitionRef = { name: `${name}/rows`, partition: 0, version: 0 };
     const refs = tasks.map((_, partition) => ranges.map((_, p) => (['codes', 'values'] as const).map((part): PartitionRef => ({ name: `${name}/${part}.${p}`, partition, version: 0 }))));
     const steps = new StepList(contracts);
     const spilled: number[] = [];
     for (const [t, { task }] of tasks.entries()) {
       if (t >= ahead) steps.free(STAGE, place, tasks[t - ahead].frees);
       const outputs = Object.fromEntries(refs[t].flatMap(([codes, values], p) => [[`partCodes.${p}`, codes], [`partValues.${p}`, values]]));
-      steps.task(STAGE, place, { ...task, inputs: { ...task.inputs, bands }, outputs }, { ended: spilled.slice(t - ahead, Math.max(0, t - ahead + 1)) });
+      steps.task(STAGE, place, { ...task, inputs: { ...task.inputs, parts }, outputs }, { ended: spilled.slice(t - ahead, Math.max(0, t - ahead + 1)) });
       if (this.#options.spills) spilled.push(steps.spill(STAGE, place, refs[t].flat()));
     }
-    steps.free(STAGE, place, [bands, ...tasks.slice(-ahead).flatMap(({ frees }) => frees)]);
-    const values = (await runSteps(steps.steps, this.#ctx, { given: [[bands, partsOfRows(ranges, rows), place]] })).of(STAGE) as ValuesOf<'split-pairs'>[];
+    steps.free(STAGE, place, [parts, ...tasks.slice(-ahead).flatMap(({ frees }) => frees)]);
+    const values = (await runSteps(steps.steps, this.#ctx, { given: [[parts, partsOfRows(ranges, rows), place]] })).of(STAGE) as ValuesOf<'split-pairs'>[];
     const freeing = new StepList(contracts);
-    freeing.free(STAGE, place, refs.flatMap((parts, t) => parts.filter((_, p) => values[t].ratings[p] === 0).flat()));
+    freeing.free(STAGE, place, refs.flatMap((own, t) => own.filter((_, p) => values[t].ratings[p] === 0).flat()));
     await runSteps(freeing.steps, this.#ctx);
-    return ranges.map((_, p) => refs.flatMap((parts, t): CodedChunk[] => (values[t].ratings[p] === 0 ? [] : [{ rows: values[t].ratings[p], codes: parts[p][0], values: parts[p][1] }])));
+    return ranges.map((_, p) => refs.flatMap((own, t): CodedChunk[] => (values[t].ratings[p] === 0 ? [] : [{ rows: values[t].ratings[p], codes: own[p][0], values: own[p][1] }])));
   }
 }
 
@@ -156,11 +156,11 @@ interface SplitTask {
   readonly frees: readonly PartitionRef[];
 }
 
-/** The part of each row, in the layout row-bands. */
+/** The part of each row. */
 function partsOfRows(ranges: readonly RowRange[], rows: number): Partition {
-  const bandOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
-  ranges.forEach(({ from, to }, part) => bandOf.fill(part, from, to));
+  const partOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
+  ranges.forEach(({ from, to }, part) => partOf.fill(part, from, to));
   const firstRow = sharedArray(Int32Array, ranges.length + 1);
   firstRow.set([...ranges.map(({ from }) => from), rows]);
-  return { layout: 'row-bands', rows, columns: { bandOf, firstRow } };
+  return { layout: 'row-parts', rows, columns: { partOf, firstRow } };
 }

@@ -8,19 +8,18 @@ export type RowData = PartitionRef;
 
 /** Sorts the ratings of coded chunks into rows, those of users or those of items, and releases the chunks. */
 export function sortChunks(chunks: readonly CodedChunk[], by: 'users' | 'items', shape: RowsShape, rowData: RowData | undefined, ref: PartitionRef, ctx: ExecutionContext): Promise<SortedRows> {
-  const params = ({ chunks }: ChunkGroup, bands: number) => ({ chunks: chunks.length, bands, by });
   return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
-    count: (group, { bands, counts, bandCount }) => ({
+    count: (groups, counts, { bands, bandCount, rowBits }) => ({
       kernel: 'count-pairs',
-      inputs: { bands, ...inputsOf(group.chunks, by, ['codes', 'rowMap']) },
+      inputs: { bands, ...inputsOf(groups.flatMap(({ chunks }) => chunks), by, ['codes', 'rowMap']) },
       outputs: { counts },
-      params: params(group, bandCount),
+      params: { groups: groups.map(({ chunks }) => chunks.length), bands: bandCount, by, rowBits },
     }),
-    scatter: (group, { bands, cursors, block, bandCount, columnBits }) => ({
+    scatter: (group, cursors, { bands, block, rowBits, columnBits }) => ({
       kernel: 'scatter-pairs',
       inputs: { bands, cursors, ...inputsOf(group.chunks, by, ['codes', 'values', 'rowMap', 'columnMap']) },
       outputs: { block, ...(rowData ? { rowData } : {}) },
-      params: { ...params(group, bandCount), columnBits, ...(rowData ? { firstRow: group.firstRow } : {}) },
+      params: { chunks: group.chunks.length, by, rowBits, columnBits, ...(rowData ? { firstRow: group.firstRow } : {}) },
     }),
     scattered: (group) => group.chunks.flatMap(partitionsOf),
   });

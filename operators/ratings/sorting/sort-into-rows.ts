@@ -20,19 +20,22 @@ const MAXIMUM_BANDS = 1024;
 /** Ratings of a group: its memory is free soon, and its own work is far more than that of sending it. */
 export const GROUP_RATINGS = 1 << 20;
 
-/** Partitions and parameters that the tasks of a group name. */
-export interface ScatterPlaces {
+/** Bits of a row's number in its band, at most. */
+const ROW_BITS = 16;
+
+/** Partitions and parameters that all tasks name. */
+export interface Sorting {
   readonly bands: PartitionRef;
   readonly bandCount: number;
+  readonly rowBits: number;
   readonly columnBits: number;
-  readonly counts: PartitionRef;
-  readonly cursors: PartitionRef;
   readonly block: PartitionRef;
 }
 
 export interface ScatterTasks<Group> {
-  count(group: Group, places: ScatterPlaces): Task;
-  scatter(group: Group, places: ScatterPlaces): Task;
+  /** `counts`: of each group in turn. */
+  count(groups: readonly Group[], counts: PartitionRef, sorting: Sorting): Task;
+  scatter(group: Group, cursors: PartitionRef, sorting: Sorting): Task;
   /** Partitions that are freed once the group is scattered. */
   scattered?(group: Group): readonly PartitionRef[];
 }
@@ -62,32 +65,37 @@ export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsS
   const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32');
   const offsets = block.columns.offsets as Int32Array;
   const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
-  const { bands, firstRow } = rowBands(offsets, 2 ** (32 - columnBits));
+  const rowBits = Math.min(ROW_BITS, 32 - columnBits);
+  const { bands, firstRow } = rowBands(offsets, rowBits);
   const bandCount = firstRow.length - 1;
   const bandsRef = part('bands');
-  const places = groups.map((_, g): ScatterPlaces => ({ bands: bandsRef, bandCount, columnBits, counts: part('counts', g), cursors: part('cursors', g), block: ref }));
+  const named: Sorting = { bands: bandsRef, bandCount, rowBits, columnBits, block: ref };
+  // Counting is quick, so that a task has several groups.
+  const counted = evenRanges(groups.length, 2 * parallelism);
   const counting = new StepList(contracts);
-  groups.forEach((group, g) => {
-    const counted = counting.task(STAGE, place, tasks.count(group, places[g]));
-    counting.handOut(STAGE, places[g].counts, place, counted);
+  counted.forEach(({ from, to }, c) => {
+    const task = counting.task(STAGE, place, tasks.count(groups.slice(from, to), part('counts', c), named));
+    counting.handOut(STAGE, part('counts', c), place, task);
   });
-  counting.free(STAGE, place, places.map(({ counts }) => counts));
-  const counted = (await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] })).handed;
+  counting.free(STAGE, place, counted.map((_, c) => part('counts', c)));
+  const { handed } = await runSteps(counting.steps, ctx, { given: [[bandsRef, bands, place]] });
   const next = firstRow.slice(0, bandCount).map((row) => offsets[row]);
   const given: Given[] = [[ref, block, place]];
-  for (const [g, { cursors }] of places.entries()) {
-    given.push([cursors, { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } }, place]);
-    const counts = counted[g].columns.counts as Int32Array;
-    for (let band = 0; band < bandCount; band++) next[band] += counts[band];
-  }
+  counted.forEach(({ from, to }, c) => {
+    const counts = handed[c].columns.counts as Int32Array;
+    for (let g = from; g < to; g++) {
+      given.push([part('cursors', g), { layout: 'cursors', rows: bandCount, columns: { cursors: sharedCopy(next) } }, place]);
+      for (let band = 0; band < bandCount; band++) next[band] += counts[(g - from) * bandCount + band];
+    }
+  });
   const sorting = new StepList(contracts);
   // Each group fills places of its own.
   groups.forEach((group, g) => {
-    const scatter = tasks.scatter(group, places[g]);
+    const scatter = tasks.scatter(group, part('cursors', g), named);
     sorting.task(STAGE, place, scatter, { bands: Object.fromEntries(Object.keys(scatter.outputs).map((name) => [name, g])) });
   });
   // Behind all tasks of their kind: a task waits for the frees that stand before it. Each acts as soon as its group is scattered.
-  groups.forEach((group, g) => sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), places[g].cursors]));
+  groups.forEach((group, g) => sorting.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), part('cursors', g)]));
   const ranges = balancedRanges(firstRow.map((row) => offsets[row]), 4 * parallelism);
   addSliced(sorting, STAGE, place, { kernel: 'sort-bands', inputs: { bands: bandsRef }, outputs: { block: ref }, params: { columns: shape.columns, columnBits, order: shape.order } }, ranges);
   sorting.free(STAGE, place, [bandsRef]);
@@ -96,17 +104,19 @@ export async function sortIntoRows<Group>(groups: readonly Group[], shape: RowsS
   return { block: blockOf(ref, block), repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column } };
 }
 
-/** Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than `mostRows` rows. A long row is a band of its own. */
-function rowBands(offsets: Int32Array, mostRows: number): { bands: Partition; firstRow: Int32Array } {
-  const rows = offsets.length - 1;
+/** Cuts rows into bands of about BAND_RATINGS ratings, at most MAXIMUM_BANDS of them, and of no more than 2^rowBits rows. A long row is a band of its own. */
+function rowBands(offsets: Int32Array, rowBits: number): { bands: Partition; firstRow: Int32Array } {
+  const [rows, mostRows] = [offsets.length - 1, 2 ** rowBits];
   const wanted = Math.max(1, Math.min(MAXIMUM_BANDS, Math.ceil(offsets[rows] / BAND_RATINGS)));
   const ranges = balancedRanges(offsets, wanted).flatMap(({ from, to }): RowRange[] =>
     to - from <= mostRows ? [{ from, to }] : evenRanges(to - from, Math.ceil((to - from) / mostRows)).map((range) => ({ from: from + range.from, to: from + range.to })),
   );
   const firstRow = sharedCopy(Int32Array.from([...ranges.map((range) => range.from), rows]));
-  const bandOf = ranges.length > 2 ** 16 ? sharedArray(Uint32Array, rows) : sharedArray(Uint16Array, rows);
-  ranges.forEach(({ from, to }, band) => bandOf.fill(band, from, to));
-  return { bands: { layout: 'row-bands', rows, columns: { bandOf, firstRow } }, firstRow };
+  const placeOf = sharedArray(Uint32Array, rows);
+  ranges.forEach(({ from, to }, band) => {
+    for (let row = from; row < to; row++) placeOf[row] = band * mostRows + row - from;
+  });
+  return { bands: { layout: 'row-bands', rows, columns: { placeOf, firstRow } }, firstRow };
 }
 
 function sharedCopy(values: Int32Array): Int32Array {

@@ -6,6 +6,7 @@ import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
+import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
 
 interface HostBuffer {
@@ -119,7 +120,7 @@ function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: U
   for (let k = 0; k < count; k++) {
     const column = indices[first + k];
     theta.push(Float32Array.from({ length: rank }, (_, f) => halfValue(halves[column * stride + f])));
-    r[k] = round(fround((biases ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
+    r[k] = round(fround((centresRatings({ rank, biases }) ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
   }
   return { theta, r };
 }

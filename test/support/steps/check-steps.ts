@@ -107,7 +107,7 @@ export function checkCoverage(steps: readonly Step[], bound: BoundPlan): string[
         if (from !== next) problems.push(`${describe(step)}: a slice begins at ${from}, not at ${next}`);
         next = Number(to);
       }
-      const over = task.inputs.block ?? task.inputs.source ?? task.inputs.keys ?? task.inputs.shifts ?? task.outputs.factors ?? task.outputs.gram;
+      const over = task.inputs.block ?? task.inputs.listed ?? task.inputs.source ?? task.inputs.keys ?? task.inputs.shifts ?? task.outputs.factors ?? task.outputs.gram;
       // G has a row for each feature.
       const rows = task.kernel === 'sgd-block' ? next : task.kernel === 'gram' ? Number(task.params.rank) : setOf(over, bound)?.parts[partOf(over, bound)].rows;
       if (next !== rows) problems.push(`${describe(step)}: slices end at ${next} of ${rows} rows`);

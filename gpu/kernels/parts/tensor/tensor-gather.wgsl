@@ -5,10 +5,10 @@
   rated_{{ pass }} = entry.y;
 {%- endif %}
   if (chunk < FACTOR_CHUNKS) { next_{{ pass }} = fixed[entry.x * CHUNKS + chunk]; }
-{%- unless RATING_ROW or BIASES %}
+{%- unless RATING_ROW %}
   else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
 {%- endunless %} }
 {%- endfor %}
-{%- if BIASES %}
+{%- if CENTRE %}
 if (thread < BIN) { next_bias = bias_of(ring[(slot) * BIN + thread].x); }
 {%- endif %}

@@ -1,7 +1,7 @@
 // Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
 // Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating), the rating {% if BIASES %}as it is{% else %}in float16 and scaled{% endif %}: two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating), the rating {% if CENTRE %}as it is{% else %}in float16 and scaled{% endif %}: two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
 // Column and rating number `at`, or the row of zeros behind the end.
@@ -15,7 +15,7 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
 
 // The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded would wait for it.
 fn entry_of(rating: vec2<u32>) -> vec2<u32> {
-{%- if BIASES %}
+{%- if CENTRE %}
   return rating;
 {%- else %}
   let value = bitcast<f32>(rating.y);
@@ -24,14 +24,17 @@ fn entry_of(rating: vec2<u32>) -> vec2<u32> {
   let root = f32(f16(sqrt(params.alpha * abs(value))));
   let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
   return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
+{%- elsif BIASES %}
+  // A 1 beside it, so that the same products sum the rows of theta.
+  return vec2<u32>(rating.x, select(pack2x16float(vec2f(value * params.scale, 1.0)), 0u, rating.x == params.zero_row));
 {%- else %}
   return vec2<u32>(rating.x, pack2x16float(vec2f(value * params.scale, 0.0)));
 {%- endif %}
 {%- endif %}
 }
-{%- if BIASES %}
+{%- if CENTRE %}
 
-// The bias of a column; any for the row of zeros.
+// The bias of a column; that of the last one for the row of zeros, which entries do not use.
 fn bias_of(column: u32) -> f32 {
   return fixed_bias[min(column, params.zero_row - 1u)];
 }

@@ -24,12 +24,12 @@ with AHEAD those of the first bin are there.
 {%- unless AHEAD %}
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: IMPLICIT %}
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
     }
 {%- endunless %}
     var bin = 0u;
     for (var at = first; at < end; at += BIN) {
-      if (chunk < {% if BIASES %}FACTOR_CHUNKS{% else %}CHUNKS{% endif %}) {
+      if (chunk < {% if CENTRE %}FACTOR_CHUNKS{% else %}CHUNKS{% endif %}) {
 {%- for pass in passes %}
 {%- if IMPLICIT %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated_{{ pass }}){% else %}select(weighted(next_{{ pass }}, rated_{{ pass }}), vec4<u32>(rated_{{ pass }} & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %};
@@ -38,13 +38,11 @@ with AHEAD those of the first bin are there.
 {%- endif %}
 {%- endfor %}
       }
-{%- if BIASES %}
+{%- if CENTRE %}
       if (thread < BIN) {
         let rated = centred(ring[(bin & 3u) * BIN + thread], next_bias);
         staged[thread * STRIDE + FACTOR_CHUNKS] = vec4<u32>(rated, 0u, 0u, 0u);
-{%- if RATING_ROW %}
         t_part += unpack2x16float(rated).x;
-{%- endif %}
       }
 {%- elsif RATING_ROW %}
       if (thread < BIN) {
@@ -55,7 +53,7 @@ with AHEAD those of the first bin are there.
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, BIASES: BIASES, IMPLICIT: IMPLICIT %}
+        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();

@@ -1,0 +1,131 @@
+/**
+ * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel, installs each version of PySpark in an environment
+ * of its own below build/spark, and runs the Python tests in spark/test. WORDS choose runs, by parts of their names. Without Java, Maven or Python nothing runs,
+ * which is said; without network the same, unless everything is installed already.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '..');
+const work = join(root, 'build/spark');
+const versions = ['4.0.1', '4.3.0'] as const;
+const newest = versions[1];
+
+interface TestRun {
+  readonly version: (typeof versions)[number];
+  readonly mode: 'classic' | 'connect';
+  readonly master: string;
+  readonly files: readonly string[];
+}
+
+const parity = versions.flatMap((version): TestRun[] =>
+  (['classic', 'connect'] as const).flatMap((mode) => ['local[2]', 'local-cluster[2,1,1024]'].map((master) => ({ version, mode, master, files: ['test_parity.py'] }))),
+);
+const runs: readonly TestRun[] = [
+  ...parity,
+  { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py'] },
+  { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_ends.py'] },
+  { version: newest, mode: 'connect', master: 'local[2]', files: ['test_ends.py'] },
+  { version: newest, mode: 'classic', master: 'local-cluster[3,1,2048]', files: ['test_hosts.py'] },
+  { version: newest, mode: 'classic', master: 'local[1]', files: ['test_settings.py'] },
+];
+
+const words = process.argv.slice(2);
+const nameOf = ({ version, mode, master, files }: TestRun) => `${version} ${mode} ${master} ${files.join(' ')}`;
+const chosen = runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
+if (chosen.length === 0) throw new Error(`no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`);
+
+const python = requireTools();
+run('mvn', ['-q', '-B', '-f', 'spark/pom.xml', 'package']);
+const jar = only('spark/target/factorflow-spark-*.jar');
+const wheel = buildWheel();
+for (const version of new Set(chosen.map((one) => one.version))) install(version);
+
+const failed: string[] = [];
+for (const one of chosen) {
+  const name = nameOf(one);
+  const start = performance.now();
+  console.log(`\n== ${name}`);
+  const { status } = spawnSync(pythonOf(one.version), ['-m', 'pytest', '-q', '--no-header', '-p', 'no:cacheprovider', ...one.files], {
+    cwd: join(root, 'spark/test'),
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      FACTORFLOW_MODE: one.mode,
+      FACTORFLOW_MASTER: one.master,
+      FACTORFLOW_NODE: process.execPath,
+      FACTORFLOW_MAIN: join(root, 'dist/cli/main.js'),
+      FACTORFLOW_JAR: jar,
+      PYSPARK_PYTHON: pythonOf(one.version),
+      PYTHONDONTWRITEBYTECODE: '1',
+      SPARK_HOME: undefined,
+    },
+  });
+  console.log(`== ${status === 0 ? 'passed' : 'FAILED'} in ${((performance.now() - start) / 1000).toFixed(0)} s: ${name}`);
+  if (status !== 0) failed.push(name);
+}
+console.log(`\n${chosen.length - failed.length} of ${chosen.length} runs passed${failed.map((name) => `\n  failed: ${name}`).join('')}`);
+process.exitCode = failed.length === 0 ? 0 : 1;
+
+/** The Python to use; ends the process, loudly and without a failure, where a tool is missing. */
+function requireTools(): string {
+  const java = /version "(\d+)/.exec(spawnSync('java', ['-version'], { encoding: 'utf8' }).stderr ?? '')?.[1];
+  const missing = [
+    ...(java === undefined || Number(java) < 17 ? [`Java 17 or newer (${java === undefined ? 'there is none' : `this is ${java}`})`] : []),
+    ...(spawnSync('mvn', ['-version']).status === 0 ? [] : ['Maven']),
+    ...(spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))']).status === 0 ? [] : ['Python 3.9 or newer with venv']),
+  ];
+  if (missing.length > 0) notRun(`there is no ${missing.join(', no ')}`);
+  return 'python3';
+}
+
+function notRun(reason: string): never {
+  console.error(`\n== NOT RUN: the tests of the plugin for Apache Spark, since ${reason}`);
+  process.exit(0);
+}
+
+function run(command: string, args: readonly string[]): void {
+  const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], encoding: 'utf8', maxBuffer: 1 << 26 });
+  if (status === 0) return;
+  const said = `${stdout}${stderr}`;
+  if (/Unknown host|name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(said)) notRun(`${command} reaches no network`);
+  console.error(said);
+  throw new Error(`${command} ${args.join(' ')} ended with ${String(status)}`);
+}
+
+function pythonOf(version: string): string {
+  return join(work, `python-${version}/bin/python`);
+}
+
+/** An environment with PySpark and the packages that it was tested with, made once, and the wheel, installed anew. */
+function install(version: string): void {
+  const requirements = join(root, `spark/test/requirements-${version}.txt`);
+  const stamp = join(work, `python-${version}/installed.txt`);
+  const wanted = readFileSync(requirements, 'utf8');
+  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
+    rmSync(join(work, `python-${version}`), { recursive: true, force: true });
+    run(python, ['-m', 'venv', join(work, `python-${version}`)]);
+    run(pythonOf(version), ['-m', 'pip', 'install', '-q', '--no-deps', '-r', requirements]);
+    writeFileSync(stamp, wanted);
+  }
+  run(pythonOf(version), ['-m', 'pip', 'install', '-q', '--no-deps', '--no-index', '--force-reinstall', wheel]);
+}
+
+/** The wheel factorflow_spark with the jar inside, made with the newest version's environment. */
+function buildWheel(): string {
+  const jars = join(root, 'spark/python/factorflow_spark/jars');
+  rmSync(jars, { recursive: true, force: true });
+  mkdirSync(jars, { recursive: true });
+  cpSync(jar, join(jars, jar.split('/').at(-1) ?? ''));
+  const folder = join(work, 'wheel');
+  rmSync(folder, { recursive: true, force: true });
+  run(python, ['-m', 'pip', 'wheel', '-q', '--no-deps', '-w', folder, join(root, 'spark/python')]);
+  return only('build/spark/wheel/*.whl');
+}
+
+function only(pattern: string): string {
+  const found = globSync(pattern, { cwd: root });
+  if (found.length !== 1) throw new Error(`${pattern} names ${found.length} files, need one`);
+  return join(root, found[0]);
+}

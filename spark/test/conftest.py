@@ -1,0 +1,49 @@
+"""Sessions of Spark for the tests. The runner (scripts/test-spark.ts) says which by the environment:
+
+FACTORFLOW_MODE     classic, or connect: a server inside this process's JVM and a client in front of it
+FACTORFLOW_MASTER   local[2], local-cluster[2,1,1024], ...
+FACTORFLOW_NODE, FACTORFLOW_MAIN   the worker's executable
+FACTORFLOW_JAR      the plugin, which the wheel brings to classic sessions
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support import base_conf, start_session
+
+
+@pytest.fixture(scope="session")
+def mode():
+    return os.environ.get("FACTORFLOW_MODE", "classic")
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture
+def started(home):
+    """A function that gives the number of workers that have been started."""
+    return lambda: len((home / "started").read_text().splitlines()) if (home / "started").exists() else 0
+
+
+@pytest.fixture(scope="session")
+def spark(mode, home):
+    session = start_session(mode, os.environ.get("FACTORFLOW_MASTER", "local[2]"), base_conf(home))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def ratings(spark):
+    from support import planted
+
+    return spark.createDataFrame(planted(), "user int, item int, rating float").repartition(2).cache()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return tmp_path

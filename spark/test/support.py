@@ -1,0 +1,109 @@
+"""What the tests share: sessions, ratings, and a look at processes."""
+
+import math
+import os
+import random
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OURS = "io.github.factorflow.spark.FactorFlowALS"
+# Few partitions of factors: each is a task in every test.
+BLOCKS = {"numUserBlocks": 2, "numItemBlocks": 2}
+# A word on the command lines of this run's executors.
+RUN = f"factorflow.test.run={os.getpid()}"
+MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
+
+
+def base_conf(folder):
+    """Settings for tests. The executable notes each start of a worker in the file `started` before it becomes FactorFlow's."""
+    executable = folder / "factorflow"
+    executable.write_text(f'#!/bin/sh\necho "$@" >> {folder}/started\nexec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n')
+    executable.chmod(0o755)
+    return {
+        "spark.app.name": "factorflow-test",
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder),
+        "spark.executor.extraJavaOptions": f"-D{RUN}",
+        "spark.factorflow.executable": str(executable),
+        "spark.factorflow.device": "cpu",
+        "spark.factorflow.cores": "1",
+    }
+
+
+def start_session(mode, master, conf):
+    from pyspark.sql import SparkSession
+
+    if mode == "classic":
+        import factorflow_spark  # noqa: F401: it brings the jar and maps ALS
+
+        builder = SparkSession.builder.master(master)
+    else:
+        jar = os.environ["FACTORFLOW_JAR"]
+        builder = SparkSession.builder.remote(master).config("spark.jars", jar)
+        builder = builder.config("spark.connect.ml.backend.classes", "io.github.factorflow.spark.FactorFlowPlugin")
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def planted(users=60, items=40, each=15, seed=7):
+    """Ratings of a planted signal: (user, item, rating)."""
+    draw = random.Random(seed)
+    return [
+        (u * 3, v * 2 + 1, float(3 + math.sin(u) * math.cos(v) + draw.uniform(-0.2, 0.2)))
+        for u in range(users)
+        for v in sorted(draw.sample(range(items), each))
+    ]
+
+
+def rmse(model, df):
+    from pyspark.sql import functions as f
+
+    error = f.col("prediction") - f.col("rating")
+    return math.sqrt(model.transform(df).where("not isnan(prediction)").agg(f.avg(error * error)).first()[0])
+
+
+def processes(*marks):
+    """The pids of processes whose command lines have all these words."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            line = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if all(mark.encode() in line for mark in marks) and int(entry.name) != os.getpid():
+            found.append(int(entry.name))
+    return found
+
+
+def workers():
+    """FactorFlow's worker processes of this checkout."""
+    return processes(os.environ["FACTORFLOW_MAIN"] + "\0worker")
+
+
+def executors():
+    """This run's executors, but not the shells that start them."""
+    return processes(RUN, "CoarseGrainedExecutorBackend", "java")
+
+
+def wait_for(look, seconds, what):
+    """The first true value of look(), within a bound that only a failure reaches."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"{what} did not come within {seconds} s")
+
+
+def factors(model):
+    """Both sides' factors by id."""
+    return [{row.id: list(row.features) for row in side.collect()} for side in (model.userFactors, model.itemFactors)]

@@ -1,0 +1,83 @@
+"""Many hosts: blocks of rows in the workers of several executors. The runner starts local-cluster[3,1,2048] with spark.factorflow.workers 3."""
+
+import os
+import signal
+import threading
+
+import pytest
+from pyspark.ml.recommendation import ALS
+
+from support import BLOCKS, executors, factors, planted, rmse, wait_for, workers
+
+PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3, **BLOCKS}
+
+
+@pytest.fixture(scope="module")
+def one_host(spark, ratings):
+    """The factors of one host, by the worker itself."""
+    return factors(on_hosts(spark, 1, lambda: ALS(**PARAMS).fit(ratings)))
+
+
+def on_hosts(spark, hosts, fit, exchange="auto"):
+    conf = spark.sparkContext._jsc.sc().conf()
+    conf.set("spark.factorflow.workers", str(hosts))
+    conf.set("spark.factorflow.exchange", exchange)
+    return fit()
+
+
+@pytest.mark.parametrize(("hosts", "exchange"), [(3, "broadcast"), (3, "shuffle"), (2, "auto")])
+def test_the_factors_are_those_of_one_host(spark, ratings, one_host, hosts, exchange):
+    assert factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(ratings), exchange)) == one_host
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+def test_implicit_data_within_rounding(spark, ratings):
+    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS)
+    one, three = (factors(on_hosts(spark, hosts, lambda: als.fit(ratings))) for hosts in (1, 3))
+    for side, other in zip(one, three):
+        assert side.keys() == other.keys()
+        assert max(abs(a - b) for key in side for a, b in zip(side[key], other[key])) < 1e-4
+
+
+def test_more_hosts_than_users_leave_blocks_empty(spark):
+    few = spark.createDataFrame(planted(users=2, items=5, each=4), "user int, item int, rating float")
+    one, three = (factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(few))) for hosts in (1, 3))
+    assert one == three
+
+
+@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
+def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange):
+    als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3, **BLOCKS)
+    expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
+    done = {}
+
+    def fit():
+        done["factors"] = factors(on_hosts(spark, 3, lambda: als.fit(ratings), exchange))
+
+    training = threading.Thread(target=fit)
+    training.start()
+    tracker = spark.sparkContext.statusTracker()
+    # Some stages of the iterations have run.
+    wait_for(lambda: any("iteration" in (describe(spark, job) or "") for job in jobs(tracker)) and len(workers()) >= 1, 60, "an iteration")
+    os.kill(executors()[0], signal.SIGKILL)
+    training.join(240)
+    assert done["factors"] == expected
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+def jobs(tracker):
+    return tracker.getActiveJobsIds()
+
+
+def describe(spark, job):
+    store = spark.sparkContext._jsc.sc().statusStore()
+    try:
+        found = store.job(job).description()
+        return found.get() if found.isDefined() else None
+    except Exception:
+        return None
+
+
+def test_the_model_fits(spark, ratings):
+    model = on_hosts(spark, 3, lambda: ALS(coldStartStrategy="drop", **PARAMS).fit(ratings))
+    assert rmse(model, ratings) < 0.3
