@@ -226,7 +226,7 @@ export class Model {
   }
 
   /**
-   * Solves users from their ratings with the items as they are, exactly and with the model's own regularization, as one half-iteration would: a
+   * Solves users from their ratings with the items as they are, to the residual of an exact solve (1e-5) and with the model's own regularization: a
    * model of these users alone. Users without a known item are counted. Runs on the session's device.
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {

@@ -10,6 +10,7 @@ import type { IndexedRatings } from '../operators/ratings/index-ids.ts';
 import { type KnownPairs, readKnownPairs } from '../operators/ratings/known-pairs.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/bad-rows.ts';
+import { typesOf } from '../operators/ratings/rating-chunk.ts';
 import { readRatings } from '../operators/ratings/read-ratings.ts';
 import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
@@ -70,11 +71,14 @@ export class RatingInput {
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
-    const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, this.onDuplicates === 'last');
+    const selected = this.selected(ratings.plan);
+    const { users, items, timestamps } = typesOf(await schemaOf(selected));
+    const ids = (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32';
+    const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
     if (validation) await this.#checkIdTypes(ratings, validation);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ratings.session);
-    return readRatings(this.selected(ratings.plan), { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
+    if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ids, ratings.session);
+    return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 
   /** Tells, as a note, of ratings whose pair came before. */

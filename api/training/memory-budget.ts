@@ -1,12 +1,15 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
+import type { KeyType } from '../../engine/keys/key-column.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { loadingBytes, spilledLoadingBytes } from '../../operators/planner/sizes.ts';
 
-/** Memory of the process itself, without data: Node and Arrow, and of each thread its heap, its kernels and what it decodes at a time. */
+/** Memory of the process itself, without data: Node and Arrow. */
 const PROCESS_BYTES = 140 * 2 ** 20;
-const THREAD_BYTES = 50 * 2 ** 20;
+
+/** Of each thread: its heap, its kernels, and what it decodes and numbers at a time, by the kind of ids (bench/memory.ts measures them). */
+const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 ** 20 } as const;
 
 /** The bound on the process, and the threads that work in it. */
 export interface MemoryBudget {
@@ -14,16 +17,16 @@ export interface MemoryBudget {
   readonly workers: number;
 }
 
-export function baseBytes(workers: number): number {
-  return PROCESS_BYTES + workers * THREAD_BYTES;
+export function baseBytes(workers: number, ids: KeyType = 'int32'): number {
+  return PROCESS_BYTES + workers * threadBytes[ids];
 }
 
 /** Throws CapacityError for a budget that the process itself exceeds. `name` is the name of the budget in the message. */
-export function requireBase(budget: number, name: string, workers = 1): void {
-  const base = baseBytes(workers);
+export function requireBase(budget: number, name: string, workers = 1, ids: KeyType = 'int32'): void {
+  const base = baseBytes(workers, ids);
   if (budget > base) return;
   const fewer = workers > 1 ? ', or fewer workers' : '';
-  throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(base)} with ${workers === 1 ? 'one thread' : `${workers} threads`}`, { advice: `Give at least ${formatBytes(base + PROCESS_BYTES / 4)}${fewer}` });
+  throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(base)} with ${workers === 1 ? 'one thread' : `${workers} threads`}${ids === 'utf8' ? ' and ids of text' : ''}`, { advice: `Give at least ${formatBytes(base + PROCESS_BYTES / 4)}${fewer}` });
 }
 
 /** Numbers of ratings that a budget allows: `maximum` with their blocks in memory, `loaded` with the chunks that blocks are sorted from as well. `timed`: ratings have timestamps. */
@@ -32,15 +35,15 @@ export interface RowsWithin {
   readonly loaded: number;
 }
 
-export function rowsWithin({ memoryBudget, workers }: MemoryBudget, timed: boolean): RowsWithin {
-  requireBase(memoryBudget, `the memory budget of ${formatBytes(memoryBudget)}`, workers);
-  const free = memoryBudget - baseBytes(workers);
+export function rowsWithin({ memoryBudget, workers }: MemoryBudget, ids: KeyType, timed: boolean): RowsWithin {
+  requireBase(memoryBudget, `the memory budget of ${formatBytes(memoryBudget)}`, workers, ids);
+  const free = memoryBudget - baseBytes(workers, ids);
   return { maximum: Math.max(1, Math.floor(free / spilledLoadingBytes(1))), loaded: Math.floor(free / loadingBytes(1, timed)) };
 }
 
 /** Throws CapacityError where it is known before they are read that ratings do not fit, with the least budget that does. */
-export function requireRows(rows: number, { memoryBudget, workers }: MemoryBudget): void {
-  const need = baseBytes(workers) + spilledLoadingBytes(rows);
+export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers }: MemoryBudget): void {
+  const need = baseBytes(workers, ids) + spilledLoadingBytes(rows);
   if (need <= memoryBudget) return;
   throw new CapacityError(`${rows.toLocaleString('en')} ratings need about ${formatBytes(need)} but the memory budget is ${formatBytes(memoryBudget)}`, {
     phase: 'read',

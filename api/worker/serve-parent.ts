@@ -1,5 +1,6 @@
 import { factorFrames } from '../../connectors/model/factor-frames.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
+import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Model } from '../model.ts';
 import type { FactorArrays } from '../serving/factor-arrays.ts';
@@ -54,7 +55,7 @@ async function trainForParent(parent: Parent, { params, columns: { user, item, r
   for (const [side, arrays] of [['users', model.userArrays], ['items', model.itemArrays]] as const) {
     for (const { first, rows: count, bytes } of factorFrames(idsOf(arrays), arrays.values, arrays.columns)) {
       await parent.send({ type: 'factors', side, first, rows: count, of: arrays.rows }, bytes);
-      parent.gone.throwIfAborted();
+      throwIfAborted(signal, 'train');
     }
   }
 }

@@ -1,7 +1,7 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
-import { CancelledError, DataError, UsageError } from '../../engine/errors.ts';
+import { CancelledError, DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
@@ -51,7 +51,7 @@ export async function serveRows(parent: Parent, opening: Opening, session: Sessi
       if (request.type === 'end') return;
       const { fields, payload } = await rows.answer(request);
       await parent.send({ type: 'answer', id: request.id, ...fields }, payload);
-      parent.gone.throwIfAborted();
+      throwIfAborted(signal, 'train');
     }
   });
 }

@@ -39,7 +39,7 @@ export const foldIn = defineCommand({
     ['fold-in model new-users.parquet --model-dir new-users', 'then recommend new-users --output recs'],
     ['fold-in model new-users.csv --output factors.parquet', 'their factors alone'],
   ],
-  epilog: 'Each user is solved exactly, by the equations of the training, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
+  epilog: 'Each user is solved by the equations of the training, to the residual of an exact solve, with the items as they are. Ratings of unknown items, and users who have no others, are counted and left out.',
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {
     const { output, modelDir, force, regParam, onDuplicates: duplicates, onBadRows: badRows } = values;
     if (output === undefined && modelDir === undefined) throw new UsageError('fold-in needs --output or --model-dir', { advice: 'Say where to write the factors, or a model of the users' });

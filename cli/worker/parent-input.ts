@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { CancelledError } from '../../engine/errors.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, ToStdin } from './stdin-thread.ts';
 
@@ -22,9 +23,12 @@ export class ParentInput {
     });
   }
 
-  async *bytes(): AsyncGenerator<Uint8Array> {
+  /** The bytes to the end of stdin. Throws CancelledError once `signal` fires, also where the parent is silent. */
+  async *bytes(signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    signal.addEventListener('abort', () => this.#wake?.(), { once: true });
     this.#tell({ taken: 0 });
     for (;;) {
+      if (signal.aborted) throw new CancelledError({ phase: 'read', cause: signal.reason });
       const chunk = this.#chunks.shift();
       if (chunk !== undefined) {
         this.#tell({ taken: chunk.length });

@@ -1,5 +1,5 @@
 import type { SessionOptions } from '../../api/session.ts';
-import { FactorFlowError } from '../../engine/errors.ts';
+import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
 import { packageInfo } from '../package-info.ts';
 import { reportError } from '../report/report-error.ts';
 import { trainingJson } from '../report/training-report.ts';
@@ -9,12 +9,14 @@ import { ParentInput } from './parent-input.ts';
 /** Serves the parent process on stdin and stdout. An error is thrown on once its frame has left. */
 export async function serveProcess(machine: Omit<SessionOptions, 'signal'>, signal: AbortSignal): Promise<void> {
   const { version } = packageInfo();
-  await sendFrame({ type: 'hello', protocol: 1, version, node: process.versions.node, pid: process.pid });
+  await sendFrame({ type: 'hello', protocol: 1, version, node: process.versions.node, pid: process.pid }).catch((cause: unknown) => {
+    throw new CancelledError({ cause });
+  });
   const input = new ParentInput();
   try {
     const { serveParent } = await import('../../api/worker/serve-parent.ts');
     await serveParent(
-      { input: input.bytes(), send: sendFrame },
+      { input: input.bytes(signal), send: sendFrame },
       {
         machine,
         signal,

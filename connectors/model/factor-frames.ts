@@ -1,8 +1,7 @@
-import { DataType, Field, Float32, Int32, Int64, List, Schema, tableFromIPC, Utf8 } from 'apache-arrow';
-import type { Data, RecordBatch } from 'apache-arrow';
+import { DataType, Field, Float32, Int32, Int64, List, makeData, RecordBatch, Schema, Struct, tableFromIPC, Utf8 } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
 import { KeptBytes, writeBatchesTo } from '../arrow/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
-import { factorBatch } from './write-factors.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
 /** Rows of factors as a whole Arrow IPC stream {id, features: list<float32>}. */
@@ -28,6 +27,14 @@ export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number
     writeBatchesTo(kept, [factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank)]);
     yield { first, rows: to - first, bytes: kept.take() };
   }
+}
+
+function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
+  const length = id.length;
+  const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
+  const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
+  const features = makeData({ type: schema.fields[1].type as List<Float32>, length, nullCount: 0, valueOffsets, child });
+  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }));
 }
 
 /** The ids and row-major factors of a frame's bytes. Throws DataError for bytes that are no frame of this rank. */

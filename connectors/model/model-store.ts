@@ -9,7 +9,6 @@ import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
-import type { Codec } from '../parquet/backend.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
@@ -38,7 +37,6 @@ export interface SaveModelOptions {
   /** Milliseconds since 1970 for the metadata; default 0, so that the same model gives the same bytes. */
   readonly timestamp?: number;
   readonly uid?: string;
-  readonly codec?: Codec;
   /** Cancels the save: nothing is written, and an existing model stays. */
   readonly signal?: AbortSignal;
   /** Its CPU device writes the part files side by side; without one this thread does. */
@@ -74,7 +72,7 @@ export async function saveModel(directory: string, model: StoredModel, options: 
     ...(means ? [{ folder: meansFolders.users, table: { ids: users.ids, factors: means.users }, rank: 1 }, { folder: meansFolders.items, table: { ids: items.ids, factors: means.items }, rank: 1 }] : []),
   ];
   try {
-    await saveSides(output.temporary, sides, options.codec ?? 'snappy', options);
+    await saveSides(output.temporary, sides, options);
     throwIfAborted(options.signal, 'save');
     // Behind all the rest: a folder without metadata is no model.
     await mkdir(join(output.temporary, 'metadata'));

@@ -8,7 +8,7 @@ import type { Executor } from '../../engine/run/device.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import type { Codec } from '../parquet/backend.ts';
+import { storedBytes } from './factor-file.ts';
 import { idCount } from './id-column.ts';
 import { type FactorPart, factorParts, type FactorTable, sharedSide, writeFactorPart, writeFactorsContract } from './write-factors.ts';
 
@@ -29,9 +29,9 @@ export interface SaveSidesOptions {
 }
 
 /** Writes each side as <directory>/<folder>/part-00000.parquet, …: the threads of the CPU device share the parts of all sides out. */
-export async function saveSides(directory: string, sides: readonly SavedSide[], codec: Codec, { signal = new AbortController().signal, executor, metrics = new RunMetrics() }: SaveSidesOptions): Promise<void> {
+export async function saveSides(directory: string, sides: readonly SavedSide[], { signal = new AbortController().signal, executor, metrics = new RunMetrics() }: SaveSidesOptions): Promise<void> {
   for (const { folder } of sides) await mkdir(join(directory, folder));
-  const parts = sides.flatMap(({ folder, table, rank }, side) => factorParts(idCount(table.ids), rank).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), rank, codec, from, to } satisfies FactorPart })));
+  const parts = sides.flatMap(({ folder, table, rank }, side) => factorParts(idCount(table.ids), rank).map(({ name, from, to }) => ({ side, part: { file: join(directory, folder, name), rank, from, to } satisfies FactorPart })));
   const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
   if (executor === undefined || place === undefined) {
     for (const { side, part } of parts) {
@@ -53,5 +53,5 @@ export async function saveSides(directory: string, sides: readonly SavedSide[], 
 
 /** About the bytes of the part files. */
 export function bytesOf(sides: readonly SavedSide[]): number {
-  return sides.reduce((sum, { table: { ids, factors } }) => sum + factors.byteLength + (ids.type === 'utf8' ? ids.bytes.length + ids.offsets.byteLength : ids.values.byteLength), 0);
+  return sides.reduce((sum, { table: { ids, factors } }) => sum + storedBytes(ids, factors), 0);
 }

@@ -1,14 +1,12 @@
-import { Field, Float32, Int32, Int64, List, makeData, RecordBatch, Schema, Struct, Utf8 } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { syncFile } from '../output/atomic-output.ts';
-import type { Codec } from '../parquet/backend.ts';
-import { parquetBackend } from '../parquet/backends.ts';
+import { fileProblem } from '../files/file-problem.ts';
+import { appendAll, createFile, syncHandle } from '../output/new-file.ts';
 import { partName } from '../parquet/part-names.ts';
-import { type IdColumn, idCount, idData } from './id-column.ts';
+import { factorFile } from './factor-file.ts';
+import { type IdColumn, idCount } from './id-column.ts';
 
 /** One side of a model: row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {
@@ -16,52 +14,37 @@ export interface FactorTable {
   readonly factors: Float32Array;
 }
 
-/**
- * Floats of a row group and of a part file. A part is as small as a row group, so that threads share a model out evenly, but a large
- * model has no more than 64 parts until they are eight times as large.
- */
-const ROW_GROUP_FLOATS = 1 << 22;
+/** Floats of a part file. Parts are small, so that threads share a model out evenly; a large model has no more than 64 until they are eight times as large. */
+const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;
 const WANTED_PARTS = 64;
 
 /** Rows [from, to) of a side as one part file. */
-export type FactorPart = { readonly file: string; readonly rank: number; readonly codec: Codec; readonly from: number; readonly to: number };
-
-const rowsFor = (floats: number, rank: number) => Math.max(1, Math.floor(floats / rank));
+export type FactorPart = { readonly file: string; readonly rank: number; readonly from: number; readonly to: number };
 
 /** The part files of a side by name: cut by the number of rows and the rank alone, so that the same model has the same files. */
 export function factorParts(rows: number, rank: number): { readonly name: string; readonly from: number; readonly to: number }[] {
-  const floats = Math.min(MOST_PART_FLOATS, Math.max(ROW_GROUP_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
-  const step = rowsFor(floats, rank);
+  const floats = Math.min(MOST_PART_FLOATS, Math.max(LEAST_PART_FLOATS, Math.ceil((rows * rank) / WANTED_PARTS)));
+  const step = Math.max(1, Math.floor(floats / rank));
   return Array.from({ length: Math.max(1, Math.ceil(rows / step)) }, (_, part) => ({ name: partName(part), from: part * step, to: Math.min(rows, (part + 1) * step) }));
 }
 
 /** Writes id, features: list<float> of one part, and waits until it is on the disk. The same rows give the same bytes. Gives their number. */
-export async function writeFactorPart({ ids, factors }: FactorTable, { file, rank, codec, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
-  const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
-  const schema = new Schema([new Field('id', idType, false), new Field('features', new List(new Field('element', new Float32(), false)), false)]);
-  const step = rowsFor(ROW_GROUP_FLOATS, rank);
-  const writer = await (await parquetBackend()).create(file, schema, { codec, rowGroupSize: step, dictionary: false, withoutStatistics: ['features.list.element'] });
+export async function writeFactorPart({ ids, factors }: FactorTable, { file, rank, from, to }: FactorPart, cancelled: () => boolean): Promise<number> {
+  const handle = await createFile(file);
+  let bytes = 0;
   try {
-    for (let start = from; start < to && !cancelled(); start += step) {
-      const end = Math.min(to, start + step);
-      await writer.write(factorBatch(schema, idData(ids, start, end), factors.subarray(start * rank, end * rank), rank));
+    for (const pieces of factorFile(ids, factors, rank, from, to)) {
+      if (cancelled()) return bytes;
+      bytes += await appendAll(handle, pieces);
     }
-    const { bytes } = await writer.close();
-    if (!cancelled()) await syncFile(file);
+    await syncHandle(handle);
     return bytes;
   } catch (error) {
-    await writer.abort();
-    throw error;
+    throw fileProblem(error, 'save', file);
+  } finally {
+    await handle.close();
   }
-}
-
-export function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
-  const length = id.length;
-  const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
-  const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
-  const features = makeData({ type: schema.fields[1].type as List<Float32>, length, nullCount: 0, valueOffsets, child });
-  return new RecordBatch(schema, makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }));
 }
 
 /**

@@ -5,6 +5,7 @@ import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { syncHandle } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
@@ -218,14 +219,12 @@ async function syncAll(path: string): Promise<void> {
 }
 
 /** Waits until the bytes of a file, or the names in a folder, are on the disk. */
-export async function syncFile(path: string): Promise<void> {
+async function syncFile(path: string): Promise<void> {
   // Some systems cannot open folders; the files' own bytes matter more.
   const handle = await open(path, 'r').catch(() => undefined);
   if (handle === undefined) return;
   try {
-    await handle.sync().catch((error: unknown) => {
-      if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
-    });
+    await syncHandle(handle);
   } finally {
     await handle.close();
   }

@@ -10,7 +10,7 @@ import type { TextDialect } from '../text/dialect.ts';
 
 /** The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in errors. */
 export type Encoding =
-  | { readonly format: 'parquet'; readonly codec: Codec; readonly dictionary: boolean; readonly withoutStatistics: readonly string[]; readonly file: string }
+  | { readonly format: 'parquet'; readonly codec: Codec; readonly dictionary: boolean; readonly file: string }
   | { readonly format: 'text'; readonly dialect: TextDialect; readonly file: string }
   | { readonly format: 'ndjson'; readonly file: string };
 

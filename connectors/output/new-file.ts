@@ -1,6 +1,9 @@
 import { open } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { fileProblem } from '../files/file-problem.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
+
+/** Most pieces that systems take at once (IOV_MAX). */
+const MOST_PIECES = 1024;
 
 /** Creates a file for writing. Throws when it exists already, or cannot be made. */
 export async function createFile(file: string): Promise<FileHandle> {
@@ -13,4 +16,26 @@ export async function createFile(file: string): Promise<FileHandle> {
 export async function appendBytes(handle: FileHandle, bytes: Uint8Array): Promise<void> {
   let written = 0;
   while (written < bytes.length) written += (await handle.write(bytes, written)).bytesWritten;
+}
+
+/** Appends all of the pieces, by few calls of the system. Gives their bytes. */
+export async function appendAll(handle: FileHandle, pieces: readonly Uint8Array[]): Promise<number> {
+  let bytes = 0;
+  let left = pieces.filter(({ length }) => length > 0);
+  while (left.length > 0) {
+    let { bytesWritten } = await handle.writev(left.slice(0, MOST_PIECES));
+    bytes += bytesWritten;
+    let done = 0;
+    while (done < left.length && bytesWritten >= left[done].length) bytesWritten -= left[done++].length;
+    left = left.slice(done);
+    if (bytesWritten > 0) left[0] = left[0].subarray(bytesWritten);
+  }
+  return bytes;
+}
+
+/** Waits until the bytes are on the disk, where the file system can tell. */
+export async function syncHandle(handle: FileHandle): Promise<void> {
+  await handle.sync().catch((error: unknown) => {
+    if (!['EPERM', 'EINVAL', 'EISDIR', 'EBADF'].includes(errorCode(error) ?? '')) throw error;
+  });
 }

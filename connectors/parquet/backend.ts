@@ -50,8 +50,6 @@ export interface WriteOptions {
   readonly rowGroupSize: number;
   /** False for columns whose values seldom repeat (factors), where dictionaries only cost time. Default true. */
   readonly dictionary?: boolean;
-  /** Columns, by their path in the schema, without smallest and largest value: the numbers of factors. */
-  readonly withoutStatistics?: readonly string[];
 }
 
 /** One file being written. `close` ends it; after a failure, or instead of `close`, `abort` does, and the caller removes the file. */

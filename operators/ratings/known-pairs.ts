@@ -12,7 +12,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { lookupOf } from '../serving/factor-model.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { type CodedChunk, indexChunks, type IndexedRatings, mostRows } from './index-ids.ts';
-import { countPositions } from './number-ids.ts';
+import { bothSides, countPositions } from './number-ids.ts';
 import { readSplits } from './read-splits.ts';
 import { renumberChunks } from './relabel.ts';
 
@@ -58,7 +58,7 @@ export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownI
   const rowsOf = (await runSteps(steps.steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
   const coded = known.map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows })).filter(({ rows }) => rows > 0);
   const rows = coded.reduce((sum, chunk) => sum + chunk.rows, 0);
-  const [userCounts, itemCounts] = await Promise.all([countPositions(coded, 'users', keyCount(users), ctx), countPositions(coded, 'items', keyCount(items), ctx)]);
+  const [userCounts, itemCounts] = await bothSides((side) => countPositions(coded, side, keyCount(side === 'users' ? users : items), ctx));
   return { indexed: { users, items, rows, userCounts, itemCounts, chunks: coded }, coldPairs: own.rows - rows };
 }
 

@@ -48,8 +48,15 @@ type Side = 'users' | 'items';
 /** Gives all ids their positions, and the chunks maps to them. The chunks' own keys are released. `spilled`: codes lie in files, and stay there. */
 export async function numberIds(numbered: readonly NumberedChunk[], types: Readonly<Record<Side, KeyType>>, spilled: boolean, ctx: ExecutionContext): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
   const chunks = await recodeFar(numbered, types, spilled, ctx);
-  const [users, items] = await Promise.all((['users', 'items'] as const).map((side) => new SideNumbers(chunks, side, types[side], ctx).place()));
+  const [users, items] = await bothSides((side) => new SideNumbers(chunks, side, types[side], ctx).place());
   return { users, items, chunks: chunks.map(({ rows, codes, values }, c) => ({ rows, codes, values, userMap: users.maps[c], itemMap: items.maps[c] })) };
+}
+
+/** Does work for both sides at once; a failure is thrown once both have ended. */
+export async function bothSides<Result>(work: (side: Side) => Promise<Result>): Promise<[users: Result, items: Result]> {
+  const sides = [work('users'), work('items')] as const;
+  await Promise.allSettled(sides);
+  return await Promise.all(sides);
 }
 
 /** The range of near ids over all chunks, where one table can count them. */

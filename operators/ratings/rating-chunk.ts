@@ -9,7 +9,7 @@ import type { SourceSplit } from '../../engine/stream/split.ts';
 export const CHUNK_ROWS = 1 << 20;
 
 /** Bytes of text ids of a chunk, about. */
-const CHUNK_BYTES = 1 << 26;
+const CHUNK_BYTES = 1 << 24;
 /** Chunks of some splits beyond those of their known rows; from the `DOUBLING`th of these on, each is twice as large as the one before. */
 const MORE_CHUNKS = 32;
 const DOUBLING = 8;

@@ -1,6 +1,7 @@
 /** The command `worker` as a parent process sees it: docs/worker-protocol.md, training on one host. */
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -209,6 +210,34 @@ describe('the sign of life', () => {
     parent.child.kill('SIGTERM');
     const ended = await parent.ended;
     expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
+  });
+
+  it.each([
+    ['before the first line', ''],
+    ['in the middle of the ratings', '{"protocol":1,"command":"train"}\n'],
+    ['between two requests', '{"protocol":1,"command":"rows"}\n'],
+  ])('is not waited for at SIGTERM: %s', async (_, line) => {
+    const parent = new WorkerParent();
+    await parent.frame('hello');
+    if (line !== '') {
+      parent.write(line);
+      await parent.frame('device');
+      if (line.includes('train')) parent.write(stream.subarray(0, stream.length / 2));
+    }
+    parent.child.kill('SIGTERM');
+    const ended = await parent.ended;
+    expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
+    expect(errorOf(ended)).toMatchObject({ type: 'error', code: 'CANCELLED' });
+  });
+
+  it('ends where nothing reads the frames any more', async () => {
+    const parent = new WorkerParent();
+    parent.child.stdout?.destroy();
+    parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`);
+    parent.write(stream);
+    parent.write(`{"rows":${rows}}\n`);
+    const [code] = (await once(parent.child, 'exit')) as [number | null];
+    expect(code).toBe(130);
   });
 
   it('counts while the main thread is busy: the process is killed then', async () => {

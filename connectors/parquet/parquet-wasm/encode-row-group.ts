@@ -12,14 +12,13 @@ const compression = { uncompressed: 0, snappy: 1, gzip: 2, brotli: 3, zstd: 5, l
 const MOST_ROWS = 2 ** 31 - 1;
 
 /** The rows of an Arrow IPC stream as a Parquet file of one row group, or none without rows. */
-export function encodeRowGroup(stream: Uint8Array, { codec, dictionary, withoutStatistics, file }: Encoding & { readonly format: 'parquet' }): Uint8Array {
+export function encodeRowGroup(stream: Uint8Array, { codec, dictionary, file }: Encoding & { readonly format: 'parquet' }): Uint8Array {
   using instance = WasmInstance.take();
   const { wasm } = instance;
   try {
     return instance.guardSync(() => {
-      let properties = new wasm.WriterPropertiesBuilder().setCompression(compression[codec]).setMaxRowGroupSize(MOST_ROWS).setDictionaryEnabled(dictionary);
-      for (const column of withoutStatistics) properties = properties.setColumnStatisticsEnabled(column, wasm.EnabledStatistics.None);
-      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), properties.build());
+      const properties = new wasm.WriterPropertiesBuilder().setCompression(compression[codec]).setMaxRowGroupSize(MOST_ROWS).setDictionaryEnabled(dictionary).build();
+      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), properties);
     });
   } catch (error) {
     if (error instanceof FactorFlowError) throw error;

@@ -36,13 +36,13 @@ class WasmFileWriter implements ParquetFileWriter {
   #groupBytes = 0;
   #bytes = 0;
 
-  constructor(file: string, handle: FileHandle, schema: Schema, { codec, dictionary = true, rowGroupSize, withoutStatistics = [] }: WriteOptions, encoder: RowEncoder) {
+  constructor(file: string, handle: FileHandle, schema: Schema, { codec, dictionary = true, rowGroupSize }: WriteOptions, encoder: RowEncoder) {
     this.#file = file;
     this.#handle = handle;
     this.#schema = schema;
     this.#rowGroupSize = rowGroupSize;
     this.#pieces = new EncodedPieces(encoder, (bytes) => this.#append(this.#assembly.add(bytes)));
-    this.#encoding = { format: 'parquet', codec, dictionary, withoutStatistics, file };
+    this.#encoding = { format: 'parquet', codec, dictionary, file };
   }
 
   async write(batch: RecordBatch): Promise<void> {

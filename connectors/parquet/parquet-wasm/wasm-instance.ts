@@ -96,13 +96,26 @@ export function isTrap(error: unknown): boolean {
 
 let source: string | undefined;
 let file: string | undefined;
+let compiled: WebAssembly.Module | undefined;
+
+/** WebAssembly for the package, whose module is compiled once in a thread: V8 shares the code between threads, but finds it by reading all bytes. */
+const assembly = Object.create(WebAssembly, {
+  Module: {
+    value: function (bytes: BufferSource) {
+      return (compiled ??= new WebAssembly.Module(bytes));
+    },
+  },
+}) as typeof WebAssembly;
+
+/** The package asks for `fs` alone, and reads its module with it. */
+const requireOnce = (name: string): unknown => (name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name));
 
 /** Runs the package's CommonJS file again, with its own variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
   // In this form programs that copy a package's files find this one and the WebAssembly beside it.
   file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
   source ??= readFileSync(file, 'utf8');
-  const parameters = ['exports', 'require', 'module', '__filename', '__dirname', 'queueMicrotask'];
+  const parameters = ['exports', 'require', 'module', '__filename', '__dirname', 'queueMicrotask', 'WebAssembly'];
   const module: { exports: unknown } = { exports: {} };
   const guardedQueue = (callback: () => void) =>
     queueMicrotask(() => {
@@ -112,6 +125,6 @@ function load(onTrap: (error: unknown) => void): ParquetWasm {
         onTrap(error);
       }
     });
-  compileFunction(source, parameters, { filename: file })(module.exports, require, module, file, dirname(file), guardedQueue);
+  compileFunction(source, parameters, { filename: file })(module.exports, requireOnce, module, file, dirname(file), guardedQueue, assembly);
   return module.exports as ParquetWasm;
 }

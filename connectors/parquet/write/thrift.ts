@@ -17,8 +17,17 @@ export const thrift = {
   i16: (number: number): ThriftValue => ({ type: I16, number: BigInt(number) }),
   i32: (number: number): ThriftValue => ({ type: I32, number: BigInt(number) }),
   i64: (number: number): ThriftValue => ({ type: I64, number: BigInt(number) }),
+  binary: (bytes: string | Uint8Array): ThriftValue => ({ type: BINARY, bytes: Buffer.from(bytes) }),
+  /** Fields by number; those that are undefined are left out. */
+  struct: (fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftValue => ({ type: STRUCT, fields: fieldsOf(fields) }),
+  /** Of values of one type, at least one. */
+  list: (items: readonly ThriftValue[]): ThriftValue => ({ type: LIST, of: items[0].type, items: [...items] }),
   structs: (structs: readonly ThriftStruct[]): ThriftValue => ({ type: LIST, of: STRUCT, items: structs.map((fields) => ({ type: STRUCT, fields })) }),
 };
+
+export function fieldsOf(fields: Readonly<Record<number, ThriftValue | undefined>>): ThriftStruct {
+  return new Map(Object.entries(fields).flatMap(([field, value]) => (value === undefined ? [] : [[Number(field), value]])));
+}
 
 /** The integer in a field; undefined where it is not there. */
 export function integerIn(fields: ThriftStruct, field: number): number | undefined {

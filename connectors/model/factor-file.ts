@@ -1,0 +1,148 @@
+import { fieldsOf, encodeThrift, thrift } from '../parquet/write/thrift.ts';
+import type { ThriftStruct, ThriftValue } from '../parquet/write/thrift.ts';
+import { type IdColumn, idCount, idData } from './id-column.ts';
+
+/**
+ * A part file of factors as Parquet without compression, which gains 1 % on them: its values are pieces of the factors' own memory, so that writing costs a
+ * copy to the system and no more. parquet.thrift and Encodings.md of apache/parquet-format; columns id and features, a list of floats:
+ *
+ *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
+ *     page:     header, [bytes of repetition levels, the levels, bytes of definition levels, the levels,] values
+ *
+ * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE encoding.
+ */
+
+const { i16, i32, i64, binary, struct, list } = thrift;
+
+/** Floats of a row group and of a page. */
+const ROW_GROUP_FLOATS = 1 << 22;
+const PAGE_FLOATS = 1 << 18;
+
+/** Longest text id that statistics hold. */
+const LONGEST_BOUND = 64;
+
+const MAGIC = Buffer.from('PAR1', 'latin1');
+const [INT32, INT64, FLOAT, BYTE_ARRAY] = [1, 2, 4, 6];
+const [REQUIRED, REPEATED] = [0, 2];
+const [UTF8, LIST] = [0, 3];
+const [PLAIN, RLE] = [0, 3];
+const DATA_PAGE = 0;
+const UNCOMPRESSED = 0;
+
+interface Chunk {
+  readonly pieces: readonly Uint8Array[];
+  readonly metadata: (start: number) => ThriftValue;
+  readonly bytes: number;
+}
+
+/** The pieces of the file with the rows [from, to), one after the other. */
+export function* factorFile(ids: IdColumn, factors: Float32Array, rank: number, from: number, to: number): Generator<Uint8Array[]> {
+  yield [MAGIC];
+  let position = MAGIC.length;
+  const groups: ThriftStruct[] = [];
+  const step = Math.max(1, Math.floor(ROW_GROUP_FLOATS / rank));
+  for (let start = from; start < to; start += step) {
+    const end = Math.min(to, start + step);
+    const columns: ThriftValue[] = [];
+    const begins = position;
+    for (const chunk of [idChunk(ids, start, end), featureChunk(factors, rank, start, end)]) {
+      columns.push(struct({ 2: i64(0), 3: chunk.metadata(position) }));
+      position += chunk.bytes;
+      yield [...chunk.pieces];
+    }
+    const bytes = i64(position - begins);
+    groups.push(fieldsOf({ 1: list(columns), 2: bytes, 3: i64(end - start), 5: i64(begins), 6: bytes, 7: i16(groups.length) }));
+  }
+  const footer = encodeThrift(fieldsOf({ 1: i32(1), 2: list(schemaOf(ids.type)), 3: i64(to - from), 4: thrift.structs(groups), 6: binary('factorflow version 1'), 7: list([0, 1].map(() => struct({ 1: struct({}) }))) }));
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(footer.length);
+  yield [footer, length, MAGIC];
+}
+
+function schemaOf(type: IdColumn['type']): ThriftValue[] {
+  const id = { int32: { 1: i32(INT32) }, int64: { 1: i32(INT64) }, utf8: { 1: i32(BYTE_ARRAY), 6: i32(UTF8), 10: struct({ 1: struct({}) }) } }[type];
+  return [
+    struct({ 4: binary('arrow_schema'), 5: i32(2) }),
+    struct({ ...id, 3: i32(REQUIRED), 4: binary('id') }),
+    struct({ 3: i32(REQUIRED), 4: binary('features'), 5: i32(1), 6: i32(LIST), 10: struct({ 3: struct({}) }) }),
+    struct({ 3: i32(REPEATED), 4: binary('list'), 5: i32(1) }),
+    struct({ 1: i32(FLOAT), 3: i32(REQUIRED), 4: binary('element') }),
+  ];
+}
+
+function idChunk(ids: IdColumn, from: number, to: number): Chunk {
+  const values = ids.type === 'utf8' ? lengthsAndTexts(ids, from, to) : bytesOf(ids.values.subarray(from, to));
+  const type = { int32: INT32, int64: INT64, utf8: BYTE_ARRAY }[ids.type];
+  return chunkOf(type, ['id'], to - from, [[values, to - from]], boundsOf(ids, from, to));
+}
+
+/** Ids ascend, so that the first and the last are the bounds. */
+function boundsOf(ids: IdColumn, from: number, to: number): ThriftValue | undefined {
+  const [smallest, largest] = [from, to - 1].map((row) => bytesOf(idData(ids, row, row + 1).values as Uint8Array));
+  if (Math.max(smallest.length, largest.length) > LONGEST_BOUND) return undefined;
+  return struct({ 3: i64(0), 5: binary(largest), 6: binary(smallest) });
+}
+
+function lengthsAndTexts({ offsets, bytes }: IdColumn & { readonly type: 'utf8' }, from: number, to: number): Uint8Array {
+  const values = Buffer.allocUnsafe(offsets[to] - offsets[from] + 4 * (to - from));
+  let at = 0;
+  for (let row = from; row < to; row++) {
+    at = values.writeUInt32LE(offsets[row + 1] - offsets[row], at);
+    values.set(bytes.subarray(offsets[row], offsets[row + 1]), at);
+    at += offsets[row + 1] - offsets[row];
+  }
+  return values;
+}
+
+function featureChunk(factors: Float32Array, rank: number, from: number, to: number): Chunk {
+  const step = Math.max(1, Math.floor(PAGE_FLOATS / rank));
+  const whole = levelsOf(rank, Math.min(step, to - from));
+  const pages: (readonly [Uint8Array, number, Uint8Array])[] = [];
+  for (let start = from; start < to; start += step) {
+    const end = Math.min(to, start + step);
+    const levels = end - start === step ? whole : levelsOf(rank, end - start);
+    pages.push([bytesOf(factors.subarray(start * rank, end * rank)), (end - start) * rank, levels]);
+  }
+  return chunkOf(FLOAT, ['features', 'list', 'element'], (to - from) * rank, pages);
+}
+
+/** The repetition levels of rows of `rank` features, then their definition levels, each behind its length in bytes. */
+function levelsOf(rank: number, rows: number): Uint8Array {
+  const row = [...varint(1 << 1), 0, ...(rank > 1 ? [...varint((rank - 1) << 1), 1] : [])];
+  const definitions = [...varint(2 * rank * rows), 1];
+  const levels = Buffer.alloc(8 + row.length * rows + definitions.length);
+  levels.writeUInt32LE(row.length * rows, 0);
+  levels.fill(Uint8Array.from(row), 4, 4 + row.length * rows);
+  levels.writeUInt32LE(definitions.length, 4 + row.length * rows);
+  levels.set(definitions, 8 + row.length * rows);
+  return levels;
+}
+
+function varint(value: number): number[] {
+  const bytes: number[] = [];
+  let rest = value;
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return [...bytes, rest];
+}
+
+/** Pages are values, their number, and levels before them. */
+function chunkOf(type: number, path: readonly string[], count: number, pages: readonly (readonly [values: Uint8Array, count: number, levels?: Uint8Array])[], statistics?: ThriftValue): Chunk {
+  const pieces = pages.flatMap(([values, valueCount, levels = new Uint8Array(0)]) => {
+    const size = i32(levels.length + values.length);
+    const header = encodeThrift(fieldsOf({ 1: i32(DATA_PAGE), 2: size, 3: size, 5: struct({ 1: i32(valueCount), 2: i32(PLAIN), 3: i32(RLE), 4: i32(RLE) }) }));
+    return [header, levels, values];
+  });
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  const metadata = (start: number) =>
+    struct({ 1: i32(type), 2: list([i32(PLAIN), i32(RLE)]), 3: list(path.map(binary)), 4: i32(UNCOMPRESSED), 5: i64(count), 6: i64(bytes), 7: i64(bytes), 9: i64(start), 12: statistics });
+  return { pieces, metadata, bytes };
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+/** Bytes of a side as it is stored, about. */
+export function storedBytes(ids: IdColumn, factors: Float32Array): number {
+  return factors.byteLength + (ids.type === 'utf8' ? ids.bytes.length + 4 * idCount(ids) : ids.values.byteLength);
+}
