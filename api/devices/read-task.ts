@@ -4,7 +4,6 @@ import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
-import { numberKeys } from '../../engine/keys/number-keys.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -113,8 +112,7 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
   const partitions: Record<string, Partition> = {};
   const chunks: ChunkSummary[] = [];
   const finish = (chunk: RatingChunk) => {
-    const ids = chunk.ids();
-    const [users, items] = [numberKeys(ids.users, sharedArray(Uint32Array, chunk.rows)), numberKeys(ids.items, sharedArray(Uint32Array, chunk.rows))];
+    const { users, items } = chunk.numbered();
     const at = chunks.length;
     partitions[`codes.${at}`] = { layout: 'coded-pairs', rows: chunk.rows, columns: { users: users.codes, items: items.codes } };
     partitions[`values.${at}`] = chunk.values(true);
@@ -134,7 +132,7 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
       if (!chunk.isFull) continue;
       finish(chunk);
       chunk.rows = 0;
-      if (limits().rows !== chunk.limits.rows) chunk = new RatingChunk(limits(), types);
+      if (limits().rows !== chunk.limits.rows) chunk = new RatingChunk(limits(), types, true);
     }
   }
   if (chunk.rows > 0) finish(chunk);
@@ -147,7 +145,7 @@ function takeChunk(limits: ChunkLimits, types: RatingTypes): RatingChunk {
   const last = lastChunk?.deref();
   lastChunk = undefined;
   const same = last !== undefined && last.limits.rows === limits.rows && JSON.stringify(last.types) === JSON.stringify(types);
-  if (!same) return new RatingChunk(limits, types);
+  if (!same) return new RatingChunk(limits, types, true);
   last.rows = 0;
   return last;
 }

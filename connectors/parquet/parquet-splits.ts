@@ -20,7 +20,8 @@ export function parquetSplits(request: RowGroupRequest, { file, rowGroups }: Par
     const group = rowGroups[number];
     // A column with fields inside is stored as several.
     const wanted = group.columns.filter(({ column }) => request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true);
-    const size = wanted.reduce((sum, column) => sum + column.bytes, 0);
+    // A text that is stored once for many rows is read once for each.
+    const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
     if (bytes + size > targetBytes) cut();
     groups.push(number);
     bytes += size;

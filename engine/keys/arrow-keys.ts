@@ -1,5 +1,5 @@
 import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Vector } from 'apache-arrow';
-import { DataError } from '../errors.ts';
+import { CapacityError, DataError } from '../errors.ts';
 import { placeOf } from '../stream/stream.ts';
 import { convertedType, convertIds, type OnRefused } from './exact-ids.ts';
 import { sharedArray } from '../partition.ts';
@@ -44,6 +44,22 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
     const { fault: _fault, ...place } = placeOf(batch, position) ?? {};
     throw new DataError(`${reason}, so it cannot be an id`, { phase: 'read', ...place, column });
   };
+}
+
+/** Bytes of text that an id may have: it is there several times at once, in the decoder, among a thread's keys and in the model. */
+const LONGEST_ID = 1 << 24;
+
+/** Throws CapacityError with the place of the row for an id of more text than that. */
+export function requireShortIds(batch: RecordBatch, data: Data, column: string): void {
+  const { length, type } = data;
+  const offsets = data.valueOffsets as Int32Array;
+  if (!DataType.isUtf8(type) || length === 0 || offsets[length] - offsets[0] <= LONGEST_ID) return;
+  for (let row = 0; row < length; row++) {
+    const bytes = offsets[row + 1] - offsets[row];
+    if (bytes <= LONGEST_ID) continue;
+    const { fault: _fault, ...place } = placeOf(batch, row) ?? {};
+    throw new CapacityError(`an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`, { phase: 'read', ...place, column, advice: 'Write shorter ids' });
+  }
 }
 
 /**

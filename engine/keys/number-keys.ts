@@ -1,7 +1,8 @@
 import { type Partition, sharedArray } from '../partition.ts';
 import { hashesOf } from './key-hash.ts';
 import { widen } from './key-lookup.ts';
-import { keyArrays, type KeyColumn, keyCount, takeKeys } from './key-column.ts';
+import { keyArrays, type KeyColumn, takeKeys } from './key-column.ts';
+import type { KeyTable } from './key-table.ts';
 import { makeKeyTable } from './make-key-table.ts';
 
 /**
@@ -51,12 +52,16 @@ export function isCounted(width: number, rows: number): boolean {
 
 /** Codes by way of a hash table. `wide`: int32 ids that are among int64 ones. */
 export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
-  const rows = keyCount(column);
   const table = makeKeyTable(column.type);
   table.add(column, codes);
+  return keysOfTable(table, codes, wide);
+}
+
+/** The keys of a table that has numbered rows; `codes` are the rows' codes. */
+export function keysOfTable(table: KeyTable, codes: Uint32Array, wide = false): NumberedKeys {
   const every = Uint32Array.from({ length: table.size }, (_, code) => code);
   const counts = sharedArray(Int32Array, table.size);
-  for (let i = 0; i < rows; i++) counts[codes[i]]++;
+  for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
   const keys = takeKeys(wide ? widen(table.keys()) : table.keys(), every);
   return { codes, keys: { layout: 'keys', rows: table.size, columns: { ...keyArrays(keys, 'key'), counts, hashes: hashesOf(keys) } }, summary: { size: table.size } };
 }

@@ -2,6 +2,9 @@ import type { KeyColumn } from './key-column.ts';
 import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
 import { Slots, spread } from './slots.ts';
 
+/** Bytes from which on keys are taken in words. */
+const LONG = 128;
+
 type Utf8Column = KeyColumn & { readonly type: 'utf8' };
 
 export class Utf8KeyTable implements KeyTable {
@@ -17,7 +20,7 @@ export class Utf8KeyTable implements KeyTable {
     for (let i = 0; i + 1 < offsets.length; i++) {
       const from = offsets[i];
       const to = offsets[i + 1];
-      const hash = hashBytes(bytes, from, to, 0);
+      const hash = slotHash(bytes, from, to);
       const slot = this.#slotOf(hash, bytes, from, to);
       const entry = this.#slots.table[slot];
       codes[i] = entry === 0 ? this.#insert(slot, hash, bytes, from, to) : entry - 1;
@@ -27,10 +30,15 @@ export class Utf8KeyTable implements KeyTable {
   find(column: KeyColumn, codes: Uint32Array): void {
     const { offsets, bytes } = column as Utf8Column;
     for (let i = 0; i + 1 < offsets.length; i++) {
-      const hash = hashBytes(bytes, offsets[i], offsets[i + 1], 0);
+      const hash = slotHash(bytes, offsets[i], offsets[i + 1]);
       const entry = this.#slots.table[this.#slotOf(hash, bytes, offsets[i], offsets[i + 1])];
       codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
     }
+  }
+
+  /** Bytes of all keys. */
+  get textBytes(): number {
+    return this.#offsets[this.size];
   }
 
   keys(): KeyColumn {
@@ -69,7 +77,12 @@ export class Utf8KeyTable implements KeyTable {
   #isKey(code: number, bytes: Uint8Array, from: number, to: number): boolean {
     const start = this.#offsets[code];
     if (this.#offsets[code + 1] - start !== to - from) return false;
-    for (let i = from; i < to; i++) if (this.#bytes[start + i - from] !== bytes[i]) return false;
+    let i = from;
+    if (to - from >= LONG) {
+      const [own, others] = [viewOf(this.#bytes), viewOf(bytes)];
+      for (; i + 4 <= to; i += 4) if (own.getInt32(start + i - from, true) !== others.getInt32(i, true)) return false;
+    }
+    for (; i < to; i++) if (this.#bytes[start + i - from] !== bytes[i]) return false;
     return true;
   }
 
@@ -97,6 +110,25 @@ export class Utf8KeyTable implements KeyTable {
     }
     return code;
   }
+}
+
+/** The hash by which the table finds its keys: that of the bytes, or for long keys of words of four. */
+function slotHash(bytes: Uint8Array, from: number, to: number): number {
+  if (to - from < LONG) return hashBytes(bytes, from, to, 0);
+  const view = viewOf(bytes);
+  let hash = 0x811c_9dc5;
+  let i = from;
+  for (; i + 4 <= to; i += 4) {
+    hash = Math.imul(hash ^ view.getInt32(i, true), 0x0100_0193);
+    // The product moves no bit down, and the lowest bits choose the slot.
+    hash ^= hash >>> 15;
+  }
+  for (; i < to; i++) hash = Math.imul(hash ^ bytes[i], 0x0100_0193);
+  return spread(hash);
+}
+
+function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
+  return new DataView(buffer, byteOffset, byteLength);
 }
 
 /** A 32-bit hash of a byte range (FNV-1a, then spread). */

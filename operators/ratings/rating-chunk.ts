@@ -1,7 +1,9 @@
 import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { CapacityError } from '../../engine/errors.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, type KeyType, sliceKeys } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, type KeyType, sliceKeys, takeKeys } from '../../engine/keys/key-column.ts';
+import { keysOfTable, type NumberedKeys, numberKeys } from '../../engine/keys/number-keys.ts';
+import { Utf8KeyTable } from '../../engine/keys/utf8-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { SourceSplit } from '../../engine/stream/split.ts';
 
@@ -89,10 +91,14 @@ export class RatingChunk {
   readonly #ratings: Float32Array;
   readonly #timestamps: Float64Array | undefined;
 
-  /** `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again. */
-  constructor(limits: ChunkLimits, types: RatingTypes, recycled?: RatingChunk) {
+  /**
+   * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there once.
+   * `recycled`: a chunk of the same types and limits whose ids are no longer needed; their memory is used again.
+   */
+  constructor(limits: ChunkLimits, types: RatingTypes, numbersText: boolean, recycled?: RatingChunk) {
     [this.limits, this.types] = [limits, types];
-    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [gatherer(types.users, limits.rows), gatherer(types.items, limits.rows)];
+    const ids = (type: KeyType) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows) : gatherer(type, limits.rows));
+    [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users), ids(types.items)];
     this.#ratings = sharedArray(Float32Array, limits.rows);
     this.#timestamps = types.timestamps ? sharedArray(Float64Array, limits.rows) : undefined;
   }
@@ -117,6 +123,11 @@ export class RatingChunk {
     return { users: this.#users.ids(this.rows), items: this.#items.ids(this.rows) };
   }
 
+  /** The ids as codes, in memory of their own. */
+  numbered(): { readonly users: NumberedKeys; readonly items: NumberedKeys } {
+    return { users: numberedBy(this.#users, this.rows), items: numberedBy(this.#items, this.rows) };
+  }
+
   /** Ratings and timestamps of the rows; a copy outlives the chunk's next filling. */
   values(copy = false): Partition {
     const own = <T extends Float32Array | Float64Array>(values: T) => (copy ? sharedCopy(values.subarray(0, this.rows)) : values.subarray(0, this.rows));
@@ -128,6 +139,10 @@ function sharedCopy(values: Float32Array | Float64Array): Float32Array | Float64
   const copy = values instanceof Float32Array ? sharedArray(Float32Array, values.length) : sharedArray(Float64Array, values.length);
   copy.set(values);
   return copy;
+}
+
+function numberedBy(ids: IdGatherer, rows: number): NumberedKeys {
+  return ids instanceof TextNumberer ? ids.numbered(rows) : numberKeys(ids.ids(rows), sharedArray(Uint32Array, rows));
 }
 
 /** Ids of one side. A chunk is filled from row 0 on, which begins it anew. */
@@ -210,5 +225,34 @@ class TextGatherer implements IdGatherer {
 
   ids(rows: number): KeyColumn {
     return { type: 'utf8', offsets: this.#offsets.subarray(0, rows + 1), bytes: this.#bytes.subarray(0, this.textBytes) };
+  }
+}
+
+/** Numbers ids of text as they come. A batch of a text that stands once for many rows leaves one copy. */
+class TextNumberer implements IdGatherer {
+  readonly #codes: Uint32Array;
+  #table = new Utf8KeyTable();
+
+  constructor(capacity: number) {
+    this.#codes = new Uint32Array(capacity);
+  }
+
+  get textBytes(): number {
+    return this.#table.textBytes;
+  }
+
+  append(keys: KeyColumn, at: number): void {
+    if (at === 0) this.#table = new Utf8KeyTable();
+    this.#table.add(keys, this.#codes.subarray(at, at + keyCount(keys)));
+  }
+
+  ids(rows: number): KeyColumn {
+    return takeKeys(this.#table.keys(), this.#codes.subarray(0, rows));
+  }
+
+  numbered(rows: number): NumberedKeys {
+    const codes = sharedArray(Uint32Array, rows);
+    codes.set(this.#codes.subarray(0, rows));
+    return keysOfTable(this.#table, codes);
   }
 }

@@ -1,7 +1,7 @@
 import { type Data, Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { hasNulls, isNullAt, keysFromData, keysToVector, keyTypeOf, requireShortIds } from '../../engine/keys/arrow-keys.ts';
 import { takeKeys } from '../../engine/keys/key-column.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -95,6 +95,7 @@ export class SelectRatings implements Operator {
   async *#select(input: BatchStream, schema: Schema, names: readonly string[], counter: BadRowCounter) {
     for await (const batch of input) {
       const raw = names.map((name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)]);
+      for (const [i, data] of raw.entries()) if (i < 2) requireShortIds(batch, data, names[i]);
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
       const bad = badRows(batch.numRows, raw, columns, refused);

@@ -10,8 +10,8 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = "io.github.factorflow.spark.FactorFlowALS"
 # Few partitions of factors: each is a task in every test.
 BLOCKS = {"numUserBlocks": 2, "numItemBlocks": 2}
-# A word on the command lines of this run's executors.
-RUN = f"factorflow.test.run={os.getpid()}"
+# A word on the command lines of this run's executors, and in the environment of all its processes.
+RUN = os.environ.setdefault("FACTORFLOW_TEST_RUN", f"factorflow.test.run={os.getpid()}")
 MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
 
 
@@ -84,8 +84,15 @@ def processes(*marks):
 
 
 def workers():
-    """FactorFlow's worker processes of this checkout."""
-    return processes(os.environ["FACTORFLOW_MAIN"] + "\0worker")
+    """FactorFlow's worker processes of this run."""
+    return [pid for pid in processes(os.environ["FACTORFLOW_MAIN"] + "\0worker") if RUN.encode() in environment(pid)]
+
+
+def environment(pid):
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
 
 
 def executors():

@@ -8,6 +8,7 @@ import { UNKNOWN_KEY } from '../../engine/keys/key-table.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { makeKeyTable } from '../../engine/keys/make-key-table.ts';
 import { mergeKeys } from '../../engine/keys/merge-keys.ts';
+import { RatingChunk, type RatingRows } from '../../operators/ratings/rating-chunk.ts';
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {
   int32: fc.oneof(fc.integer({ min: -5, max: 5 }), fc.integer()),
@@ -91,6 +92,35 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a table of %s keys', (type) 
     const column = keysOfIds(type === 'utf8' ? ['x', '', 'zä'] : [3, -1, 2], type);
     const vector = keysToVector(column);
     expect(Array.from({ length: 3 }, (_, i) => String(vector.get(i)))).toEqual(Array.from({ length: 3 }, (_, i) => keyText(column, i)));
+  });
+});
+
+describe('long texts', () => {
+  it('that differ in one byte anywhere have numbers of their own, found again', () => {
+    const texts = [127, 128, 129, 130, 131, 200].flatMap((length) => ['x'.repeat(length), ...Array.from({ length }, (_, at) => `${'x'.repeat(at)}y${'x'.repeat(length - at - 1)}`)]);
+    const column = keysOfIds([...texts, ...texts.toReversed()], 'utf8');
+    const table = makeKeyTable('utf8');
+    const codes = new Uint32Array(2 * texts.length);
+    table.add(column, codes);
+    const numbers = Array.from(texts.keys());
+    expect([...codes]).toEqual([...numbers, ...numbers.toReversed()]);
+    const found = new Uint32Array(2);
+    table.find(keysOfIds([`${'x'.repeat(198)}yy`, texts.at(-1) as string], 'utf8'), found);
+    expect([...found]).toEqual([UNKNOWN_KEY, texts.length - 1]);
+  });
+
+  it('are numbered as they come as they are from a whole chunk', () => {
+    const ids = keysOfIds(Array.from({ length: 900 }, (_, row) => 'long '.repeat(row % 40) + String(row % 7)), 'utf8');
+    const rows: RatingRows = { users: ids, items: ids, ratings: new Float32Array(900), timestamps: undefined };
+    const numbered = (numbersText: boolean) => {
+      const chunk = new RatingChunk({ rows: 500, bytes: 1 << 26 }, { users: 'utf8', items: 'utf8', timestamps: false }, numbersText);
+      const first = chunk.append(rows, 0);
+      const before = chunk.numbered();
+      chunk.rows = 0;
+      chunk.append(rows, first);
+      return [before, chunk.numbered()];
+    };
+    expect(numbered(true)).toEqual(numbered(false));
   });
 });
 

@@ -133,4 +133,14 @@ describe('the command line', () => {
     const [read] = await collect(await new ParquetSource(parquet).execute(context()));
     expect((read.data.children[3].values as unknown as BigInt64Array).slice(0, 60)).toEqual(BigInt64Array.from(stamps));
   });
+
+  test('an id of more than 16 MiB is exit 4, with its place', async () => {
+    const long = join(folder, 'long.parquet');
+    const ids = vectorFromArray(['a', 'b', 'x'.repeat((1 << 24) + 1), 'x'.repeat((1 << 24) + 1)], new Utf8());
+    const rows = batchOf({ user: ids, item: vectorFromArray([1, 2, 3, 4], new Int32()), rating: vectorFromArray([1, 2, 3, 4], new Float32()) });
+    await new ParquetSink(long, { codec: 'zstd' }).consume(streamOf(rows.schema, [rows]), context());
+    const { code, stderr } = await factorflow('train', long, '--model-dir', join(folder, 'none'), ...quick);
+    expect(code).toBe(4);
+    expect(stderr).toMatch(/an id has 16,777,217 bytes of text, and at most 16,777,216 fit .*long\.parquet, row group 0, row 3, column "user"/);
+  });
 });
