@@ -42,7 +42,7 @@ public final class ManyHosts {
   public static Factors train(Ratings ratings, Parameters parameters, Settings settings) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
-    RowSession session = new RowSession(UUID.randomUUID().toString(), Launch.of(settings), Placement.of(context, settings, parameters), parameters, Progress.register(context));
+    RowSession session = new RowSession(UUID.randomUUID().toString(), Launch.of(settings), Placement.of(context, settings), parameters, Progress.register(context));
     var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
       return new ManyHosts(parameters, new Blocks(context, rated, hosts), session, job).run(ratings, settings);

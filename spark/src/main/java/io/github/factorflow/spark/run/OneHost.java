@@ -33,7 +33,7 @@ public final class OneHost {
 
   public static Factors train(Ratings ratings, Parameters parameters, Settings settings) {
     SparkContext context = ratings.context();
-    Placement placement = Placement.of(context, settings, parameters);
+    Placement placement = Placement.of(context, settings);
     Progress progress = Progress.register(context);
     JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
     RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, batches.rdd(), new TrainTask(Launch.of(settings), placement, parameters, progress));

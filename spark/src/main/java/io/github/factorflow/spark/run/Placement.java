@@ -1,6 +1,5 @@
 package io.github.factorflow.spark.run;
 
-import io.github.factorflow.spark.Parameters;
 import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.io.Serializable;
@@ -26,14 +25,13 @@ import scala.jdk.javaapi.CollectionConverters;
  * @param memory bytes of a worker, 0 without a limit
  * @param jvmShare bytes that the JVM itself takes outside of its heap
  */
-public record Placement(Settings settings, boolean processor, int localCores, long memory, long jvmShare) implements Serializable {
+public record Placement(Settings settings, int localCores, long memory, long jvmShare) implements Serializable {
   private static final Logger log = LoggerFactory.getLogger(Placement.class);
   private static final long MIB = 1L << 20;
   private static final long LEAST_MEMORY = 256 * MIB;
 
-  public static Placement of(SparkContext context, Settings settings, Parameters parameters) {
-    // non-negative least squares run on the processor alone
-    return new Placement(settings, parameters.nonnegative(), context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
+  public static Placement of(SparkContext context, Settings settings) {
+    return new Placement(settings, context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
   }
 
   /** A profile whose tasks fill an executor each, or null where the cluster manager has none or the default is as good. */
@@ -70,7 +68,6 @@ public record Placement(Settings settings, boolean processor, int localCores, lo
 
   /** The device of a worker of this task: cpu, gpu, or gpu with indices. */
   String device(TaskContext task) {
-    if (processor) return "cpu";
     String device = settings.device();
     ResourceInformation gpus = task.resourcesJMap().get("gpu");
     if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto") ? "cpu" : device;
