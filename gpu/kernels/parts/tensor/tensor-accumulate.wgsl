@@ -48,6 +48,9 @@ with AHEAD those of the first bin are there.
       if (thread < BIN) {
         let rated = ring[(bin & 3u) * BIN + thread].y;
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
+{%- if BIASES %}
+        t_part += unpack2x16float(rated).x;
+{%- endif %}
       }
 {%- endif %}
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
