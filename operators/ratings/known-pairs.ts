@@ -44,17 +44,21 @@ export async function readKnownPairs(plan: LogicalPlan, { users, items }: KnownI
   using _ = ctx.metrics.begin('number');
   const own = await indexChunks(found.chunks, found.types, false, ctx);
   const chunks = await renumberChunks(own.chunks, sharedPositions(users, own.users), sharedPositions(items, own.items), ctx);
-  const { place } = hostDevice(ctx.executor).info;
+  const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
+  const read: PartitionRef[][] = [];
   const steps = new StepList(contracts);
   const known = chunks.map(({ codes, values, userMap, itemMap }, partition) => {
     const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
+    // A task waits for what is freed before it: enough of them go side by side, and few chunks are there twice.
+    if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
     steps.task(STAGE, place, { kernel: 'keep-known', inputs, outputs: { known: made.codes, ratings: made.values }, params: {} } satisfies TaskOf<'keep-known'>);
-    steps.free(STAGE, place, Object.values(inputs));
+    read.push(Object.values(inputs));
     return made;
   });
+  steps.free(STAGE, place, read.slice(-2 * parallelism).flat());
   const rowsOf = (await runSteps(steps.steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
   const coded = known.map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows })).filter(({ rows }) => rows > 0);
   const rows = coded.reduce((sum, chunk) => sum + chunk.rows, 0);

@@ -35,6 +35,8 @@ export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint3
   const numbers = { users: { name: `${name}/of-users`, partition: 0, version: 0 }, items: { name: `${name}/of-items`, partition: 0, version: 0 } };
   const given: Given[] = [[numbers.users, mapPartition(users), place], [numbers.items, mapPartition(items), place]];
   const steps = new StepList(contracts);
+  // Maps that are freed behind all tasks, since a task waits for what is freed before it.
+  const composed: PartitionRef[] = [];
   const compose = (side: 'users' | 'items', first: PartitionRef | undefined, partition: number): PartitionRef => {
     const map: PartitionRef = { name: `${name}/${side}`, partition, version: 0 };
     if (first === undefined) {
@@ -43,11 +45,11 @@ export async function renumberChunks(chunks: readonly CodedChunk[], users: Uint3
       return map;
     }
     steps.task(STAGE, place, { kernel: 'compose-maps', inputs: { first, second: numbers[side] }, outputs: { map }, params: {} } satisfies TaskOf<'compose-maps'>);
-    steps.free(STAGE, place, [first]);
+    composed.push(first);
     return map;
   };
   const renumbered = chunks.map((chunk, c) => ({ ...chunk, userMap: compose('users', chunk.userMap, c), itemMap: compose('items', chunk.itemMap, c) }));
-  steps.free(STAGE, place, Object.values(numbers));
+  steps.free(STAGE, place, [...composed, ...Object.values(numbers)]);
   await runSteps(steps.steps, ctx, { given });
   return renumbered;
 }
