@@ -65,9 +65,9 @@ export function factorflow(...args: readonly string[]): Promise<Outcome> {
 
 /** Runs with --json and gives the object, after checking that stdout is that one line and nothing else. */
 export async function json(...args: readonly string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await factorflow(...args, '--json');
+  const { code, signal, stdout, stderr } = await factorflow(...args, '--json');
   expect(stderr).not.toMatch(/factorflow: (?!warning)/);
-  expect(code).toBe(0);
+  expect({ code, signal, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, signal: null, stderr: '' });
   return objectOf(stdout);
 }
 
