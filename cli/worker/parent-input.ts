@@ -3,7 +3,7 @@ import { CancelledError } from '../../engine/errors.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, ToStdin } from './stdin-thread.ts';
 
-/** The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, whatever this thread does meanwhile. */
+/** The bytes of stdin, which a thread of its own reads: it ends the process when the parent has gone, also while this thread is busy. */
 export class ParentInput {
   readonly #thread = new Worker(workerFile(new URL('./stdin-thread.js', import.meta.url)));
   readonly #chunks: Uint8Array[] = [];

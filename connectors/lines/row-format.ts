@@ -18,7 +18,7 @@ export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layou
   readonly batchSize: number;
   infer(window: RowWindow, file: string): Layout;
   reconcile(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
-  /** What the scanner of a layout is made of. */
+  /** The parts that make the scanner of a layout. */
   scanning(layout: Layout): JsonObject;
 }
 

@@ -58,7 +58,7 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
     training.start()
     tracker = spark.sparkContext.statusTracker()
     # Some stages of the iterations have run.
-    wait_for(lambda: any("iteration" in (describe(spark, job) or "") for job in jobs(tracker)) and len(workers()) >= 1, 60, "an iteration")
+    wait_for(lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and len(workers()) >= 1, 60, "an iteration")
     os.kill(executors()[0], signal.SIGKILL)
     training.join(240)
     assert done["factors"] == expected

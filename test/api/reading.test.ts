@@ -106,7 +106,7 @@ describe('ratings that threads read from splits', () => {
     }
   });
 
-  it('begin at records of text, whatever lines lie inside quotes, and count lines of the whole file', async () => {
+  it('begin at records of text, also where lines lie inside quotes, and count lines of the whole file', async () => {
     // Most line ends lie inside quotes, where the lines look like rows.
     const note = (row: number) => (row % 3 === 0 ? 'short' : `"${Array.from({ length: 40 }, (_, line) => `${row},${line},5,x`).join('\n')}"`);
     const lines = Array.from({ length: 1500 }, (_, row) => `${row % 83},${row % 31},${row === 1200 ? 'much' : row % 10},${note(row)}`);

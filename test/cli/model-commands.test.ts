@@ -207,7 +207,7 @@ describe.concurrent('explain', () => {
   });
 
   it('names a user without ratings and an unknown item', async () => {
-    await fails(2, /the ratings have none of user nobody/, 'explain', model, ratings, '--user', 'nobody', '--item', '90735');
+    await fails(2, /the ratings have none of user unseen/, 'explain', model, ratings, '--user', 'unseen', '--item', '90735');
     await fails(2, /the model has no item 123456789/, 'explain', model, ratings, '--user', '2', '--item', '123456789');
     await fails(2, /--item/, 'explain', model, ratings, '--user', '2');
   });

@@ -150,7 +150,7 @@ describe('a feed is refused', () => {
     expect(String(errorOf(ended).message)).toMatch(/no ratings/);
   });
 
-  it('as an Arrow file, whose end nobody would see', async () => {
+  it('as an Arrow file, whose end is not seen in a stream', async () => {
     const ended = await fed({}, tableToIPC(tableFromIPC(stream), 'file'));
     expect(ended.code).toBe(3);
     expect(String(errorOf(ended).message)).toMatch(/file came in place of an Arrow stream/);

@@ -57,7 +57,7 @@ export function commonProblem(options: RatedRowsOptions): RatedProblem {
 /** Equations by problem and row. */
 const equationsOf = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
 
-/** What `make` gave for a row of a problem first. */
+/** The first result of `make` for a row of a problem. */
 export function rowEquations(problem: RatedProblem, row: number, make: () => NormalEquations): NormalEquations {
   const rows = equationsOf.get(problem) ?? new Map<number, NormalEquations>();
   equationsOf.set(problem, rows);

@@ -14,7 +14,7 @@ import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 
 /**
- * What is done with each block of a side: load, start, or solve. Pure: the block's ratings, the fixed side and the block's former factors decide the result,
+ * The work on each block of a side: load, start, or solve. Pure: the block's ratings, the fixed side and the block's former factors decide the result,
  * wherever the task runs. A worker that lacks one of them says so, and is given it.
  */
 final class RowTask implements Serializable {

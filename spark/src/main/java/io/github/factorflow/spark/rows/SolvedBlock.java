@@ -3,7 +3,7 @@ package io.github.factorflow.spark.rows;
 import java.io.Serializable;
 import java.util.List;
 
-/** What a task gives for one block of rows: its factors as a worker sent them, and sums over the block. */
+/** The result of a task for one block of rows: its factors as a worker sent them, and sums over the block. */
 final class SolvedBlock implements Serializable {
   private static final long serialVersionUID = 1;
   final int block;

@@ -12,7 +12,7 @@ public final class Failures {
   private Failures() {}
 
   /**
-   * What the work gives. A task's failure reaches the driver as a text with a trace inside ("Could not recover from a failed barrier stage");
+   * Results of the work. A task's failure reaches the driver as a text with a trace inside ("Could not recover from a failed barrier stage");
    * where it holds a reason of FactorFlow, that is the message, and the failure the cause. Other failures are thrown as they are.
    */
   public static <T> T clearly(Supplier<T> work) {

@@ -111,7 +111,7 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
         + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory");
   }
 
-  /** What the JVM itself takes of the overhead: Spark's own default for it. */
+  /** The JVM's own share of the overhead: Spark's default for it. */
   private static long jvmShare(SparkConf conf) {
     return Math.max(384 * MIB, heap(conf) / 10);
   }

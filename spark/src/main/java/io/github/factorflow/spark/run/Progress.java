@@ -9,7 +9,7 @@ import org.apache.spark.util.LongAccumulator;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What tasks tell the driver: named counters, which Spark's UI shows, and the reasons for which workers refused the work. */
+/** Reports of tasks to the driver: named counters, which Spark's UI shows, and the reasons for which workers refused the work. */
 public final class Progress implements Serializable {
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(Progress.class);
