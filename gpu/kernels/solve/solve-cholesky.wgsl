@@ -129,24 +129,7 @@ fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
-  let number = id.y * size.x + id.x;
-  if (number >= params.count) {
-    return;
-  }
-  // Entry: row, first slot, n, slots.
-  let entry = work[number];
-  let row = entry.x;
-  if (entry.z == 0) {
-    for (var quad = thread; quad < QUADS; quad += THREADS) {
-      _ = write_quad(row, quad, vec4f());
-    }
-{% if biases %}
-    if (thread == 0) {
-      bias[row] = 0.0;
-    }
-{% endif %}
-    return;
-  }
+  {% render 'parts/open-row', biases: biases %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {
     atomicStore(&largest, 0);
