@@ -28,8 +28,8 @@ export interface Expectation {
 }
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
-  const { rank, lengths, biases } = options;
-  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
+  const { rank, lengths, biases, level } = options;
+  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases, level), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
 }
 
 /** Problems that checks in a row have in common, at most so many. */

@@ -35,15 +35,17 @@ export interface RatedRowsOptions {
   readonly biases: boolean;
   readonly precision: 'f32' | 'f16';
   readonly columns?: number;
+  /** θ >= 0 with rows of about unit norm, as training starts from: with biases CG ends after a few steps. */
+  readonly level?: boolean;
 }
 
-export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths) }: RatedRowsOptions): RatedRows {
+export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths), level = false }: RatedRowsOptions): RatedRows {
   const random = randomNumbers(rank + lengths.length);
   const stride = strideOf(rank);
   const round = precision === 'f16' ? roundToHalf : Math.fround;
   const theta = new Float32Array(columns * stride);
   for (let column = 0; column < columns; column++) {
-    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((2 * random() - 0.7) / Math.sqrt(rank));
+    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];

@@ -168,27 +168,26 @@ interface Shifts {
 export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean): Float32Array {
   const rank = givenB.length;
   const inverse = halfA ? fround(1 / ratings) : 1;
-  const matrix = halfA ? a.map((value) => roundToHalf(fround(value * inverse))) : a;
+  const stored = (values: Float32Array) => (halfA ? values.map(roundToHalf) : values);
+  let matrix = stored(halfA ? a.map((value) => value * inverse) : a);
   const shift = fround(shifts.shift * inverse);
   const biases = shifts.ownShift !== undefined;
   const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
   const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
   const t = biases ? fround(givenT * inverse) : 0;
+  if (biases) {
+    matrix = stored(matrix.map((value, at) => value - fround(fround(s[Math.floor(at / rank)] / weight) * s[at % rank])));
+    b.forEach((value, i) => (b[i] = value - fround(t / weight) * s[i]));
+  }
   const times = (p: Float32Array) => p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
   const x = Float32Array.from(start);
   const first = times(x);
-  let sx = dot(s, x);
-  const fromBias = fround((sx - t) / weight);
   const r = b.map((value, i) => value - first[i]);
-  let sr = fround(fround(dot(s, s) * fromBias) + dot(s, r));
-  r.forEach((_, i) => (r[i] = s[i] * fromBias + r[i]));
-  let sp = sr;
   const p = Float32Array.from(r);
   let enough = 0;
   for (let step = 0; step < steps; step++) {
-    const along = fround(sp / weight);
-    const ap = times(p).map((value, i) => value - s[i] * along);
-    const [rr, pap, apap, sap] = [dot(r, r), dot(p, ap), dot(ap, ap), dot(s, ap)];
+    const ap = times(p);
+    const [rr, pap, apap] = [dot(r, r), dot(p, ap), dot(ap, ap)];
     if (step === 0) enough = Math.max(fround(rr * RESIDUAL_TOLERANCE), 1e-30);
     const alpha = rr > enough && pap > 0 ? fround(rr / pap) : 0;
     x.forEach((_, i) => (x[i] = alpha * p[i] + x[i]));
@@ -196,11 +195,8 @@ export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, sta
     const left = Math.max(fround(fround(fround(alpha * alpha) * apap) - rr), 0);
     const beta = rr > enough ? fround(left / rr) : 0;
     p.forEach((_, i) => (p[i] = beta * p[i] + r[i]));
-    sx = fround(alpha * sp + sx);
-    sr = fround(-alpha * sap + sr);
-    sp = fround(beta * sp + sr);
   }
-  return Float32Array.from([...x, (t - sx) / weight]);
+  return Float32Array.from([...x, (t - dot(s, x)) / weight]);
 }
 
 /** The loop of gpu/kernels/update/update-short.wgsl. */
