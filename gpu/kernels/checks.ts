@@ -25,9 +25,10 @@ import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
+import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks, ...subtractBiasChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...toHalfChecks, ...subtractBiasChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
 export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];

@@ -31,6 +31,8 @@ import { chooseSolveCholesky, solveCholeskyKernel } from './solve/solve-cholesky
 import { solveNonnegativeKernel } from './solve/solve-nonnegative.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-matrix-free.ts';
 import { updateShortKernel } from './update/update-short.ts';
+import { vectorProductsKernel } from './vectors/vector-products.ts';
+import { vectorStepKernel } from './vectors/vector-step.ts';
 import { updateTensorKernel } from './update/update-tensor.ts';
 
 /** A kernel, and variants that together use all of its text. */
@@ -56,6 +58,11 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 512, steps: 3, a: 'f16', biases: false, half: true },
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
+  sample(vectorProductsKernel, [
+    { rank: 512, precision: 'f16', biases: true, first: true, threads: 128, lanes: 32 },
+    { rank: 264, precision: 'f32', biases: false, first: false, threads: 128, lanes: 32 },
+  ]),
+  sample(vectorStepKernel, (['begin', 'residual', 'step'] as const).map((phase) => ({ rank: 264, biases: true, half: true, phase }))),
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
   sample(addGramKernel, [{ rank: 40 }]),

@@ -18,6 +18,7 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
 import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import { addVectorSteps } from './vector-steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
@@ -96,8 +97,9 @@ class UpdateKernels {
     const { variant, scale, mean, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
-    const kernels = await this.#compile(rows);
     const bindings = await this.#bindings(await this.#addCentred(pass));
+    if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
+    const kernels = await this.#compile(rows);
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
@@ -196,6 +198,7 @@ class UpdateKernels {
       const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
       return { compiled, workgroups: (parts) => parts };
     }
+    if (variant.sum.kernel === 'vectors') throw new Error('a variant by vectors sums no A');
     const { kernel: _kernel, ...tiles } = variant.sum;
     const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
     return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };

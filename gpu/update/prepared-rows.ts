@@ -1,5 +1,6 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
+import { vectorBytes, vectorSlotQuads } from '../kernels/vectors/vectors.ts';
 import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
@@ -40,7 +41,8 @@ type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'la
 /** Makes the lists once for a block, range, rank and variant; they are freed with the block. */
 export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean): Promise<PreparedRows> {
   const { variant, from, to, rank, solver } = settings;
-  const slotBytes = slotElements(rank, biases) * 4;
+  const vectors = variant.sum.kernel === 'vectors';
+  const slotBytes = vectors ? 16 * vectorSlotQuads(rank, biases) : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
@@ -48,12 +50,12 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
     fused: variant.fused?.longest ?? -1,
     part: variant.partRatings,
     regionRows: regionRowsOf(fixedRows, rank, variant),
-    slots: Math.max(2, Math.floor(Math.min(SLOT_BYTES, gpu.info.limits.bindingBytes, gpu.info.limits.bufferBytes) / slotBytes)),
+    slots: Math.max(2, Math.floor(Math.min(SLOT_BYTES, gpu.info.limits.bindingBytes, gpu.info.limits.bufferBytes) / (vectors ? vectorBytes(rank, biases) : slotBytes))),
   };
-  const key = `rows ${from} ${to} ${JSON.stringify(limits)}`;
+  const key = `rows ${from} ${to} ${vectors} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;
   if (known !== undefined) return known;
-  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes);
+  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes, vectors);
   block.prepared.set(key, prepared);
   return prepared;
 }
@@ -79,12 +81,12 @@ function regionRowsOf(fixedRows: number, rank: number, { precision, regionBytes 
   return regions === 1 ? 2 ** 32 : Math.ceil(fixedRows / regions);
 }
 
-async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number): Promise<PreparedRows> {
+async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number, vectors: boolean): Promise<PreparedRows> {
   const dealt = dealRows(offsets, columns, from, to, limits);
   const upload = async ({ entries, count }: Parts, label: string): Promise<RowList> => ({ entries: await gpu.bufferOf(entries, label), count });
   const batches: Batch[] = [];
   for (const { parts, rows } of dealt.batches) {
-    const [partList, rowList] = [await upload(parts, 'parts'), await upload(rows, 'rows')];
+    const [partList, rowList] = [await upload(vectors ? numbered(parts, rows, from, to) : parts, 'parts'), await upload(rows, 'rows')];
     batches.push({ parts: partList.entries, partCount: partList.count, rows: rowList.entries, rowCount: rowList.count });
   }
   return {
@@ -94,4 +96,11 @@ async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: nu
     batches,
     slotBytes: dealt.batches.reduce((most, { slots }) => Math.max(most, slots), 0) * slotBytes,
   };
+}
+
+/** Parts that name their row by its place among the batch's rows, where its vectors lie. */
+function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
+  const places = new Uint32Array(to - from);
+  for (let at = 0; at < rows.count; at++) places[rows.entries[4 * at] - from] = at;
+  return { entries: entries.map((value, at) => (at % 4 === 0 ? places[value - from] : value)), count };
 }

@@ -2,6 +2,8 @@ import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { vectorProductsKernel } from '../kernels/vectors/vector-products.ts';
+import { vectorStepKernel } from '../kernels/vectors/vector-step.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
@@ -20,17 +22,21 @@ const REGION_BYTES = 24 << 20;
 /** Workgroups that walk a list: enough to fill any GPU several times. */
 const WALKERS = 4224;
 
+/** The least rank that CG by vectors is offered for, and the ratings of its parts. */
+const VECTOR_RANKS = 193;
+const VECTOR_PART = 2048;
+
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /**
- * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then
+ * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then CG by vectors, then
  * register tiles in float32, then in float16.
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
-  return [...tensorVariants(info, shape), ...tiledVariants(info, shape)];
+  return [...tensorVariants(info, shape), ...vectorVariants(info, shape), ...tiledVariants(info, shape)];
 }
 
 /** The same and all their variants, for the tuner. */
@@ -56,6 +62,15 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   if (fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
+}
+
+/** CG by vectors, for ranks whose A is too large to be kept near the threads. */
+function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
+  if (rank < VECTOR_RANKS || solver === 'cholesky' || implicit) return [];
+  const sum = { kernel: 'vectors', threads: 128, lanes: 32 } as const;
+  return (['f16', 'f32'] as const)
+    .filter((precision) => admits(info, vectorProductsKernel, { rank, precision, biases, first: true, threads: sum.threads, lanes: sum.lanes }) && admits(info, vectorStepKernel, { rank, biases, half: true, phase: 'step' }))
+    .map((precision) => ({ name: `vectors-${precision}`, precision, sum, short: 0, free: false, halfA: false, registers: false, partRatings: VECTOR_PART, regionBytes: REGION_BYTES, sorted: true }));
 }
 
 function named(name: string, short: number): string {

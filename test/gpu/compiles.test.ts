@@ -4,6 +4,7 @@ import { normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal
 import { normalEquationsTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
 import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
 import { updateShortKernel } from '../../gpu/kernels/update/update-short.ts';
+import { vectorProductsKernel } from '../../gpu/kernels/vectors/vector-products.ts';
 import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
 import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
@@ -48,7 +49,9 @@ type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, param
 /** Adds the kernels in which variants differ. */
 function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVariant, rank: number, biases: boolean): void {
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
-  else {
+  else if (sum.kernel === 'vectors') {
+    for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes });
+  } else {
     const { kernel: _kernel, ...tiles } = sum;
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }

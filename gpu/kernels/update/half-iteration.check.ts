@@ -43,7 +43,7 @@ export function halfIterationChecks(info: GpuInfo, longest: number, among: reado
     updateVariants(info, { ...shape, ...solverOf(shape), cgSteps: CG_STEPS }).map((variant) => ({
       name: 'half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
-      run: (gpu: Gpu) => check(gpu, variant, shape, longest),
+      run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),
     })),
   );
 }
@@ -52,7 +52,8 @@ function solverOf({ solver }: HalfIterationShape) {
   return { solver: solver === 'cg' ? ('cg' as const) : ('cholesky' as const), nonnegative: solver === 'nonnegative' };
 }
 
-async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
+/** Solves all rows of a small problem by a variant, whose parts and regions are made small, and compares them with float64. */
+export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
   const half = variant.precision === 'f16';
   const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
