@@ -103,7 +103,7 @@ function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: Tu
   const first = main[0]?.sum.kernel ?? 'tiled';
   if (thorough || first === 'tiled') return main;
   const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
-  return [...of('tensor'), ...of('vectors').slice(0, 1), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
+  return [...of('tensor'), ...of('int8').filter(({ fused }) => fused), ...of('vectors').slice(0, 1), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
 }
 
 function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {

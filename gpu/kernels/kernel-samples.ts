@@ -4,6 +4,9 @@ import { subtractBiasKernel } from './copies/subtract-bias.ts';
 import { toHalfKernel } from './copies/to-half.ts';
 import { addGramKernel } from './implicit/add-gram.ts';
 import { gramSumKernel } from './implicit/gram-sum.ts';
+import { normalEquationsInt8Kernel } from './int8/normal-equations-int8.ts';
+import { columnMaximaKernel, toInt8Kernel } from './int8/to-int8.ts';
+import { updateInt8Kernel } from './int8/update-int8.ts';
 import { implicitErrorKernel } from './implicit/implicit-error.ts';
 import { shiftedNormKernel } from './implicit/shifted-norm.ts';
 import { updateImplicitTensorKernel } from './implicit/update-implicit-tensor.ts';
@@ -59,10 +62,18 @@ export const kernelSamples: readonly KernelSample[] = [
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(vectorProductsKernel, [
-    { rank: 512, precision: 'f16', biases: true, first: true, threads: 128, lanes: 32 },
-    { rank: 264, precision: 'f32', biases: false, first: false, threads: 128, lanes: 32 },
+    { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
+    { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
   ]),
   sample(vectorStepKernel, (['begin', 'residual', 'step'] as const).map((phase) => ({ rank: 264, biases: true, half: true, phase }))),
+  sample(normalEquationsInt8Kernel, [{ rank: 100, biases: true }, { rank: 64, biases: true }, { rank: 128, biases: false }]),
+  sample(updateInt8Kernel, [
+    { rank: 100, biases: true, steps: 6, halfA: false },
+    { rank: 64, biases: true, steps: 6, halfA: false },
+    { rank: 200, biases: false, steps: 3, halfA: true },
+  ]),
+  sample(columnMaximaKernel, [{ rank: 100 }]),
+  sample(toInt8Kernel, [{ rank: 100 }]),
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
   sample(addGramKernel, [{ rank: 40 }]),

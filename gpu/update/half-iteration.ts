@@ -3,9 +3,11 @@ import { addGramKernel } from '../kernels/implicit/add-gram.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
+import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
+import { addInt8 } from '../kernels/int8/to-int8.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import { centresRatings } from '../kernels/normal-equations/tensor-plan.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
 import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
@@ -35,9 +37,9 @@ export interface UpdateInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels, which do not do so as they gather. */
-export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
-  return biases && !(sum.kernel === 'tensor' && centresRatings({ rank, biases }));
+/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels; those on tensor cores do so as they gather. */
+export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>): boolean {
+  return sum.kernel !== 'tensor' && sum.kernel !== 'int8';
 }
 
 /** Bytes of a block's ratings without biases. */
@@ -88,7 +90,7 @@ class UpdateKernels {
     this.#inputs = inputs;
     this.#settings = settings;
     this.#status = status;
-    this.#half = settings.variant.precision === 'f16';
+    this.#half = settings.variant.precision !== 'f32';
     this.#biases = inputs.bias !== undefined;
     this.#steps = settings.solver === 'cholesky' ? 0 : settings.solver.steps;
   }
@@ -108,17 +110,19 @@ class UpdateKernels {
       this.#startFree();
       add(kernels.free.compiled, { work: rows.free.entries }, rows.free.count, kernels.free.workgroups(rows.free.count));
     }
+    const mirror = variant.sum.kernel === 'int8' ? await addInt8(this.#gpu, pass, fixed) : undefined;
+    const gathered: Readonly<Record<string, Binding>> = mirror === undefined ? {} : { fixed: mirror.rounded, scales: mirror.scales };
     const slots = await this.#gpu.scratch('slots', rows.slotBytes);
     const { sum, solve } = kernels;
     for (const batch of rows.batches) {
       if (sum === undefined || solve === undefined) continue;
-      add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+      add(sum.compiled, { ...gathered, work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
       if (kernels.gram !== undefined) add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
       add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
     for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
     if (rows.fused !== undefined && kernels.fused !== undefined) {
-      add(kernels.fused, { work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
+      add(kernels.fused, { ...gathered, work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
     }
     // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
@@ -144,8 +148,8 @@ class UpdateKernels {
   /** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
   async #addCentred(pass: Pass): Promise<GPUBuffer> {
     const { block, fixedBias } = this.#inputs;
-    const { from, to, rank, mean, variant } = this.#settings;
-    if (fixedBias === undefined || !needsCentred(variant, rank, true)) return block.values;
+    const { from, to, mean, variant } = this.#settings;
+    if (fixedBias === undefined || !needsCentred(variant)) return block.values;
     const first = Math.floor(block.offsets[from] / 4);
     const fours = Math.ceil(block.offsets[to] / 4) - first;
     const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));
@@ -182,6 +186,7 @@ class UpdateKernels {
   async #compileFused(bin: number): Promise<CompiledKernel> {
     const { rank, variant, implicit } = this.#settings;
     if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
+    if (variant.sum.kernel === 'int8') return this.#gpu.compile(updateInt8Kernel, { rank, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
     return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
   }
 
@@ -198,7 +203,8 @@ class UpdateKernels {
       const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
       return { compiled, workgroups: (parts) => parts };
     }
-    if (variant.sum.kernel === 'vectors') throw new Error('a variant by vectors sums no A');
+    if (variant.sum.kernel === 'int8') return { compiled: await this.#gpu.compile(normalEquationsInt8Kernel, { rank, biases }), workgroups: (parts) => parts };
+    if (variant.sum.kernel === 'vectors' || variant.precision === 'int8') throw new Error('a variant by vectors sums no A');
     const { kernel: _kernel, ...tiles } = variant.sum;
     const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
     return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };

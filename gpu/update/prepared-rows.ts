@@ -71,13 +71,13 @@ function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }:
 /** Parameters of the matrix-free kernel for a variant's short rows. */
 export function freeParams(gpu: Gpu, { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>, biases: boolean): UpdateMatrixFreeParams {
   const steps = solver === 'cholesky' ? 0 : solver.steps;
-  return chooseUpdateMatrixFree(rank, variant.precision, steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
+  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
 }
 
 /** Rows of θ in a region that stays in the GPU's cache. */
 function regionRowsOf(fixedRows: number, rank: number, { precision, regionBytes }: UpdateVariant): number {
   if (regionBytes === 0) return 2 ** 32;
-  const regions = Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f16' ? 2 : 4)) / regionBytes));
+  const regions = Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f32' ? 4 : precision === 'f16' ? 2 : 1)) / regionBytes));
   return regions === 1 ? 2 ** 32 : Math.ceil(fixedRows / regions);
 }
 

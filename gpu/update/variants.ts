@@ -1,8 +1,11 @@
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { INT8_RANKS } from '../kernels/int8/int8-plan.ts';
+import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { vectorProductsKernel } from '../kernels/vectors/vector-products.ts';
+import { chooseVectorProducts, vectorProductsKernel } from '../kernels/vectors/vector-products.ts';
 import { vectorStepKernel } from '../kernels/vectors/vector-step.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
@@ -36,7 +39,7 @@ type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'imp
  * register tiles in float32, then in float16.
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
-  return [...tensorVariants(info, shape), ...vectorVariants(info, shape), ...tiledVariants(info, shape)];
+  return [...tensorVariants(info, shape), ...int8Variants(info, shape), ...vectorVariants(info, shape), ...tiledVariants(info, shape)];
 }
 
 /** The same and all their variants, for the tuner. */
@@ -64,13 +67,21 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
 }
 
+/** The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. */
+function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  const { rank, cgSteps: steps, biases, implicit = false } = shape;
+  if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
+  return tensorVariants(info, shape)
+    .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, steps, halfA }))
+    .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
+}
+
 /** CG by vectors, for ranks whose A is too large to be kept near the threads. */
 function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   if (rank < VECTOR_RANKS || solver === 'cholesky' || implicit) return [];
-  const sum = { kernel: 'vectors', threads: 128, lanes: 32 } as const;
   return (['f16', 'f32'] as const)
-    .filter((precision) => admits(info, vectorProductsKernel, { rank, precision, biases, first: true, threads: sum.threads, lanes: sum.lanes }) && admits(info, vectorStepKernel, { rank, biases, half: true, phase: 'step' }))
-    .map((precision) => ({ name: `vectors-${precision}`, precision, sum, short: 0, free: false, halfA: false, registers: false, partRatings: VECTOR_PART, regionBytes: REGION_BYTES, sorted: true }));
+    .filter((precision) => admits(info, vectorProductsKernel, { rank, precision, biases, first: true, ...chooseVectorProducts(rank, precision) }) && admits(info, vectorStepKernel, { rank, biases, half: true, phase: 'step' }))
+    .map((precision) => ({ name: `vectors-${precision}`, precision, sum: { kernel: 'vectors', ...chooseVectorProducts(rank, precision) }, short: 0, free: false, halfA: false, registers: false, partRatings: VECTOR_PART, regionBytes: REGION_BYTES, sorted: true }));
 }
 
 function named(name: string, short: number): string {

@@ -20,7 +20,7 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
  */
 export async function addVectorSteps(gpu: Gpu, pass: Pass, { batches, slotBytes }: PreparedRows, settings: VectorSettings, bindings: Readonly<Record<string, Binding>>): Promise<void> {
   const { rank, sum, half, biases, steps } = settings;
-  const products = { rank, precision: half ? 'f16' : 'f32', biases, threads: sum.threads, lanes: sum.lanes } as const;
+  const products = { rank, precision: half ? 'f16' : 'f32', biases, threads: sum.threads, lanes: sum.lanes, width: sum.width } as const;
   const [residuals, directions, begin, residual, step] = await Promise.all([
     gpu.compile(vectorProductsKernel, { ...products, first: true }),
     gpu.compile(vectorProductsKernel, { ...products, first: false }),

@@ -33,7 +33,8 @@ export interface RatedRowsOptions {
   readonly rank: number;
   readonly lengths: readonly number[];
   readonly biases: boolean;
-  readonly precision: 'f32' | 'f16';
+  /** `int8`: numbers of 8 bits times a power of two, which float16 holds as well. */
+  readonly precision: 'f32' | 'f16' | 'int8';
   readonly columns?: number;
   /** θ >= 0 with rows of about unit norm, as training starts from: with biases CG ends after a few steps. */
   readonly level?: boolean;
@@ -42,11 +43,13 @@ export interface RatedRowsOptions {
 export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths), level = false }: RatedRowsOptions): RatedRows {
   const random = randomNumbers(rank + lengths.length);
   const stride = strideOf(rank);
-  const round = precision === 'f16' ? roundToHalf : Math.fround;
+  const round = { f32: Math.fround, f16: roundToHalf, int8: (value: number) => eighth(value, rank) }[precision];
   const theta = new Float32Array(columns * stride);
   for (let column = 0; column < columns; column++) {
     for (let k = 0; k < rank; k++) theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
+  // Every column has the largest number of 8 bits, and with it the power of two as its scale.
+  if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
   const ratings = offsets[lengths.length];
@@ -62,8 +65,18 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };
 }
 
+/** The largest number of 8 bits among θ: at least as large as elements before rounding. */
+function largestOf8(rank: number): number {
+  return 127 * 2 ** -Math.floor(Math.log2((127 * Math.sqrt(rank)) / 1.7));
+}
+
+function eighth(value: number, rank: number): number {
+  const unit = largestOf8(rank) / 127;
+  return unit * Math.round(value / unit);
+}
+
 /** The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and biases off. */
-export async function ratedBuffers(gpu: Gpu, { indices, values, centred, fixedBias, mirror, theta }: RatedRows, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
+export async function ratedBuffers(gpu: Gpu, { indices, values, centred, fixedBias, mirror, theta }: RatedRows, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
   return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, fixed: precision === 'f16' ? mirror : theta });
 }
 

@@ -5,7 +5,6 @@ import { regularizationValues } from '../regularization.ts';
 import type { KernelDescriptor, KernelParams } from '../kernel.ts';
 import type { KernelCheck } from './check.ts';
 import { halfBits } from './float16.ts';
-import { centresRatings } from '../normal-equations/tensor-plan.ts';
 import { NO_ROW } from './limits.ts';
 import { type Expectation, problemBuffers, problemError, ratedProblem, type RatedProblem } from './rated-problem.ts';
 
@@ -27,7 +26,7 @@ async function runUpdate<Params extends KernelParams>(gpu: Gpu, kernel: KernelDe
   const work = new EntryList();
   lengths.forEach((length, row) => work.add(row, ratings.offsets[row], length, 0));
   const { entries, count } = work.list;
-  const buffers = await problemBuffers(gpu, problem, 'f16', centresRatings({ rank: ratings.rank, biases: problem.biases }));
+  const buffers = await problemBuffers(gpu, problem, 'f16', problem.biases);
   buffers.work = await gpu.bufferOf(entries, 'work');
   buffers.status = await gpu.bufferOf(new Uint32Array([NO_ROW]), 'status');
   const uniforms = { count, zero_row: ratings.columns, scale, unscale: 1 / scale, ...regularizationValues(regularization), mean: ratings.mean };

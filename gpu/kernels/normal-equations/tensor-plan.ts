@@ -39,15 +39,6 @@ export function hasRatingRow(rank: number): boolean {
   return tilesOf(rank) * TILE - rank < 8;
 }
 
-/**
- * True where kernels on tensor cores take the mean and the biases off the ratings as they gather; elsewhere a pass in front does so. None do at present: they pass
- * their checks, but on one H200 the first iteration of rank 64 on `netflix` ended with a loss six times too large, which later iterations mend. Where the ratings are in
- * the padding (rank 100), gathering biases as well slowed the fused kernel by more than the pass takes.
- */
-export function centresRatings(_params: { readonly rank: number; readonly biases: boolean }): boolean {
-  return false;
-}
-
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
   return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : 8;

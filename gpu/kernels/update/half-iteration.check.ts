@@ -55,13 +55,13 @@ function solverOf({ solver }: HalfIterationShape) {
 /** Solves all rows of a small problem by a variant, whose parts and regions are made small, and compares them with float64. */
 export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
-  const half = variant.precision === 'f16';
+  const half = variant.precision !== 'f32';
   const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
   const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;
-  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: half ? 0.5 : 1 };
+  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision] };
   const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
   const inputs = {
     block,

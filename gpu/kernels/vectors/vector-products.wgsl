@@ -1,6 +1,6 @@
 // A p of parts of rows without A: sum of (theta_v^T p) theta_v, and of theta_v^T p, over a part's ratings, into the part's slot of
 // vectors (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane the same features of
-// all of them, of p and of the sum: nothing but the teams' sums passes through workgroup memory.
+// all of them, of p and of the sum. At the end the teams of WIDTH threads add up their sums among themselves, and those pass through workgroup memory.
 //
 // With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With biases sum of theta_v comes with it.
 diagnostic(off, subgroup_uniformity);
@@ -18,7 +18,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> state: array<vec4f>;
 @group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
 
-var<workgroup> sums: array<vec4f, TEAMS * (QUADS + 1)>;
+var<workgroup> sums: array<vec4f, GROUPS * TEAM_QUADS>;
 
 {% if half -%}
 fn unpacked(packed: vec2u) -> vec4f {
@@ -26,13 +26,13 @@ fn unpacked(packed: vec2u) -> vec4f {
 }
 
 {% endif -%}
-// Adds up the sums of all teams to the quads of the slot from `first` on.
-fn sum_teams(thread: u32, first: u32, count: u32) {
+// Adds up the sums of all groups to the quads of the slot from `first` on.
+fn sum_groups(thread: u32, first: u32, count: u32) {
   workgroupBarrier();
   for (var quad = thread; quad < count; quad += THREADS) {
     var sum = sums[quad];
-    for (var team = 1u; team < TEAMS; team++) {
-      sum += sums[team * (QUADS + 1) + quad];
+    for (var group = 1u; group < GROUPS; group++) {
+      sum += sums[group * TEAM_QUADS + quad];
     }
     slots[first + quad] = sum;
   }
@@ -68,7 +68,9 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- for e in each %}
   var column_{{ e }} = indices[min(begin + {{ e }}, final_at)];
 {%- endfor %}
-  for (var at = begin; at < end; at += TEAMS * EACH) {
+  // All teams take as many turns, those behind the end without effect.
+  for (var turn = part.y; turn < end; turn += TEAMS * EACH) {
+    let at = turn + team * EACH;
 {%- for e in each %}
 {%- for piece in pieces %}
     let theta_{{ e }}_{{ piece.at }} = fixed[column_{{ e }} * PIECES + piece_{{ piece.at }}];
@@ -81,7 +83,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- for e in each %}
     column_{{ e }} = indices[min(at + TEAMS * EACH + {{ e }}, final_at)];
 {%- endfor %}
-    var products = vec4f(
+    var products = vec{{ each.size }}f(
 {%- for e in each %}
       {% for piece in pieces %}{% for vector in piece.vectors %}dot({{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, p_{{ vector.number }}){% unless forloop.last %} + {% endunless %}{% endfor %}{% unless forloop.last %} + {% endunless %}{% endfor %},
 {%- endfor %}
@@ -107,26 +109,39 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endfor %}
   }
   let slot = part.w * SLOT_QUADS;
+  let group = thread / WIDTH;
+  let first_team = thread % WIDTH < LANES;
+{%- for distance in merges %}
+  along += subgroupShuffleXor(along, {{ distance }});
 {%- for piece in pieces %}
-  if (lane + {{ piece.first }} < PIECES) {
 {%- for vector in piece.vectors %}
-    sums[team * (QUADS + 1) + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = q_{{ vector.number }};
+  q_{{ vector.number }} += subgroupShuffleXor(q_{{ vector.number }}, {{ distance }});
+{%- if sums_rows %}
+  s_{{ vector.number }} += subgroupShuffleXor(s_{{ vector.number }}, {{ distance }});
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+{%- endfor %}
+{%- for piece in pieces %}
+  if (first_team && lane + {{ piece.first }} < PIECES) {
+{%- for vector in piece.vectors %}
+    sums[group * TEAM_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = q_{{ vector.number }};
 {%- endfor %}
   }
 {%- endfor %}
-  if (lane == 0) {
-    sums[team * (QUADS + 1) + QUADS] = vec4f(along, 0.0, 0.0, 0.0);
+  if (first_team && lane == 0) {
+    sums[group * TEAM_QUADS + QUADS] = vec4f(along, 0.0, 0.0, 0.0);
   }
-  sum_teams(thread, slot, QUADS + 1);
+  sum_groups(thread, slot, QUADS + 1);
 {%- if sums_rows %}
   workgroupBarrier();
 {%- for piece in pieces %}
-  if (lane + {{ piece.first }} < PIECES) {
+  if (first_team && lane + {{ piece.first }} < PIECES) {
 {%- for vector in piece.vectors %}
-    sums[team * (QUADS + 1) + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = s_{{ vector.number }};
+    sums[group * TEAM_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = s_{{ vector.number }};
 {%- endfor %}
   }
 {%- endfor %}
-  sum_teams(thread, slot + QUADS + 1, QUADS);
+  sum_groups(thread, slot + QUADS + 1, QUADS);
 {%- endif %}
 }

@@ -24,12 +24,12 @@ with AHEAD those of the first bin are there.
 {%- unless AHEAD %}
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT %}
     }
 {%- endunless %}
     var bin = 0u;
     for (var at = first; at < end; at += BIN) {
-      if (chunk < {% if CENTRE %}FACTOR_CHUNKS{% else %}CHUNKS{% endif %}) {
+      if (chunk < CHUNKS) {
 {%- for pass in passes %}
 {%- if IMPLICIT %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated_{{ pass }}){% else %}select(weighted(next_{{ pass }}, rated_{{ pass }}), vec4<u32>(rated_{{ pass }} & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %};
@@ -38,13 +38,7 @@ with AHEAD those of the first bin are there.
 {%- endif %}
 {%- endfor %}
       }
-{%- if CENTRE %}
-      if (thread < BIN) {
-        let rated = centred(ring[(bin & 3u) * BIN + thread], next_bias);
-        staged[thread * STRIDE + FACTOR_CHUNKS] = vec4<u32>(rated, 0u, 0u, 0u);
-        t_part += unpack2x16float(rated).x;
-      }
-{%- elsif RATING_ROW %}
+{%- if RATING_ROW %}
       if (thread < BIN) {
         let rated = ring[(bin & 3u) * BIN + thread].y;
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
@@ -53,10 +47,17 @@ with AHEAD those of the first bin are there.
 {%- endif %}
       }
 {%- endif %}
-      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
+{%- if BIASES %}
+      // Its column's bias arrives while a bin is multiplied.
+      let arrived = coming;
+      var arrived_bias = 0.0;
+      if (thread < BIN) { arrived_bias = bias_of(arrived.x); }
+{%- else %}
+      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming, 0.0); }
+{%- endif %}
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
+        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();
@@ -78,6 +79,9 @@ with AHEAD those of the first bin are there.
 {%- endfor %}
       }
 {%- endfor %}
+{%- if BIASES %}
+      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(arrived, arrived_bias); }
+{%- endif %}
       workgroupBarrier();
       bin++;
     }
