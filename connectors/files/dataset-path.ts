@@ -7,7 +7,7 @@ import { compressionOf } from '../compression/compressions.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
-import { isUrl } from './path-kinds.ts';
+import { isPassedOver, isUrl } from './path-kinds.ts';
 
 export interface DatasetFile {
   /** The path that the user named, joined with the path found below it. */
@@ -64,15 +64,16 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
   const files: string[] = [];
   for (const match of matches) {
+    if (isPassedOver(basename(match))) continue;
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
-    else if (!isIgnored(basename(match))) files.push(match);
+    else files.push(match);
   }
   if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
 }
 
 /** The folders of a pattern before its first wildcard. */
-function staticBase(pattern: string): string {
+export function staticBase(pattern: string): string {
   const segments = pattern.split('/');
   const first = segments.findIndex((segment) => isDynamicPattern(segment));
   return segments.slice(0, Math.max(first, 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
@@ -87,17 +88,13 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   }
   const files: string[] = [];
   for (const entry of entries) {
-    if (isIgnored(entry.name)) continue;
+    if (isPassedOver(entry.name)) continue;
     const path = join(folder, entry.name);
     const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';
     if (kind === 'folder') files.push(...(await filesBelow(path, options)));
     else if (kind === 'file' && isData(entry.name, options)) files.push(path);
   }
   return files;
-}
-
-function isIgnored(name: string): boolean {
-  return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
 }
 
 function isData(name: string, options: DatasetPathOptions): boolean {

@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -47,7 +47,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   describe(): JsonObject {
-    return { paths: this.paths };
+    return { paths: this.paths.map(publicPath) };
   }
 
   async schema(needs?: ValueNeeds): Promise<Schema> {
