@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError, publicText } from '../../engine/errors.ts';
+import { waitForOther } from '../../engine/waits.ts';
 import { urlOf } from '../files/path-kinds.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
 
@@ -29,7 +30,7 @@ class Passing extends Error {}
 export async function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await fetchOnce(url, range);
+      return await waitForOther(fetchOnce(url, range));
     } catch (error) {
       if (!(error instanceof Passing)) throw error;
       if (attempt === waits.length) throw httpProblem(url, range, `${error.message}, ${attempt + 1} times`, 'Check the connection and try again', error);
