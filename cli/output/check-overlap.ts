@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { isPassedOver, isUrl } from '../../connectors/files/path-kinds.ts';
+import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /**
@@ -11,6 +12,7 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
   const target = await realPlace(resolve(output));
   for (const input of inputs) {
     if (input === undefined || input === '-' || isUrl(input)) continue;
+    await recoverInput(input);
     for (const path of await placesOf(input)) {
       const place = await realPlace(resolve(path));
       const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: output, advice });

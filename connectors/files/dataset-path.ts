@@ -4,6 +4,7 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { compressionOf } from '../compression/compressions.ts';
+import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
@@ -48,6 +49,7 @@ export async function resolveDataset(paths: string | readonly string[], options:
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   if (isUrl(path)) return [{ file: path, partitions: {} }];
+  await recoverInput(isDynamicPattern(path) ? staticBase(path) : path);
   const kind = await kindOf(path);
   if (kind === 'file') return [{ file: path, partitions: {} }];
   if (kind === 'folder') {

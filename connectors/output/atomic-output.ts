@@ -1,11 +1,12 @@
 import type { Dirent } from 'node:fs';
-import { mkdir, open, readdir, readlink, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
+import { realPath } from '../files/real-path.ts';
 import { syncHandle } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
 import { partOfModel } from './part-of-model.ts';
@@ -114,17 +115,6 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
   }
-}
-
-/** Most links that systems follow in one path. */
-const MOST_LINKS = 40;
-
-/** The target of links, also where it does not exist yet. */
-async function realPath(target: string, links = 0): Promise<string> {
-  return realpath(target).catch(async () => {
-    const link = links < MOST_LINKS ? await readlink(target).catch(() => undefined) : undefined;
-    return link === undefined ? resolve(target) : realPath(resolve(dirname(target), link), links + 1);
-  });
 }
 
 class PendingOutput implements AtomicOutput {
