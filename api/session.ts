@@ -15,6 +15,7 @@ import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
+import { SpillMemory } from '../engine/spill/spill-memory.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
@@ -107,7 +108,7 @@ export class Session implements AsyncDisposable {
     using _ = profile?.begin('open devices');
     try {
       const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-      return new Session(new LocalExecutor(opened.devices), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
+      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
     } catch (error) {
       await spill.close();
       throw error;

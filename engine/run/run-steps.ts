@@ -5,7 +5,8 @@ import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
 import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
+import { StagedCopies } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -82,6 +83,7 @@ class StepRun {
   readonly #ready: number[] = [];
   readonly #slices: number;
   readonly #done = Promise.withResolvers<StepResults>();
+  readonly #staged: StagedCopies;
   #finishedSlices = 0;
   #left: number;
   #running = 0;
@@ -92,6 +94,7 @@ class StepRun {
     this.#steps = steps;
     this.#ctx = ctx;
     this.#onProgress = onProgress;
+    this.#staged = new StagedCopies(ctx.executor.spilled);
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
     this.#onSent = steps.map(() => undefined);
@@ -204,7 +207,10 @@ class StepRun {
         device.allocate(action.ref, action.shape);
         return undefined;
       case 'free':
-        for (const ref of action.refs) device.release(ref);
+        for (const ref of action.refs) {
+          device.release(ref);
+          this.#staged.free(at, ref);
+        }
         return undefined;
       case 'spill':
         return this.#spill(device, stage, action.refs);
@@ -226,7 +232,9 @@ class StepRun {
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
     // The other slices end early; all are waited for.
+    const ended = this.#staged.read(step.at, Object.values(task.inputs));
     await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
+    ended();
   }
 
   #count(stage: string, metrics: Partial<TaskMetrics>, runs = 1): void {
@@ -236,6 +244,8 @@ class StepRun {
   async #move(stage: string, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<void> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
+    if (to === SPILL) return void (await this.#ctx.executor.spilled?.write(as, partition));
+    if (from === SPILL) this.#staged.add(to, as, partition);
     target.put(as, partition);
     if (source.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
     if (!load || !target.info.ownMemory) return;
