@@ -17,6 +17,7 @@ export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './ap
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
 export { Profile, type ProfileReport } from './api/profile.ts';
+export { Trace } from './api/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
