@@ -17,6 +17,7 @@ export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './ap
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
 export { Profile, type ProfileReport } from './api/profile.ts';
+export { Trace } from './api/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
@@ -79,6 +80,7 @@ export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
+export type { DeviceSpan, Tracer, TraceSpan } from './engine/trace/trace.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';

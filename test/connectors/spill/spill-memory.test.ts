@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
 import { afterAll, describe, expect, it } from 'vitest';
-import { SpillFolder } from '../../connectors/output/spill-folder.ts';
-import { CpuDevice } from '../../cpu/device.ts';
-import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { SPILL } from '../../engine/plan/place.ts';
-import { Holdings } from '../../engine/run/holdings.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { SpillMemory } from '../../engine/spill/spill-memory.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
-import { contextOf } from '../support/steps/small-problems.ts';
+import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
+import { CpuDevice } from '../../../cpu/device.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { SPILL } from '../../../engine/plan/place.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { SpillMemory } from '../../../connectors/spill/spill-memory.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
+import { contextOf } from '../../support/steps/small-problems.ts';
 
 const parent = mkdtempSync(join(tmpdir(), 'factorflow-spilled-parts-'));
 afterAll(() => rmSync(parent, { recursive: true }));
@@ -95,7 +95,7 @@ describe('the place spill', () => {
         reading.handOut('look', outputs.lengths, 'cpu', task);
         reading.free('look', 'cpu', [refOf(part), outputs.lengths, outputs.repeated]);
       }
-      return (await runSteps(reading.steps, held)).handed.map(({ columns }) => columns.lengths.reduce((sum: number, one) => sum + Number(one), 0));
+      return (await runSteps(reading.steps, held)).handed.map(({ columns }) => (columns.lengths as Int32Array).reduce((sum, one) => sum + one, 0));
     });
     expect(lengths).toEqual([3000, 3003, 3006, 3009]);
     await expect.poll(files).toEqual([]);

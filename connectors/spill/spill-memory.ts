@@ -1,12 +1,12 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import { CapacityError, DataError } from '../errors.ts';
-import { formatBytes } from '../format.ts';
-import { type Partition, partitionKey, type PartitionRef, type SharedColumn } from '../partition.ts';
-import type { DeviceInfo } from '../plan/device-info.ts';
-import { SPILL } from '../plan/place.ts';
-import type { SpillSpace } from '../run/context.ts';
-import type { SpillStore } from '../run/device.ts';
+import { CapacityError, DataError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
+import { type Partition, partitionKey, type PartitionRef, type SharedColumn } from '../../engine/partition.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { SPILL } from '../../engine/plan/place.ts';
+import type { SpillSpace } from '../../engine/run/context.ts';
+import type { SpillStore } from '../../engine/run/device.ts';
 import { arrowFile, type ColumnKind, type PlacedColumn } from './arrow-file.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -109,7 +109,7 @@ export class SpillMemory implements SpillStore {
   }
 
   async close(): Promise<void> {
-    for (const key of [...this.#stored.keys()]) this.#stored.delete(key);
+    this.#stored.clear();
     this.#staging.clear();
   }
 }

@@ -1,5 +1,5 @@
 import { Field, Float32, Float64, Int32, Int64, List, makeData, RecordBatch, RecordBatchFileWriter, Schema, Struct, Uint16, Uint32, Uint8, type TypeMap } from 'apache-arrow';
-import type { Partition, SharedColumn } from '../partition.ts';
+import type { Partition, SharedColumn } from '../../engine/partition.ts';
 
 const arrowTypes = { Int32Array: Int32, Uint32Array: Uint32, Float32Array: Float32, Float64Array: Float64, Uint8Array: Uint8, Uint16Array: Uint16, BigInt64Array: Int64 } as const;
 
