@@ -6,6 +6,7 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
+import { isRepeatable } from './repeatable.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
@@ -45,7 +46,7 @@ export interface Machine extends GpuMachine {
 }
 
 /** The module whose tasks read and write files. */
-const fileTasks = workerFile(new URL('./file-tasks.js', import.meta.url));
+const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url)), repeatable: isRepeatable };
 
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
@@ -55,7 +56,7 @@ const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: p
  */
 export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   const onCpu = (reason?: string): OpenedDevices => {
-    const devices = openCpus(fakeDevices, workers, fileTasks);
+    const devices = openCpus(fakeDevices, workers, ofCpus);
     return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
   };
   if (requested === 'cpu') return onCpu();
@@ -63,7 +64,7 @@ export async function openDevices({ device: requested, workers, memoryBytes, fak
   try {
     const found = await findGpu(requested, machine, signal);
     if ('missing' in found) return onCpu(found.missing);
-    [cpu] = openCpus(1, workers, fileTasks);
+    [cpu] = openCpus(1, workers, ofCpus);
     const cards = cardsOf(requested);
     const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
     const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;
