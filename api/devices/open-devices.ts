@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
@@ -6,8 +7,9 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { isRepeatable } from './repeatable.ts';
+import { requireOpenFiles } from './open-files.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
+import { isRepeatable } from './repeatable.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -52,9 +54,10 @@ const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: p
 
 /**
  * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
- * the packages to install when a GPU was asked for and there is none; CancelledError.
+ * the packages to install when a GPU was asked for and there is none; CapacityError where too few files may be open; CancelledError.
  */
 export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+  requireOpenFiles(workers ?? availableParallelism());
   const onCpu = (reason?: string): OpenedDevices => {
     const devices = openCpus(fakeDevices, workers, ofCpus);
     return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
