@@ -1,7 +1,11 @@
 import { type BoundPlan, dataSetOf, type Versions } from '../plan/bound-plan.ts';
-import type { PhaseName, Stage } from '../plan/stages.ts';
-import { HOST } from '../plan/place.ts';
-import { allGather } from './all-gather.ts';
+import type { DataSet, PhaseName, Stage, Work } from '../plan/stages.ts';
+import type { Place } from '../plan/place.ts';
+import { allGather } from './exchanges/all-gather.ts';
+import { moveFromHost, moveToPlaces, moveToResults } from './exchanges/move.ts';
+import type { Reduction } from './exchanges/reduce.ts';
+import { reduceScatter } from './exchanges/reduce-scatter.ts';
+import { reduceToOne } from './exchanges/reduce-to-one.ts';
 import { type Round, shapeAt, Visits } from './expand/visits.ts';
 import { WrittenVersions } from './expand/written-versions.ts';
 import type { Step, TaskContracts } from './step.ts';
@@ -22,7 +26,13 @@ export interface Expanded {
 export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
   const expansion = new Expansion(bound, contracts, versions, round, keep);
   const stages = bound.phases[phase];
-  stages.forEach((stage, at) => expansion.stage(stage, stages.slice(at + 1)));
+  for (let at = 0; at < stages.length; ) {
+    const { pipeline } = stages[at];
+    let end = at + 1;
+    while (pipeline !== undefined && stages[end]?.pipeline === pipeline) end++;
+    expansion.stages(stages.slice(at, end), stages.slice(end));
+    at = end;
+  }
   if (phase === 'measure') expansion.versions.freeNew(stages.at(-1)?.name ?? phase);
   return { steps: expansion.list.steps, versions: expansion.versions.newest };
 }
@@ -33,6 +43,19 @@ export function expandFree(bound: BoundPlan, contracts: TaskContracts, stage: st
   const freeing = new WrittenVersions(bound, list, versions, keep);
   for (const [data, version] of Object.entries(versions)) freeing.freeVersion(stage, dataSetOf(bound, data), version);
   return list.steps;
+}
+
+/** The parts that a stage goes through one behind the other: the place of each, and its steps. */
+interface StageParts {
+  readonly at: readonly Place[];
+  run(part: number): void;
+}
+
+/** The first part of each data set, then the second of each. */
+function inTurn(sets: readonly StageParts[]): StageParts {
+  const [{ at }] = sets;
+  if (sets.some((one) => one.at.length !== at.length)) throw new Error('the data sets of a stage in a pipeline have different numbers of parts');
+  return { at, run: (part) => sets.forEach(({ run }) => run(part)) };
 }
 
 class Expansion {
@@ -48,41 +71,96 @@ class Expansion {
     this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
   }
 
-  stage(stage: Stage, later: readonly Stage[]): void {
-    const { work } = stage;
+  /** One stage, or those of a pipeline. */
+  stages(stages: readonly Stage[], later: readonly Stage[]): void {
     this.versions.beginStage();
-    if (work.kind === 'tasks') this.#visits.parts(stage, work.tasks);
-    else if (work.kind === 'blocks') this.#visits.blocks(stage, work);
-    else if (work.kind === 'allocate') for (const data of work.data) this.#allocate(stage.name, data);
-    else if (work.how === 'move') for (const data of work.data) this.#move(stage.name, data, work.to);
-    else work.data.forEach((data, i) => this.#gather(stage.name, data, work.to[i]));
-    this.versions.endStage(stage, later);
+    const [first] = stages;
+    if (stages.length > 1) this.#pipeline(stages.map((stage) => inTurn(this.#partsOf(stage))));
+    else if (first.work.kind === 'blocks') this.#visits.blocks(first, first.work);
+    else for (const { at, run } of this.#partsOf(first)) at.forEach((_, part) => run(part));
+    for (const stage of stages) if (stage.work.kind === 'exchange' && stage.work.how.startsWith('reduce')) for (const data of stage.work.data) this.versions.forget(dataSetOf(this.#bound, data));
+    this.versions.endStage(stages, later);
   }
 
-  #allocate(stage: string, data: string): void {
-    const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at: [home] }, partition) => this.list.allocate(stage, home, this.versions.next(stage, set, partition), shapeAt(this.#bound, set, partition, home)));
-  }
-
-  #move(stage: string, data: string, to: 'places' | 'host' | 'from-host'): void {
-    const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at: [home, ...others] }, partition) => {
-      if (to === 'from-host') {
-        const ref = this.versions.next(stage, set, partition);
-        if (home === HOST) return;
-        this.list.move(stage, ref, HOST, home);
-        this.list.free(stage, HOST, [ref]);
-        return;
-      }
-      const ref = this.versions.current(set, partition);
-      if (to === 'host') this.list.handOut(stage, ref, home, set.columns === undefined ? this.#visits.givenBy(ref) : undefined);
-      else for (const place of others) this.list.move(stage, ref, home, place, { load: true });
+  /** A stage with several parts for one of another takes them in a row. The places take turns, so that all are at work from the first part on. */
+  #pipeline(stages: readonly StageParts[]): void {
+    const count = Math.min(...stages.map(({ at }) => at.length));
+    const seen = new Map<Place, number>();
+    const turns = Array.from({ length: count }, (_, part) => {
+      const place = stages[0].at[(part * stages[0].at.length) / count];
+      seen.set(place, (seen.get(place) ?? 0) + 1);
+      return { part, turn: seen.get(place) as number };
     });
+    for (const { part } of turns.sort((left, right) => left.turn - right.turn)) {
+      for (const { at, run } of stages) {
+        const each = at.length / count;
+        for (let one = part * each; one < (part + 1) * each; one++) run(one);
+      }
+    }
   }
 
-  #gather(stage: string, data: string, to: string): void {
-    const [from, whole] = [dataSetOf(this.#bound, data), dataSetOf(this.#bound, to)];
-    const parts = from.parts.map(({ at: [home] }, partition) => ({ ref: this.versions.current(from, partition), home }));
-    allGather(this.list, stage, parts, () => this.versions.next(stage, whole, 0), whole.parts[0].at);
+  /** The parts of the stage's tasks, or of each of its data sets. */
+  #partsOf(stage: Stage): StageParts[] {
+    const { work, name } = stage;
+    switch (work.kind) {
+      case 'tasks':
+        return [{ at: stage.at, run: (part) => this.#visits.part(stage, work.tasks, part) }];
+      case 'allocate':
+        return work.data.map((data) => this.#allocate(name, dataSetOf(this.#bound, data)));
+      case 'exchange':
+        return work.data.map((data, i) => {
+          const set = dataSetOf(this.#bound, data);
+          if (work.how === 'move') return this.#move(name, set, work.to);
+          const to = dataSetOf(this.#bound, work.to[i]);
+          return work.how === 'all-gather' ? this.#gather(name, set, to) : this.#reduce(name, set, to, work);
+        });
+      case 'blocks':
+        throw new Error(`${name}: a stage over blocks is in no pipeline`);
+    }
+  }
+
+  #allocate(stage: string, set: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    return { at, run: (part) => void this.list.allocate(stage, at[part], this.versions.next(stage, set, part), shapeAt(this.#bound, set, part, at[part])) };
+  }
+
+  #move(stage: string, set: DataSet, to: 'places' | 'host' | 'from-host'): StageParts {
+    return {
+      at: set.parts.map(({ at: [home] }) => home),
+      run: (part) => {
+        const { at } = set.parts[part];
+        if (to === 'from-host') return moveFromHost(this.list, stage, { ref: this.versions.next(stage, set, part), at });
+        const ref = this.versions.current(set, part);
+        if (to === 'host') moveToResults(this.list, stage, { ref, at }, set.columns === undefined ? this.#visits.givenBy(ref) : undefined);
+        else moveToPlaces(this.list, stage, { ref, at });
+      },
+    };
+  }
+
+  #gather(stage: string, set: DataSet, whole: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    const run = allGather(this.list, stage, {
+      rows: set.parts.map(({ rows }) => rows),
+      part: (part) => ({ ref: this.versions.current(set, part), at: at[part] }),
+      places: whole.parts[0].at,
+      wire: whole.half === 'only' ? 'f16' : 'f32',
+      whole: () => this.versions.next(stage, whole, 0),
+      shape: (place) => shapeAt(this.#bound, whole, 0, place),
+    });
+    return { at, run };
+  }
+
+  #reduce(stage: string, partials: DataSet, sums: DataSet, { how, groups }: Extract<Work, { readonly how: 'reduce-to-one' | 'reduce-scatter' }>): StageParts {
+    const each = partials.parts.length / sums.parts.length;
+    const reduction: Reduction = {
+      slice: (slice) => ({
+        rows: sums.parts[slice].rows,
+        partials: Array.from({ length: each }, (_, k) => ({ ref: this.versions.current(partials, slice * each + k), at: partials.parts[slice * each + k].at[0] })),
+        owner: sums.parts[slice].at[0],
+      }),
+      sum: (slice) => this.versions.next(stage, sums, slice),
+      shape: (slice, place) => shapeAt(this.#bound, sums, slice, place),
+    };
+    return { at: sums.parts.map(({ at: [home] }) => home), run: how === 'reduce-to-one' ? reduceToOne(this.list, stage, reduction) : reduceScatter(this.list, stage, reduction, groups) };
   }
 }

@@ -3,7 +3,7 @@ import { CancelledError, DeviceLostError } from '../errors.ts';
 import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
-import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
+import { type Partition, partitionBytes, type PartitionRef } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place } from '../plan/place.ts';
 import type { Step } from './step.ts';
@@ -210,9 +210,6 @@ class StepRun {
         return this.#spill(device, stage, action.refs);
       case 'hand-out':
         return this.#handOut(device, step, action);
-      case 'join':
-        this.#join(action);
-        return undefined;
       case 'move':
         return this.#move(stage, action);
     }
@@ -233,9 +230,10 @@ class StepRun {
     this.#ctx.metrics.add(stage, metrics, runs);
   }
 
-  async #move(stage: string, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<void> {
+  async #move(stage: string, { ref, from, to, as, load, wire }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<void> {
     const [source, target] = [this.#at(from), this.#at(to)];
-    const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
+    const { memory } = this.#ctx.executor;
+    const partition = from === HOST ? memory.get(ref) : await source.fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) });
     target.put(as, partition);
     if (source.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
     if (!load || !target.info.ownMemory) return;
@@ -253,17 +251,5 @@ class StepRun {
     const partition = await device.fetch(ref);
     this.#handed.push({ id, name: ref.name, partition });
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
-  }
-
-  #join({ refs, as }: Extract<Step['do'], { readonly kind: 'join' }>): void {
-    const { memory } = this.#ctx.executor;
-    const parts = refs.map((ref) => memory.get(ref));
-    const values = sharedArray(Float32Array, parts.reduce((sum, { columns }) => sum + columns.values.length, 0));
-    let filled = 0;
-    for (const { columns } of parts) {
-      values.set(columns.values as Float32Array, filled);
-      filled += columns.values.length;
-    }
-    memory.put(as, { layout: parts[0].layout, rows: parts.reduce((sum, { rows }) => sum + rows, 0), columns: { values } });
   }
 }

@@ -46,17 +46,15 @@ export class Visits {
     return this.#givenBy.get(partitionKey(ref));
   }
 
-  parts(stage: Stage, tasks: readonly TaskPlan[]): void {
-    const slices = this.#bound.slices[stage.name];
-    stage.at.forEach((place, row) => {
-      const own = slices?.[row];
-      if (own !== undefined && own.length === 0) return;
-      const visit = { row, fields: { ...this.#round.params } };
-      const transients: Transients = { refs: new Map(), home: [] };
-      for (const task of tasks) this.#task(stage, task, task.at ?? place, visit, transients, own);
-      this.#bringHome(stage.name, transients);
-      this.#freeTransients(stage.name, place, transients);
-    });
+  part(stage: Stage, tasks: readonly TaskPlan[], row: number): void {
+    const place = stage.at[row];
+    const own = this.#bound.slices[stage.name]?.[row];
+    if (own !== undefined && own.length === 0) return;
+    const visit = { row, fields: { ...this.#round.params } };
+    const transients: Transients = { refs: new Map(), home: [] };
+    for (const task of tasks) this.#task(stage, task, task.at ?? place, visit, transients, own);
+    this.#bringHome(stage.name, transients);
+    this.#freeTransients(stage.name, place, transients);
   }
 
   /**
@@ -165,7 +163,7 @@ export class Visits {
 
 /** The shape of a part of a matrix at a place. */
 export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
-  const { layout, columns = 1, contents } = set;
+  const { layout, columns = 1, contents, half } = set;
   const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};
-  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}) };
+  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}), ...(half === 'only' ? { halfOnly: true } : {}) };
 }
