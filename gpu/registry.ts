@@ -8,6 +8,7 @@ import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
 import { updateImplicit } from './tasks/implicit/update-implicit.ts';
 import { kernelTimes } from './tasks/kernel-times.ts';
+import { placeRows } from './tasks/place-rows.ts';
 import { predict } from './tasks/predict.ts';
 import { rankListed } from './tasks/rank-listed.ts';
 import { sgdBlock } from './tasks/sgd-block.ts';
@@ -23,6 +24,7 @@ import { weightedNorm } from './tasks/weighted-norm.ts';
 const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   // The partitions that a task names are on the device before its handler is called.
   upload: async () => ({ rows: 0 }),
+  'place-rows': placeRows,
   update,
   'sgd-block': sgdBlock,
   'sgd-tiles': sgdTiles,

@@ -78,8 +78,8 @@ export class Gpu {
   }
 
   /** See Staging.upload. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    await this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers?: number): Promise<void> {
+    await this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset, buffers));
   }
 
   /** See Staging.uploadFilled. */
@@ -88,8 +88,8 @@ export class Gpu {
   }
 
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers?: number): Promise<void> {
+    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted, buffers));
   }
 
   /** True when the adapter has the features and limits that the variant needs. */

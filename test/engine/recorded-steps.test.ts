@@ -35,8 +35,6 @@ function verbsOf({ at, do: action }: Step, infos: Readonly<Record<string, { read
       ];
     case 'hand-out':
       return at === HOST ? [] : [`${at} fetch ${shortName(action.ref)}`];
-    case 'join':
-      return [`${HOST} put ${shortName(action.as)}`];
     case 'spill':
       return [`${at} spill ${action.refs.map(shortName).join(' ')}`];
     case 'free':

@@ -39,8 +39,6 @@ export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Acce
       return [access(action.from, action.ref, false), access(action.to, action.as, true)];
     case 'hand-out':
       return [access(at, action.ref, false)];
-    case 'join':
-      return [...action.refs.map((ref) => access(HOST, ref, false)), access(HOST, action.as, true)];
     case 'spill':
     case 'free':
       return action.refs.map((ref) => access(at, ref, true));
