@@ -1,7 +1,7 @@
 import { type BoundPlan, dataSetOf, type Versions } from '../plan/bound-plan.ts';
 import type { PhaseName, Stage } from '../plan/stages.ts';
 import { Exchanges } from './expand/exchanges.ts';
-import { inTurn, pipeline } from './expand/pipeline.ts';
+import { endOfPipeline, inTurn, pipeline } from './expand/pipeline.ts';
 import type { StageParts } from './expand/stage-parts.ts';
 import { type Round, Visits } from './expand/visits.ts';
 import { WrittenVersions } from './expand/written-versions.ts';
@@ -24,9 +24,7 @@ export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseN
   const expansion = new Expansion(bound, contracts, versions, round, keep);
   const stages = bound.phases[phase];
   for (let at = 0; at < stages.length; ) {
-    const { pipeline } = stages[at];
-    let end = at + 1;
-    while (pipeline !== undefined && stages[end]?.pipeline === pipeline) end++;
+    const end = endOfPipeline(stages, at);
     expansion.stages(stages.slice(at, end), stages.slice(end));
     at = end;
   }

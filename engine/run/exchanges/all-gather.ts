@@ -31,6 +31,6 @@ export function allGather(list: StepList, stage: string, { rows, part: partOf, p
     const into = (matrix ??= begin());
     const located = partOf(part);
     const rowFrom = rows.slice(0, part).reduce((sum, count) => sum + count, 0);
-    sendRows(list, stage, located, places, wire, (place) => list.task(stage, place, { kernel: 'place-rows', inputs: { rows: located.ref }, outputs: { whole: into }, params: { rowFrom } }));
+    sendRows(list, stage, located, places, wire, (place) => list.task(stage, place, { kernel: 'place-rows', inputs: { rows: located.ref }, outputs: { whole: into }, params: { rowFrom } }, { bands: { whole: part } }));
   };
 }

@@ -1,5 +1,13 @@
 import type { Place } from '../../plan/place.ts';
+import type { Stage } from '../../plan/stages.ts';
 import type { StageParts } from './stage-parts.ts';
+
+/** The end of the stages that go through a pipeline together with the one at `at`: one behind it, where it names none. */
+export function endOfPipeline(stages: readonly Stage[], at: number): number {
+  const { pipeline: name } = stages[at];
+  const others = stages.findIndex((stage, next) => next > at && (name === undefined || stage.pipeline !== name));
+  return others < 0 ? stages.length : others;
+}
 
 /** A stage with several parts for one of another takes them in a row. The places take turns, so that all are at work from the first part on. */
 export function pipeline(stages: readonly StageParts[]): void {
