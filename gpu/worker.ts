@@ -127,6 +127,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   const scope: GpuTaskScope = {
     gpu,
     params,
+    hasMatrix: (name) => entry(name)?.matrix !== undefined,
     matrix: (name) => {
       const matrix = named('matrix', name, entry(name)?.matrix);
       if (matrix.halfOnly) throw new Error(`task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`);
