@@ -6,7 +6,7 @@ import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { expand, expandFree } from '../../../engine/run/expand.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import { bindAls } from '../../../operators/als/bind.ts';
+import { bindAls } from '../../../operators/als/bind/bind-als.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
