@@ -19,7 +19,7 @@ type SgdCase = typeof sgdCases extends fc.Arbitrary<infer Case> ? Case : never;
 
 function als({ shape, rank, biases, implicit, early, grid }: AlsCase): BoundProblem {
   // All items are ranked at once.
-  const ranked = early && implicit && grid ? { ...grid, items: { ...grid.items, fixed: 'whole' as const } } : grid;
+  const ranked = early && implicit && grid ? { ...grid, items: { ...grid.items, fixed: 'whole' as const, factors: 'device' as const } } : grid;
   return boundAls(shape, { rank, ...(implicit ? { implicitPrefs: true } : { biases }), ...(early ? { earlyStop: 2, ...(implicit ? { earlyStopMetric: 'ndcg@5' } : {}) } : {}) }, ranked);
 }
 

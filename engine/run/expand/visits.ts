@@ -59,7 +59,7 @@ export class Visits {
       if (own !== undefined && own.length === 0) return;
       const visit = { row, fields: { ...this.#round.params } };
       const transients: Transients = { refs: new Map(), home: [], old: [] };
-      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves.before(place)));
+      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
     });
@@ -89,7 +89,7 @@ export class Visits {
           if (seen[task.once].has(at)) continue;
           seen[task.once].add(at);
         }
-        ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, own, waves.before(place)));
+        ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, own, waves));
       }
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: leavesOf(transients, place) });
@@ -99,12 +99,12 @@ export class Visits {
   }
 
   /** One task, with its inputs copied to its place. Gives its step, which must have ended before the copies are freed. */
-  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, ended: readonly number[]): number {
+  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, waves: Waves): number {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {
       const use = this.#use(plan.kernel, name, text);
       const { partition, band = undefined } = use.ofColumn ? { partition: columnPart(use.set, visit) } : partOf(use.set, visit);
-      const ref = this.#bring(stage, use, partition, place, transients, ended);
+      const ref = this.#bring(stage, use, partition, place, transients, waves);
       if (use.old && use.set.parts.length > 1) transients.old.push({ set: use.set, partition });
       (use.how === 'read' ? inputs : outputs)[name] = ref;
       how[name] = use.how;
@@ -126,9 +126,10 @@ export class Visits {
   }
 
   /** Makes a partition available at a place, and gives its name there. */
-  #bring(stage: Stage, { set, how, old }: Use, partition: number, place: Place, transients: Transients, ended: readonly number[]): PartitionRef {
+  #bring(stage: Stage, { set, how, old }: Use, partition: number, place: Place, transients: Transients, waves: Waves): PartitionRef {
     const { at } = set.parts[partition];
     const resident = at.includes(place);
+    const ended = waves.before(place);
     if (how === 'write') {
       const ref = this.#versions.next(stage.name, set, partition);
       if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), ended);
@@ -142,7 +143,7 @@ export class Visits {
     const key = partitionKey(as);
     if (transients.refs.has(key)) return as;
     const streams = set.by === 'block' || stage.at.indexOf(place) !== stage.at.lastIndexOf(place);
-    this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
+    if (inPlace || !waves.takeOver(place, ref)) this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
     this.#transient(set, partition, place, as, inPlace, transients);
     return as;
   }

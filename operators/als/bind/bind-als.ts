@@ -57,7 +57,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   // A given start needs no keys.
   const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   giveRows('users-keys', 'users', 'key-hashes', 8, ({ from, to }) => ({ low: low.subarray(from, to), high: high.subarray(from, to) }), 'keys');
-  const computing = [...new Set(stageNamed(planned, 'update-users').at)];
+  const computing = stageNamed(planned, 'place-ratings').at;
   const whole = planned.devices.find(({ place }) => place === computing[0])?.wholePasses ?? false;
   const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole });
   const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage, params), slices));
