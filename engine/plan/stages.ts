@@ -85,12 +85,11 @@ export interface TaskPlan {
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: GridOrder; readonly seed: number; readonly grid: BlockGrid }
+  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows'; readonly seed: number; readonly grid: BlockGrid }
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: 'exchange'; readonly how: 'reduce-to-one' | 'reduce-scatter'; readonly data: readonly string[]; readonly to: readonly string[]; readonly groups?: readonly (readonly Place[])[] }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };
-
-export type GridOrder = 'latin' | 'rotated' | 'rows';
 
 /** A grid of blocks; those of the data set `of` that are empty are not visited. */
 export interface BlockGrid {

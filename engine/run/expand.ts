@@ -55,6 +55,7 @@ class Expansion {
     else if (work.kind === 'blocks') this.#visits.blocks(stage, work);
     else if (work.kind === 'allocate') for (const data of work.data) this.#allocate(stage.name, data);
     else if (work.how === 'move') for (const data of work.data) this.#move(stage.name, data, work.to);
+    else if (work.how !== 'all-gather') throw new Error(`${stage.name}: no steps for ${work.how}`);
     else work.data.forEach((data, i) => this.#gather(stage.name, data, work.to[i]));
     this.versions.endStage(stage, later);
   }
