@@ -73,10 +73,15 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
-  const profile = command.profile ? new (await import('../api/profile.ts')).Profile({ from: 'process' }) : undefined;
+  if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
+  const profile = command.profile || command.report !== undefined ? new (await import('../api/profile.ts')).Profile({ from: 'process' }) : undefined;
   const result = await command.run({ signal, onEvent, expect: progress.expect, profile });
   progress.close('done');
-  const { json, text, exitCode = 0 } = profile === undefined ? result : await profiled(result, profile.report(), run);
+  if (command.report !== undefined && result.report !== undefined && profile !== undefined) {
+    const { writeReport } = await import('./page/report-file.ts');
+    await writeReport(command.report, result.report, profile.report(), run.argv);
+  }
+  const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;

@@ -1,5 +1,6 @@
 import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, Profile } from '../../index.ts';
+import type { Report } from '../page/section.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
@@ -33,6 +34,8 @@ export interface CommandResult {
   readonly text: string;
   /** Exit code of a run that found a fault; 0 without it. */
   readonly exitCode?: ExitCode;
+  /** The page of --report, without the parts that every page has. */
+  readonly report?: Report | undefined;
 }
 
 export interface CommandInput<O extends Options> {
@@ -59,6 +62,8 @@ export interface PreparedCommand {
   readonly quiet: boolean;
   /** True with --profile. */
   readonly profile: boolean;
+  /** The file of --report. */
+  readonly report: string | undefined;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
@@ -74,8 +79,8 @@ export function defineCommand<O extends Options>({ run, ...description }: Comman
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json = false, quiet = true, profile = false } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean };
-      return { json, quiet, profile, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      const { json = false, quiet = true, profile = false, report } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly report?: string };
+      return { json, quiet, profile, report, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }
