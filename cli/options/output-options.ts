@@ -14,6 +14,9 @@ export const profileOption = toggle({ describe: 'tell where the time of the whol
 /** Of the commands that have a page to show. */
 export const reportOption = text({ describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced', group: 'Output:' });
 
+/** Of the commands with --profile. */
+export const traceOption = text({ describe: "write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace", group: 'Output:' });
+
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 
 export const toOption = choice({ describe: 'format of the output', group: 'Output:', choices: fileFormats, defaultText: "by the output's ending" });
