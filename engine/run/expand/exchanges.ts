@@ -35,7 +35,11 @@ export class Exchanges {
 
   allocate(stage: string, set: DataSet): StageParts {
     const at = set.parts.map(({ at: [home] }) => home);
-    return { at, run: (part) => void this.#list.allocate(stage, at[part], this.#versions.next(stage, set, part), shapeAt(this.#bound, set, part, at[part])) };
+    const run = (part: number) => {
+      const ref = this.#versions.next(stage, set, part);
+      for (const place of set.parts[part].at) this.#list.allocate(stage, place, ref, shapeAt(this.#bound, set, part, place));
+    };
+    return { at, run };
   }
 
   #move(stage: string, set: DataSet, to: 'places' | 'host' | 'from-host'): StageParts {
