@@ -85,6 +85,7 @@ export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
+export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evaluation/error-bins.ts';
 export { Exclusions } from './operators/serving/exclusions.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
 export type { MetricValues, RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
