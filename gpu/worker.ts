@@ -5,12 +5,14 @@ import { CancelledError, DeviceLostError, serializeError } from '../engine/error
 import type { JsonObject } from '../engine/json.ts';
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
+import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
+import { WIRE_ROWS } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import { handle } from './registry.ts';
-import { GpuStore } from './store.ts';
+import { GpuStore, type WireTarget } from './store.ts';
 import { Turns } from './turns.ts';
 
 /** The changes to a partition between two requests, in order. */
@@ -23,8 +25,8 @@ export type GpuCommand =
   | { readonly type: 'open'; readonly options: AcquireOptions }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
-  /** Gives the partition as `fetched`. */
-  | { readonly type: 'fetch'; readonly key: string }
+  /** Gives the partition as `fetched`; a matrix may come as it lies on the device, in memory that is given. */
+  | { readonly type: 'fetch'; readonly key: string; readonly into?: WireTarget }
   | { readonly type: 'trim' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
@@ -48,14 +50,14 @@ let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
 
 export default function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
   return turns.run(async (pass) => {
-    const start = performance.now();
+    const start = sharedClock();
     if (request.collection !== collection) {
       collection = request.collection;
       collectGarbage();
     }
     try {
       const outcome = await execute(request, slot, pass);
-      return { outcome, milliseconds: performance.now() - start };
+      return { outcome, start, milliseconds: sharedClock() - start };
     } catch (error) {
       return { error: serializeError(await causeOf(error)) };
     }
@@ -82,7 +84,7 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     moved ??= gpu.counters.since(before);
     pass();
   });
-  return { ...outcome, ...(moved ?? gpu.counters.since(before)) };
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take() };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {
@@ -90,7 +92,7 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'task':
       return runTask(command, gpu, store, slot, pass);
     case 'fetch':
-      return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
+      return { rows: 0, partitions: { fetched: await (command.into ? store.fetchWire(command.key, command.into, pass) : store.fetch(command.key, pass)) } };
     case 'trim':
       store.trim();
       collectGarbage();
@@ -125,7 +127,17 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   const scope: GpuTaskScope = {
     gpu,
     params,
-    matrix: (name) => named('matrix', name, entry(name)?.matrix),
+    hasMatrix: (name) => entry(name)?.matrix !== undefined,
+    matrix: (name) => {
+      const matrix = named('matrix', name, entry(name)?.matrix);
+      if (matrix.halfOnly) throw new Error(`task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`);
+      return matrix;
+    },
+    matrixOrHalf: (name) => entry(name)?.matrix,
+    wire: (name) => {
+      const partition = entry(name)?.partition;
+      return partition?.layout === WIRE_ROWS ? (partition.columns.values as Float32Array | Uint16Array) : undefined;
+    },
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),
     list: (name) => named('list', name, entry(name)?.list),

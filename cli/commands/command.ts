@@ -1,8 +1,10 @@
 import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, Profile } from '../../index.ts';
+import type { Report } from '../page/section.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
+import type { TraceRequest } from '../output/open-trace.ts';
 import { type RawValues, readValues } from '../options/read-values.ts';
 
 /** A word of the command line that belongs to no flag. */
@@ -21,7 +23,7 @@ export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
-  /** Measures the command, with --profile. */
+  /** Measures the command, with --profile or --trace. */
   readonly profile?: Profile;
   /** Announces how many units a phase will have, for events without a total: a counter becomes a bar. */
   expect(phase: string, total: number): void;
@@ -33,6 +35,8 @@ export interface CommandResult {
   readonly text: string;
   /** Exit code of a run that found a fault; 0 without it. */
   readonly exitCode?: ExitCode;
+  /** The page of --report, without the parts that every page has. */
+  readonly report?: Report | undefined;
 }
 
 export interface CommandInput<O extends Options> {
@@ -59,6 +63,10 @@ export interface PreparedCommand {
   readonly quiet: boolean;
   /** True with --profile. */
   readonly profile: boolean;
+  /** The file of --report. */
+  readonly report: string | undefined;
+  /** Present with --trace. */
+  readonly trace?: TraceRequest | undefined;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
@@ -68,14 +76,20 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
+/** Flags that name what commands read and write. */
+const inputFlags = ['test', 'initModel', 'exclude'] as const;
+const outputFlags = ['modelDir', 'output'] as const;
+
 /** A command without the flags json and quiet prints by itself. */
 export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json = false, quiet = true, profile = false } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean };
-      return { json, quiet, profile, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      const { json = false, quiet = true, profile = false, trace, report } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string; readonly report?: string };
+      const named = (flags: readonly (keyof O)[]) => flags.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []));
+      const traced = trace === undefined ? undefined : { file: trace, inputs: [...Object.values(raw.positionals).flat(), ...named(inputFlags)], outputs: named(outputFlags) };
+      return { json, quiet, profile, trace: traced, report, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }

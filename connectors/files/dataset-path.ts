@@ -1,13 +1,14 @@
 import type { Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { compressionOf } from '../compression/compressions.ts';
+import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
-import { isUrl } from './path-kinds.ts';
+import { isPassedOver, isUrl } from './path-kinds.ts';
 
 export interface DatasetFile {
   /** The path that the user named, joined with the path found below it. */
@@ -48,6 +49,7 @@ export async function resolveDataset(paths: string | readonly string[], options:
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   if (isUrl(path)) return [{ file: path, partitions: {} }];
+  await recoverInput(isDynamicPattern(path) ? staticBase(path) : path);
   const kind = await kindOf(path);
   if (kind === 'file') return [{ file: path, partitions: {} }];
   if (kind === 'folder') {
@@ -64,15 +66,17 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
   const files: string[] = [];
   for (const match of matches) {
+    await requireNoLoop(match);
+    if (isPassedOver(basename(match))) continue;
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
-    else if (!isIgnored(basename(match))) files.push(match);
+    else files.push(match);
   }
   if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
 }
 
 /** The folders of a pattern before its first wildcard. */
-function staticBase(pattern: string): string {
+export function staticBase(pattern: string): string {
   const segments = pattern.split('/');
   const first = segments.findIndex((segment) => isDynamicPattern(segment));
   return segments.slice(0, Math.max(first, 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
@@ -87,8 +91,9 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   }
   const files: string[] = [];
   for (const entry of entries) {
-    if (isIgnored(entry.name)) continue;
+    if (isPassedOver(entry.name)) continue;
     const path = join(folder, entry.name);
+    if (entry.isSymbolicLink()) await requireNoLoop(path);
     const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';
     if (kind === 'folder') files.push(...(await filesBelow(path, options)));
     else if (kind === 'file' && isData(entry.name, options)) files.push(path);
@@ -96,8 +101,18 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   return files;
 }
 
-function isIgnored(name: string): boolean {
-  return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
+/** Throws DataError for a path that goes through a link to a folder above it, or through links that lead to each other. */
+async function requireNoLoop(path: string): Promise<void> {
+  // Nearly no path goes through a link.
+  if ((await realpath(path).catch(() => undefined)) === resolve(path)) return;
+  const parts = resolve(path).split(sep);
+  const above: string[] = [];
+  for (let depth = 1; depth <= parts.length; depth++) {
+    const prefix = parts.slice(0, depth).join(sep) || sep;
+    const real = await realpath(prefix).catch((error: unknown) => (errorCode(error) === 'ELOOP' ? undefined : prefix));
+    if (real === undefined || above.includes(real)) throw new DataError(`the link ${prefix} leads to itself or to a folder above it`, { phase: 'read', file: path, advice: 'Remove the link, or name the files' });
+    above.push(real);
+  }
 }
 
 function isData(name: string, options: DatasetPathOptions): boolean {

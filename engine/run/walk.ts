@@ -1,5 +1,5 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
 import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
@@ -40,12 +40,16 @@ export class MemoryWalk {
       const held = this.#held.get(stage);
       if (held !== undefined && !this.#live.has(`${at} ${stage}`)) this.#note(`${at} ${stage}`, at, held);
       if (action.kind === 'allocate') this.#add(at, action.ref);
-      else if (action.kind === 'move') this.#add(action.to, action.as);
-      else if (action.kind === 'join') this.#add(HOST, action.as);
+      else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
       else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
     }
     return this;
+  }
+
+  /** Rows that came by wire are in host memory until a task has read them. */
+  #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
+    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory)) this.#add(to, as);
   }
 
   /** By place, those of the devices that hold factors and of the host. */
@@ -64,10 +68,11 @@ export class MemoryWalk {
     const { set, partition } = this.#find(ref);
     // A device without memory of its own reaches host partitions where they are.
     const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
-    if (!owns && place !== set.parts[partition].at[0]) return;
+    const [home] = set.parts[partition].at;
+    if (!owns && place !== home && home !== SPILL) return;
     // A later round may have the largest blocks side by side.
     const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;
-    this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, counted, place));
+    this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place));
   }
 
   #note(key: string, place: Place, bytes: number): void {

@@ -6,7 +6,7 @@ import { slotElements } from '../kernels/normal-equations/slots.ts';
 import { int8Bytes, int8Scale } from '../kernels/int8/int8-plan.ts';
 import { REGISTER_RANKS } from '../kernels/solve/solve-cg-registers.ts';
 import { vectorBytes } from '../kernels/vectors/vectors.ts';
-import { centredBytes, needsCentred } from './half-iteration.ts';
+import { centredBytes, needsCentred } from './centred.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';

@@ -1,25 +1,21 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addGramKernel } from '../kernels/implicit/add-gram.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
-import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
 import { addInt8 } from '../kernels/int8/to-int8.ts';
 import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
-import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
-import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
-import { solveNonnegativeKernel } from '../kernels/solve/solve-nonnegative.ts';
+import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
+import { addCentred } from './centred.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
+import { submitSolved } from './solved-pass.ts';
+import type { UpdateSettings } from './variant.ts';
 import { addVectorSteps } from './vector-steps.ts';
 
 export interface UpdateInputs {
@@ -37,19 +33,6 @@ export interface UpdateInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels; those on tensor cores do so as they gather. */
-export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>): boolean {
-  return sum.kernel !== 'tensor' && sum.kernel !== 'int8';
-}
-
-/** Bytes of a block's ratings without biases. */
-export function centredBytes(ratings: number): number {
-  return 16 * Math.ceil(ratings / 4);
-}
-
-/** Content of `status` while no row is bad. */
-const NO_ROW = 0xffff_ffff;
-
 /** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times. */
 const SHORT_WORKGROUPS = 4224;
 
@@ -58,20 +41,7 @@ const SHORT_WORKGROUPS = 4224;
  * `timed` the kernels' times.
  */
 export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
-  const status = await gpu.scratch('status', 16);
-  gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
-  const pass = gpu.pass(`update ${settings.variant.name}`);
-  const kernels = new UpdateKernels(gpu, inputs, settings, status);
-  await kernels.addTo(pass);
-  const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
-  const [bad] = new Uint32Array(bytes);
-  return { badRow: bad === NO_ROW ? -1 : bad, times };
-}
-
-/** A kernel, and its workgroups for a number of parts or rows. */
-interface SizedKernel {
-  readonly compiled: CompiledKernel;
-  workgroups(count: number): number;
+  return submitSolved(gpu, `update ${settings.variant.name}`, options, (pass, status) => new UpdateKernels(gpu, inputs, settings, status).addTo(pass));
 }
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
@@ -99,7 +69,7 @@ class UpdateKernels {
     const { variant, scale, mean, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
-    const bindings = await this.#bindings(await this.#addCentred(pass));
+    const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
     if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
     const kernels = await this.#compile(rows);
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
@@ -136,26 +106,13 @@ class UpdateKernels {
     const implicit = this.#settings.implicit !== undefined;
     const [free, sum, solve, fused, short, gram] = await Promise.all([
       rows.free && this.#compileFree(),
-      batches ? this.#compileSum() : undefined,
-      batches ? this.#compileSolve() : undefined,
+      batches ? compileSum(this.#gpu, this.#settings, biases) : undefined,
+      batches ? compileSolve(this.#gpu, this.#settings, biases) : undefined,
       rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
       Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
       batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
     ]);
     return { free, sum, solve, fused, short, gram };
-  }
-
-  /** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
-  async #addCentred(pass: Pass): Promise<GPUBuffer> {
-    const { block, fixedBias } = this.#inputs;
-    const { from, to, mean, variant } = this.#settings;
-    if (fixedBias === undefined || !needsCentred(variant)) return block.values;
-    const first = Math.floor(block.offsets[from] / 4);
-    const fours = Math.ceil(block.offsets[to] / 4) - first;
-    const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));
-    const bindings = { indices: block.indices, values: block.values, fixed_bias: fixedBias, centred };
-    if (fours > 0) pass.dispatch(await this.#gpu.compile(subtractBiasKernel, {}), bindings, { first, fours, mean }, subtractBiasWorkgroups(fours));
-    return centred;
   }
 
   async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
@@ -193,35 +150,6 @@ class UpdateKernels {
   async #compileFree(): Promise<SizedKernel> {
     const params = freeParams(this.#gpu, this.#settings, this.#biases);
     return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
-  }
-
-  async #compileSum(): Promise<SizedKernel> {
-    const { variant, rank } = this.#settings;
-    const implicit = this.#settings.implicit !== undefined;
-    const biases = this.#biases;
-    if (variant.sum.kernel === 'tensor') {
-      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
-      return { compiled, workgroups: (parts) => parts };
-    }
-    if (variant.sum.kernel === 'int8') return { compiled: await this.#gpu.compile(normalEquationsInt8Kernel, { rank, biases }), workgroups: (parts) => parts };
-    if (variant.sum.kernel === 'vectors' || variant.precision === 'int8') throw new Error('a variant by vectors sums no A');
-    const { kernel: _kernel, ...tiles } = variant.sum;
-    const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
-    return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
-  }
-
-  async #compileSolve(): Promise<SizedKernel> {
-    const { variant, rank, solver, nonnegative } = this.#settings;
-    const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
-    const one = (rows: number) => rows;
-    if (nonnegative) return { compiled: await this.#gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
-    if (solver === 'cholesky') {
-      const params = chooseSolveCholesky(rank, biases, half, { bytes: this.#gpu.info.limits.workgroupBytes });
-      return { compiled: await this.#gpu.compile(solveCholeskyKernel, params), workgroups: one };
-    }
-    if (variant.registers) return { compiled: await this.#gpu.compile(solveCgRegistersKernel, { rank, steps, halfA: variant.halfA, biases, half }), workgroups: one };
-    const params: SolveCgParams = { rank, steps, a: variant.halfA ? 'f16' : 'f32', biases, half };
-    return { compiled: await this.#gpu.compile(solveCgKernel, params), workgroups: (rows) => solveCgWorkgroups(params, rows) };
   }
 }
 

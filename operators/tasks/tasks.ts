@@ -22,6 +22,7 @@ import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { DataTasks } from './data-tasks.ts';
+import { equationContracts, type EquationTasks } from './equation-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { SearchTasks } from './search-tasks.ts';
 import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
@@ -122,8 +123,8 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-/** Every kernel. Those that prepare data are in data-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
-export interface KernelTasks extends DataTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
+/** Every kernel. Those that prepare data are in data-tasks.ts, those of data-parallel ALS in equation-tasks.ts, those of implicit ALS in implicit-tasks.ts, those of requests in search-tasks.ts, those of SGD in sgd-tasks.ts, those that read in reading-tasks.ts. */
+export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, ReadingTasks, SearchTasks, SgdTasks {
   /** Brings its input, of any layout, to the memory of a device that has its own; a CPU device, which computes in host memory, has no such task. */
   upload: { inputs: { data: PartitionRef }; outputs: None; params: None; values: None };
 
@@ -272,6 +273,7 @@ export const contracts: { readonly [K in KernelName]: { readonly [name in Uses<k
   'weighted-norm': { block: 'read', factors: 'read' },
   gram: { factors: 'read', gram: 'write' },
   'update-implicit': { block: 'read', fixed: 'read', previous: 'read', gram: 'read', shifts: 'read', factors: 'write' },
+  ...equationContracts,
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
   'shifted-norm': { shifts: 'read', factors: 'read' },
   predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },

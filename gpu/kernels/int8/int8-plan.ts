@@ -14,6 +14,9 @@ const TILE_VECTORS = 80;
 /** Least and largest rank that kernels in 8 bits serve: a thread has a rating of a bin, and a row of A. */
 export const INT8_RANKS = { least: 33, most: 256 } as const;
 
+/** Ratings of a part at most: so many products of numbers of 8 bits fit 32. */
+export const INT8_PART = 2 ** 17;
+
 /** Digits of a rating: 16 bits, of which clamping keeps some beyond this for biases. */
 const LARGEST_NUMBER = 8192;
 

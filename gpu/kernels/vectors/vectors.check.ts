@@ -28,7 +28,7 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
   admitted: (gpu: Gpu) => gpu.admits(vectorProductsKernel, { ...params, first: true }),
   run: (gpu: Gpu) => {
     const { rank, biases, precision, threads, lanes, width } = params;
-    const variant: UpdateVariant = { name: 'vectors', precision, sum: { kernel: 'vectors', threads, lanes, width }, short: 0, free: false, halfA: false, registers: false, partRatings: 0, regionBytes: 0, sorted: true };
+    const variant: UpdateVariant = { name: 'vectors', precision, sum: { kernel: 'vectors', threads, lanes, width }, short: 0, free: false, halfA: false, registers: false, partRatings: 0, regionBytes: 0, regionRatings: 0, sorted: true };
     return checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
   },
 }));

@@ -1,0 +1,172 @@
+import type { JsonObject } from '../../json.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
+import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
+import { gridOrder } from '../../plan/grid-order.ts';
+import type { DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import { partitionKey, type PartitionRef } from '../../partition.ts';
+import type { Place } from '../../plan/place.ts';
+import type { How, TaskContracts } from '../step.ts';
+import type { StepList } from '../step-list.ts';
+import { shapeAt } from './shape-at.ts';
+import type { StageParts } from './stage-parts.ts';
+import { type Leaving, Waves } from './waves.ts';
+import type { WrittenVersions } from './written-versions.ts';
+
+/** One round: its number, from 1, and the parameters that its tasks may take. */
+export interface Round {
+  readonly number: number;
+  readonly params?: JsonObject;
+}
+
+interface Use {
+  readonly set: DataSet;
+  readonly how: How;
+  readonly old: boolean;
+  readonly ofColumn: boolean;
+}
+
+/** Copies that a visit brought to its place, and those of them that go home behind it. */
+interface Transients {
+  readonly refs: Map<string, PartitionRef>;
+  readonly home: { readonly set: DataSet; readonly partition: number; readonly from: Place; readonly ref: PartitionRef }[];
+  /** Parts whose version from before the round it read. */
+  readonly old: { readonly set: DataSet; readonly partition: number }[];
+}
+
+/** The visits of stages: their tasks at the parts of data sets, or at the blocks of a grid, with the copies that come to their places and leave behind them. */
+export class Visits {
+  readonly #bound: BoundPlan;
+  readonly #contracts: TaskContracts;
+  readonly #list: StepList;
+  readonly #versions: WrittenVersions;
+  readonly #round: Round;
+  /** Of partitions that tasks give, the step of their task. */
+  readonly #givenBy = new Map<string, number>();
+
+  constructor(bound: BoundPlan, contracts: TaskContracts, list: StepList, versions: WrittenVersions, round: Round) {
+    [this.#bound, this.#contracts, this.#list, this.#versions, this.#round] = [bound, contracts, list, versions, round];
+  }
+
+  /** The step of the task that gave a partition. */
+  givenBy(ref: PartitionRef): number | undefined {
+    return this.#givenBy.get(partitionKey(ref));
+  }
+
+  /** The parts of a stage, one behind the other. `later`: the stages behind this one, which may read versions from before the round. */
+  parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
+    const slices = this.#bound.slices[stage.name];
+    const waves = new Waves(this.#list, stage.name);
+    const run = (row: number) => {
+      const [place, own] = [stage.at[row], slices?.[row]];
+      if (own !== undefined && own.length === 0) return;
+      const visit = { row, fields: { ...this.#round.params } };
+      const transients: Transients = { refs: new Map(), home: [], old: [] };
+      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
+      this.#bringHome(stage.name, transients);
+      waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
+    };
+    return { at: stage.at, run, end: () => waves.end() };
+  }
+
+  blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
+    const { bands, blockFields, visitsARow } = this.#bound;
+    const sizes = this.#bound.blockSizes?.[grid.of];
+    const slices = this.#bound.slices[stage.name];
+    const waves = new Waves(this.#list, stage.name);
+    const visits = new Int32Array(grid.rows);
+    const seen = { row: new Set<number>(), column: new Set<number>() };
+    for (const { row, column } of gridOrder(order, grid, seed, this.#round.number)) {
+      if (sizes?.[row][column] === 0 || (visitsARow !== undefined && visits[row] >= visitsARow)) continue;
+      visits[row]++;
+      const own = slices?.[row * grid.columns + column];
+      if (own !== undefined && own.length === 0) continue;
+      const place = (stage.at.length > grid.rows ? stage.at[row * grid.columns + column] : stage.at[row]) ?? stage.at[0];
+      const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
+      const fields = { ...this.#round.params, ...blockFields?.[row][column], row, column, rowFrom: rows?.from, rowCount: rows && rows.to - rows.from, columnFrom: columns?.from };
+      const transients: Transients = { refs: new Map(), home: [], old: [] };
+      const ended: number[] = [];
+      for (const task of tasks) {
+        if (task.once !== undefined) {
+          const at = task.once === 'row' ? row : column;
+          if (seen[task.once].has(at)) continue;
+          seen[task.once].add(at);
+        }
+        ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, own, waves));
+      }
+      this.#bringHome(stage.name, transients);
+      waves.add(place, { ended, leaves: leavesOf(transients, place) });
+    }
+    waves.end();
+    this.#versions.keepUnvisited(stage.name);
+  }
+
+  /** One task, with its inputs copied to its place. Gives its step, which must have ended before the copies are freed. */
+  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, waves: Waves): number {
+    const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
+    for (const [name, text] of Object.entries(plan.uses)) {
+      const use = this.#use(plan.kernel, name, text);
+      const { partition, band = undefined } = use.ofColumn ? { partition: columnPart(use.set, visit) } : partOf(use.set, visit);
+      const ref = this.#bring(stage, use, partition, place, transients, waves);
+      if (use.old && use.set.parts.length > 1) transients.old.push({ set: use.set, partition });
+      (use.how === 'read' ? inputs : outputs)[name] = ref;
+      how[name] = use.how;
+      if (band !== undefined) bands[name] = band;
+    }
+    const taken = Object.fromEntries(Object.entries(plan.takes ?? {}).map(([param, field]) => [param, visit.fields[field]]));
+    const params = { ...plan.params, ...plan.perPart?.[visit.row], ...taken };
+    const id = this.#list.task(plan.stage ?? stage.name, place, { kernel: plan.kernel, inputs, outputs, params }, { slices: slices?.map(({ from, to }) => ({ from, to })), bands, how });
+    for (const ref of Object.values(outputs)) this.#givenBy.set(partitionKey(ref), id);
+    return id;
+  }
+
+  #use(kernel: string, name: string, text: string): Use {
+    const [data, mode] = text.split('@') as [string, 'old' | 'here' | 'shared' | 'column' | undefined];
+    const contract = this.#contracts[kernel]?.[name];
+    if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
+    const how = mode === 'old' || mode === 'column' ? 'read' : mode === 'here' ? 'alone' : mode === 'shared' ? 'shared' : contract;
+    return { set: dataSetOf(this.#bound, data), how, old: mode === 'old', ofColumn: mode === 'column' };
+  }
+
+  /** Makes a partition available at a place, and gives its name there. */
+  #bring(stage: Stage, { set, how, old }: Use, partition: number, place: Place, transients: Transients, waves: Waves): PartitionRef {
+    const { at } = set.parts[partition];
+    const resident = at.includes(place);
+    const ended = waves.before(place);
+    if (how === 'write') {
+      const ref = this.#versions.next(stage.name, set, partition);
+      if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), ended);
+      if (!resident) this.#transient(set, partition, place, ref, true, transients);
+      return ref;
+    }
+    const ref = old ? partRef(this.#bound, set, partition, this.#versions.old[set.name]) : this.#versions.current(set, partition);
+    if (resident) return ref;
+    const inPlace = how !== 'read';
+    const as = inPlace && !this.#versions.hasWritten(set, partition) ? this.#versions.next(stage.name, set, partition) : ref;
+    const key = partitionKey(as);
+    if (transients.refs.has(key)) return as;
+    const streams = set.by === 'block' || stage.at.indexOf(place) !== stage.at.lastIndexOf(place);
+    if (inPlace || !waves.takeOver(place, ref)) this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
+    this.#transient(set, partition, place, as, inPlace, transients);
+    return as;
+  }
+
+  #transient(set: DataSet, partition: number, from: Place, ref: PartitionRef, goesHome: boolean, transients: Transients): void {
+    transients.refs.set(partitionKey(ref), ref);
+    if (goesHome) transients.home.push({ set, partition, from, ref });
+  }
+
+  #bringHome(stage: string, { home }: Transients): void {
+    for (const { set, partition, from, ref } of home) for (const place of set.parts[partition].at) this.#list.move(stage, ref, from, place);
+  }
+
+  /** Old versions of parts that the visit was the last to read: a solved part takes the place of the old one. */
+  #replaced({ old }: Transients, later: readonly Stage[]): Leaving[] {
+    return old.flatMap(({ set, partition }) => (later.some((one) => usesOld(one, set.name)) ? [] : this.#versions.leave(set, partition)));
+  }
+}
+
+/** The copies that a visit brought to its place, behind it: those that go home elsewhere first. */
+function leavesOf({ refs, home }: Transients, place: Place): Leaving[] {
+  const elsewhere = new Map(home.flatMap(({ from, ref }) => (from === place ? [] : [[partitionKey(ref), { at: from, ref }] as const])));
+  return [...elsewhere.values(), ...[...refs].flatMap(([key, ref]) => (elsewhere.has(key) ? [] : [{ at: place, ref }]))];
+}

@@ -1,0 +1,135 @@
+import { type BoundPlan, dataSetOf, partRef, type Versions } from '../../plan/bound-plan.ts';
+import { usesOld } from '../../plan/data-uses.ts';
+import type { PartitionRef } from '../../partition.ts';
+import type { Place } from '../../plan/place.ts';
+import type { DataSet, Stage } from '../../plan/stages.ts';
+import type { StepList } from '../step-list.ts';
+import type { Leaving } from './waves.ts';
+
+/** The versions of data sets while a phase is expanded: those from before it, those that its stages write, and the frees of those that no later stage reads. */
+export class WrittenVersions {
+  readonly old: Versions;
+  readonly #bound: BoundPlan;
+  readonly #list: StepList;
+  readonly #keep: readonly Versions[];
+  readonly #newest: Record<string, number>;
+  /** Data sets that the stage at hand writes, with the parts that have their new version. */
+  #written = new Map<string, Set<number>>();
+  /** Parts whose old version has left already. */
+  readonly #left = new Map<string, Set<number>>();
+
+  /** `keep`: versions that are not freed. */
+  constructor(bound: BoundPlan, list: StepList, old: Versions, keep: readonly Versions[]) {
+    [this.#bound, this.#list, this.old, this.#keep] = [bound, list, old, keep];
+    this.#newest = { ...old };
+  }
+
+  get newest(): Versions {
+    return this.#newest;
+  }
+
+  beginStage(): void {
+    this.#written = new Map();
+  }
+
+  /** Frees the versions that the stage has replaced, or was the last to read; the stages of a pipeline end together. */
+  endStage(stages: readonly Stage[], later: readonly Stage[]): void {
+    const [{ name }] = stages;
+    for (const data of this.#written.keys()) {
+      const set = dataSetOf(this.#bound, data);
+      const old = this.old[data];
+      if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
+      this.freeVersion(name, set, old);
+    }
+    // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
+    for (const set of this.#bound.datasets) {
+      const old = this.old[set.name];
+      const replaced = !this.#written.has(set.name) && old !== undefined && this.#newest[set.name] !== old && !set.derived;
+      const read = (list: readonly Stage[]) => list.some((one) => usesOld(one, set.name));
+      if (replaced && read(stages) && !read(later)) this.freeVersion(name, set, old);
+    }
+  }
+
+  /** Frees the versions that these steps have made. */
+  freeNew(stage: string): void {
+    for (const [data, version] of Object.entries(this.#newest)) {
+      if (this.old[data] === version) continue;
+      this.#free(stage, dataSetOf(this.#bound, data), version);
+      delete this.#newest[data];
+    }
+  }
+
+  /** Frees a version everywhere, unless it is kept. */
+  freeVersion(stage: string, set: DataSet, version: number): void {
+    if (!this.#isKept(set, version)) this.#free(stage, set, version);
+  }
+
+  #isKept({ name }: DataSet, version: number): boolean {
+    return this.#keep.some((one) => one[name] === version);
+  }
+
+  /** The old version of a part that has a newer one, at all its places, once: its caller frees it. Nothing where it is kept. */
+  leave(set: DataSet, partition: number): Leaving[] {
+    const old = this.old[set.name];
+    if (set.derived || set.given || !this.hasWritten(set, partition) || this.#isKept(set, old)) return [];
+    let left = this.#left.get(set.name);
+    if (left === undefined) this.#left.set(set.name, (left = new Set()));
+    if (left.has(partition)) return [];
+    left.add(partition);
+    return set.parts[partition].at.map((at) => ({ at, ref: partRef(this.#bound, set, partition, old) }));
+  }
+
+  /** The version that the stage writes of a part; older ones of a derived set go first. */
+  next(stage: string, set: DataSet, partition: number): PartitionRef {
+    let parts = this.#written.get(set.name);
+    if (parts === undefined) {
+      this.#written.set(set.name, (parts = new Set()));
+      const old = this.#newest[set.name];
+      if (set.derived && old !== undefined) this.#free(stage, set, old);
+      this.#newest[set.name] = 1 + Math.max(-1, old ?? -1, ...this.#keep.map((one) => one[set.name] ?? -1));
+    }
+    parts.add(partition);
+    return partRef(this.#bound, set, partition, this.#newest[set.name]);
+  }
+
+  /** Forgets a data set whose parts have gone. */
+  forget({ name }: DataSet): void {
+    delete this.#newest[name];
+  }
+
+  /** True where the stage has written the part. */
+  hasWritten({ name }: DataSet, partition: number): boolean {
+    return this.#written.get(name)?.has(partition) ?? false;
+  }
+
+  /** The newest version of a part: of a data set that the stage writes part by part, the old one until it is the part's turn. */
+  current(set: DataSet, partition: number): PartitionRef {
+    const parts = this.#written.get(set.name);
+    const version = parts !== undefined && !parts.has(partition) ? this.old[set.name] : this.#newest[set.name];
+    if (version === undefined && !set.given) throw new Error(`no step made ${set.name}`);
+    return partRef(this.#bound, set, partition, version ?? 0);
+  }
+
+  /** Parts of which a stage in place visited none are the new version's too. */
+  keepUnvisited(stage: string): void {
+    for (const [data, parts] of this.#written) {
+      const set = dataSetOf(this.#bound, data);
+      if (set.derived) continue;
+      set.parts.forEach(({ at: [home] }, partition) => {
+        if (parts.has(partition)) return;
+        this.#list.move(stage, partRef(this.#bound, set, partition, this.old[data]), home, home, { as: partRef(this.#bound, set, partition, this.#newest[data]) });
+      });
+    }
+  }
+
+  #free(stage: string, set: DataSet, version: number): void {
+    if (set.given) return;
+    const places = new Map<Place, PartitionRef[]>();
+    const left = version === this.old[set.name] ? this.#left.get(set.name) : undefined;
+    set.parts.forEach(({ at }, partition) => {
+      if (left?.has(partition)) return;
+      for (const place of at) places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
+    });
+    for (const [place, refs] of places) this.#list.free(stage, place, refs);
+  }
+}
