@@ -32,7 +32,7 @@ const REGION_RATINGS = 2048;
 const WALKERS = 4224;
 
 /** The least rank that CG by vectors is offered for, and the ratings of its parts. */
-const VECTOR_RANKS = 193;
+const VECTOR_RANKS = 129;
 const VECTOR_PART = 2048;
 
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */

@@ -3,6 +3,7 @@ import { type NormalEquations, normalEquations, type RatedColumns } from '../../
 import { strideOf } from '../../device/resources.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
+import { int8Bytes } from '../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
@@ -76,8 +77,19 @@ function eighth(value: number, rank: number): number {
 }
 
 /** The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and biases off. */
-export async function ratedBuffers(gpu: Gpu, { indices, values, centred, fixedBias, mirror, theta }: RatedRows, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, fixed: precision === 'f16' ? mirror : theta });
+export async function ratedBuffers(gpu: Gpu, rows: RatedRows, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
+  const { indices, values, centred, fixedBias, mirror, theta } = rows;
+  const gathered = { f32: () => ({ fixed: theta }), f16: () => ({ fixed: mirror }), int8: () => mirrorOf8(rows) }[precision]();
+  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, ...gathered });
+}
+
+/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
+function mirrorOf8({ theta, rank, stride, columns }: RatedRows): { readonly fixed: Uint32Array; readonly scales: Float32Array } {
+  const unit = largestOf8(rank) / 127;
+  const bytes = new Int8Array(int8Bytes(columns, rank));
+  const pitch = bytes.length / (columns + 1);
+  for (let column = 0; column < columns; column++) for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
+  return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
 }
 
 /** A buffer for each content, by the same names. */

@@ -29,5 +29,5 @@ export const updateImplicitTensorKernel: KernelDescriptor<UpdateImplicitTensorPa
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(of(params)), ...registerSolverValues({ steps: params.steps, halfA: false }) }),
-  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(of(params)) + registerSolverBytes({ ...params, biases: false }) }),
+  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(of(params)) + registerSolverBytes(params.rank) }),
 };

@@ -27,8 +27,8 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> half: array<f16>;
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/tensor-declarations', BIASES: false, IMPLICIT: true %}
-{% render 'parts/register-helpers', HALF_A: false, BIASES: false, tolerance: tolerance %}
+{% render 'parts/tensor-declarations', BIASES: false, CENTRE: false, IMPLICIT: true %}
+{% render 'parts/register-helpers', HALF_A: false, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
 
@@ -57,8 +57,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    ring[thread] = entry_of(rating_at(row.y + thread, end), 0.0);
-    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end), 0.0);
+    ring[thread] = entry_of(rating_at(row.y + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = previous[row.x * PADDED + own_feature];
@@ -66,7 +66,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   workgroupBarrier();
   {
     let slot = 0u;
-    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: true %}
+    {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
   }
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
@@ -77,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let inverse = 1.0;
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', CENTRE: false, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: true, BIASES: false, GRAM: true, AHEAD: true, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -102,14 +102,14 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 {%- capture between %}
     if (thread < BIN) {
-      ring[thread] = entry_of(ahead_0, 0.0);
-      ring[BIN + thread] = entry_of(ahead_1, 0.0);
+      ring[thread] = entry_of(ahead_0);
+      ring[BIN + thread] = entry_of(ahead_1);
     }
     // The next row's first rows of theta are loaded while this row is solved.
     workgroupBarrier();
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: true %}
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
     }
 {%- endcapture %}
     {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: '' %}

@@ -1,6 +1,6 @@
 import { range } from '../kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts';
-import { hasRatingRow, subgroupsFor, type TensorPlan, tensorPlan } from '../normal-equations/tensor-plan.ts';
+import { hasRatingRow, type TensorPlan, tensorPlan } from '../normal-equations/tensor-plan.ts';
 
 /** Ratings staged at a time: four for each of sixteen groups of threads. */
 const BIN = 64;
@@ -35,11 +35,21 @@ export function int8Bytes(rows: number, rank: number): number {
   return 16 * int8Pieces(rank) * (rows + 1);
 }
 
+/** Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time. */
+function int8Subgroups(rank: number): number {
+  return lanesOf(rank) / 2;
+}
+
+/** Threads that load a row of θ. */
+function lanesOf(rank: number): number {
+  return 2 ** Math.ceil(Math.log2(tilesOf(rank)));
+}
+
 const plans = new Map<string, TensorPlan>();
 
 function planOf(rank: number, room: number): TensorPlan {
   const key = `${rank} ${room}`;
-  const plan = plans.get(key) ?? tensorPlan(rank, room);
+  const plan = plans.get(key) ?? tensorPlan(rank, room, int8Subgroups(rank));
   plans.set(key, plan);
   return plan;
 }
@@ -48,7 +58,7 @@ function planOf(rank: number, room: number): TensorPlan {
 export function int8Values({ rank, biases }: { readonly rank: number; readonly biases: boolean }): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
-  const lanes = 2 ** Math.ceil(Math.log2(tiles));
+  const lanes = lanesOf(rank);
   // Lanes that store to lines of different tiles meet different banks.
   const tileVectors = 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
   const staged = Math.max((tiles + (ratingRow ? 1 : 0)) * tileVectors, tiles * TILE_VECTORS);
@@ -80,5 +90,5 @@ export function int8Values({ rank, biases }: { readonly rank: number; readonly b
 }
 
 export function int8Workgroup(params: { readonly rank: number; readonly biases: boolean }): { readonly threads: number; readonly bytes: number } {
-  return { threads: subgroupsFor(params.rank) * 32, bytes: int8Values(params).STAGED * 16 + 2 * BIN * 16 };
+  return { threads: int8Subgroups(params.rank) * 32, bytes: int8Values(params).STAGED * 16 + 2 * BIN * 16 };
 }

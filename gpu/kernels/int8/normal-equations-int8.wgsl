@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES, AHEAD: false %}
+  {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
   let slot = part.w * SLOT_VECTORS;
 {%- if BIASES and RATING_ROW %}
   let t_subgroup = subgroupAdd(t_part);

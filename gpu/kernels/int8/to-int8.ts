@@ -23,7 +23,7 @@ export const columnMaximaKernel: KernelDescriptor<Int8Params> = {
     const teams = Math.floor(THREADS / quads);
     return { THREADS: teams * quads, ROWS, QUADS: quads, TEAMS: teams };
   },
-  workgroup: ({ rank }) => ({ threads: THREADS, bytes: 4 * paddedRank(rank) }),
+  workgroup: ({ rank }) => ({ threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4), bytes: 4 * paddedRank(rank) }),
 };
 
 /** Rounds a matrix to 8 bits with a scale for each column: `rows` + 1 rows of int8Pieces, the last one 0. */

@@ -24,5 +24,8 @@ export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
   ],
   needs: () => ['f16', 'subgroups', 'int8'],
   values: (params) => ({ ...int8Values(params), ...registerSolverValues(params) }),
-  workgroup: (params) => ({ threads: int8Workgroup(params).threads, bytes: int8Workgroup(params).bytes + registerSolverBytes(params) }),
+  workgroup: (params) => {
+    const { threads, bytes } = int8Workgroup(params);
+    return { threads, bytes: bytes + registerSolverBytes(params.rank, threads / 32) };
+  },
 };

@@ -33,7 +33,7 @@ struct Params {
 @group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
 
 {% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
-{% render 'parts/register-helpers', HALF_A: HALF_A, BIASES: BIASES, tolerance: tolerance %}
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
@@ -71,15 +71,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     put_digits(1u, thread, ahead_1, bias_of(ahead_1.x));
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
-{%- if BIASES %}
-  var t_part = 0.0;
-{%- endif %}
   workgroupBarrier();
-  {
-    let slot = 0u;
-    {% render 'parts/int8-gather' %}
-  }
-  {% render 'parts/int8-stage', bin: '0u', RATING_ROW: RATING_ROW, BIASES: BIASES %}
   for (; number < params.count; number += stride) {
     let following = work[min(number + stride, params.count - 1u)];
     let following_end = following.y + following.z;
@@ -93,22 +85,7 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endif %}
     var x = next_x;
     var b = 0.0;
-    // The next row's first ratings.
-    var ahead_0 = vec2<u32>();
-    var ahead_1 = vec2<u32>();
-    if (thread < BIN) {
-      ahead_0 = rating_at(following.y + thread, following_end);
-      ahead_1 = rating_at(following.y + BIN + thread, following_end);
-    }
-    {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES, AHEAD: true %}
-    var bias_0 = 0.0;
-    var bias_1 = 0.0;
-    if (thread < BIN) {
-      put_column(0u, thread, ahead_0.x);
-      put_column(1u, thread, ahead_1.x);
-      bias_0 = bias_of(ahead_0.x);
-      bias_1 = bias_of(ahead_1.x);
-    }
+    {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -123,16 +100,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     s = s * inverse;
 {%- endif %}
 {%- endif %}
+    // The next row's ratings and start.
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
+    var ahead_0 = vec2<u32>();
+    var ahead_1 = vec2<u32>();
+    var bias_0 = 0.0;
+    var bias_1 = 0.0;
     if (thread < BIN) {
+      ahead_0 = rating_at(following.y + thread, following_end);
+      ahead_1 = rating_at(following.y + BIN + thread, following_end);
       coming = rating_at(following.y + 2u * BIN + thread, following_end);
-      put_digits(0u, thread, ahead_0, bias_0);
-      put_digits(1u, thread, ahead_1, bias_1);
-    }
-    // Its first rows of theta are on their way while A is multiplied with x, and are staged behind that.
-    {
-      let slot = 0u;
-      {% render 'parts/int8-gather' %}
     }
     if (!is_feature) {
       b = 0.0;
@@ -141,13 +118,26 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       s = 0.0;
 {%- endif %}
     }
-{%- capture between %}
-{%- if BIASES %}
-    t_part = 0.0;
-{%- endif %}
-    {% render 'parts/int8-stage', bin: '0u', RATING_ROW: RATING_ROW, BIASES: BIASES %}
+{%- capture put_ahead %}
+    if (thread < BIN) {
+      put_column(0u, thread, ahead_0.x);
+      put_column(1u, thread, ahead_1.x);
+      put_digits(0u, thread, ahead_0, bias_0);
+      put_digits(1u, thread, ahead_1, bias_1);
+    }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
+{%- capture ask_biases %}
+    if (thread < BIN) {
+      bias_0 = bias_of(ahead_0.x);
+      bias_1 = bias_of(ahead_1.x);
+    }
+{%- endcapture %}
+{%- if BIASES %}
+    {% render 'parts/register-cg', between: ask_biases, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: true, scaled: ' * own_scale' %}
+{{ put_ahead }}
+{%- else %}
+    {% render 'parts/register-cg', between: put_ahead, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: ' * own_scale' %}
+{%- endif %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {

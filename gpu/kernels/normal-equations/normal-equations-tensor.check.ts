@@ -4,6 +4,7 @@ import { type KernelCheck, TENSOR_RANKS, variantOf } from '../checking/check.ts'
 import { lengthsAround, LONGEST } from '../checking/rated-problem.ts';
 import { ratedRows } from '../checking/rated-rows.ts';
 import { normalEquationsTensorKernel, type TensorParams } from './normal-equations-tensor.ts';
+import { centresRatings } from './tensor-plan.ts';
 import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
 
 /** Limit over the largest element of A or b: tensor cores may truncate sums instead of rounding them, once for every sixteen ratings. */
@@ -31,6 +32,6 @@ async function checkSums(gpu: Gpu, params: TensorParams, scale: number, cuts: nu
   const rows = ratedRows({ rank, biases, precision: 'f16', lengths: lengthsAround(bin) });
   const parts = partsOf(rows, Math.ceil(LONGEST / cuts / bin) * bin);
   const uniforms = { zero_row: rows.columns, scale, unscale: 1 / scale };
-  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, { precision: 'f16', uniforms, workgroups: parts.count, raw: biases });
+  const slots = await summedSlots(gpu, normalEquationsTensorKernel, params, rows, parts, { precision: 'f16', uniforms, workgroups: parts.count, raw: centresRatings(params) });
   return { error: slotsError(rows, parts, slots), limit: SUM_LIMIT };
 }

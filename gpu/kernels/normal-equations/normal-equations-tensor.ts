@@ -1,7 +1,7 @@
 import type { GpuFeature } from '../../webgpu/gpu-info.ts';
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { paddedRank, slotElements, tilesOf } from './slots.ts';
-import { subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
+import { centresRatings, subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
 
 const plans = new Map<string, TensorPlan>();
 
@@ -51,6 +51,7 @@ export function accumulateValues({ rank, bin, biases, implicit = false }: Tensor
     /** Line of the last tile row that holds b. */
     RATING_LINE: plan.ratingRow ? 0 : 8,
     BIASES: biases,
+    CENTRE: centresRatings({ rank, biases }),
     IMPLICIT: implicit,
     passes: range(Math.max(1, bin / gatherRows)),
     steps: range(bin / 16),
@@ -70,8 +71,8 @@ export function accumulateBytes(params: TensorParams): number {
 
 /**
  * A and b of parts of rows on tensor cores (MO-ALS, cuMF section 3, with the registers of the tensor cores as accumulators).
- * Factors are float16, sums float32. Each part has one workgroup. With biases μ and γ (`fixed_bias`, as many as rows of θ)
- * are taken off the ratings; without them other numbers serve as `fixed_bias`.
+ * Factors are float16, sums float32. Each part has one workgroup. Where centresRatings is true, μ and γ (`fixed_bias`, as many as rows of θ) are taken off the ratings;
+ * elsewhere other numbers serve as `fixed_bias`.
  */
 export const normalEquationsTensorKernel: KernelDescriptor<TensorParams> = {
   name: 'normal-equations-tensor',

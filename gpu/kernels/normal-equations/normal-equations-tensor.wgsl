@@ -23,7 +23,7 @@ struct Params {
 @group(0) @binding(5) var<storage, read> fixed_bias: array<f32>;
 @group(0) @binding(6) var<storage, read_write> slots: array<vec4<f32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: IMPLICIT %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -42,16 +42,17 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var rated_{{ pass }} = 0u;
 {%- endif %}
 {%- endfor %}
+{%- if CENTRE %}
+  var next_bias = 0.0;
+{%- endif %}
   var coming = vec2<u32>();
   if (thread < BIN) {
-    let ahead_0 = rating_at(first + thread, end);
-    let ahead_1 = rating_at(first + BIN + thread, end);
-    ring[thread] = entry_of(ahead_0, bias_of(ahead_0.x));
-    ring[BIN + thread] = entry_of(ahead_1, bias_of(ahead_1.x));
+    ring[thread] = entry_of(rating_at(first + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(first + BIN + thread, end));
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();
-  {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+  {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
   let slot = part.w * SLOT_VECTORS;
 {%- for deal in deals %}
   {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {

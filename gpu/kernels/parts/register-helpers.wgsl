@@ -1,11 +1,8 @@
 const RESIDUAL_TOLERANCE = {{ tolerance }};
 
-// Shared data of conjugate gradients: two buffers in turn for the vector that A is multiplied with, and the subgroups' parts of sums and, with biases, of s^T p.
+// Shared data of conjugate gradients: two buffers in turn for the vector that A is multiplied with, and the subgroups' parts of sums.
 var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
 var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
-{%- if BIASES %}
-var<workgroup> along: array<f32, 2 * SUBGROUPS>;
-{%- endif %}
 
 {% if HALF_A -%}
 // A / n in float16, two numbers a register.
@@ -16,12 +13,18 @@ fn keep(value: vec4f, inverse: f32) -> vec2<u32> {
 fn use_a(kept: vec2<u32>) -> vec4f {
   return vec4f(unpack2x16float(kept.x), unpack2x16float(kept.y));
 }
+fn less(kept: vec2<u32>, value: vec4f) -> vec2<u32> {
+  return keep(use_a(kept) - value, 1.0);
+}
 {%- else -%}
 fn keep(value: vec4f, inverse: f32) -> vec4f {
   return value;
 }
 fn use_a(kept: vec4f) -> vec4f {
   return kept;
+}
+fn less(kept: vec4f, value: vec4f) -> vec4f {
+  return kept - value;
 }
 {%- endif %}
 

@@ -21,7 +21,7 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(7) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/register-helpers', HALF_A: HALF_A, BIASES: BIASES, tolerance: tolerance %}
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}

@@ -1,6 +1,7 @@
 import { type KernelDescriptor, range, reads, writes } from '../kernel.ts';
 import { regularizationUniforms } from '../regularization.ts';
 import { paddedRank } from '../normal-equations/slots.ts';
+import { centresRatings } from '../normal-equations/tensor-plan.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;
@@ -35,6 +36,7 @@ export const updateShortKernel: KernelDescriptor<UpdateShortParams> = {
       LONGEST: longest,
       ROUNDS: Math.ceil(chunks / CHUNKS_A_ROUND),
       BIASES: biases,
+      CENTRE: centresRatings({ rank, biases }),
       own_rows: range(Math.ceil(longest / 32)),
       passes: range((longest * CHUNKS_A_ROUND) / 32),
       tiles: range(tiles),

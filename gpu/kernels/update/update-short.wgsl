@@ -80,7 +80,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for i in own_rows %}
     columns[lane + {{ i }}u * 32u] = ahead_{{ i }}.x;
     let rated_{{ i }} = bitcast<f32>(ahead_{{ i }}.y);
-{%- if BIASES %}
+{%- if CENTRE %}
     let bias_{{ i }} = fixed_bias[min(ahead_{{ i }}.x, params.zero_row - 1u)];
     let is_rated_{{ i }} = ahead_{{ i }}.x != params.zero_row;
 {%- endif %}
@@ -147,7 +147,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 
     // Conjugate gradients from 0.
 {%- for i in own_rows %}
-    let r_{{ i }} = {% if BIASES %}select(0.0, rated_{{ i }} - (params.mean + bias_{{ i }}), is_rated_{{ i }}){% else %}rated_{{ i }}{% endif %};
+    let r_{{ i }} = {% if CENTRE %}select(0.0, rated_{{ i }} - (params.mean + bias_{{ i }}), is_rated_{{ i }}){% else %}rated_{{ i }}{% endif %};
 {%- endfor %}
 {%- for i in own_rows %}
     var y_{{ i }} = 0.0;

@@ -27,5 +27,5 @@ export const updateTensorKernel: KernelDescriptor<UpdateTensorParams> = {
   ],
   needs: () => tensorNeeds,
   values: (params) => ({ ...accumulateValues(params), ...registerSolverValues(params) }),
-  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + registerSolverBytes(params) }),
+  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: accumulateBytes(params) + registerSolverBytes(params.rank) }),
 };

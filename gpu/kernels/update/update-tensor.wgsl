@@ -32,8 +32,8 @@ struct Params {
 @group(0) @binding(9) var<storage, read_write> bias: array<f32>;
 @group(0) @binding(10) var<storage, read_write> status: array<atomic<u32>>;
 
-{% render 'parts/tensor-declarations', BIASES: BIASES, IMPLICIT: false %}
-{% render 'parts/register-helpers', HALF_A: HALF_A, BIASES: BIASES, tolerance: tolerance %}
+{% render 'parts/tensor-declarations', BIASES: BIASES, CENTRE: CENTRE, IMPLICIT: false %}
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
 
 {% render 'parts/finite' %}
 {% render 'parts/row-shift', BIASES: BIASES %}
@@ -52,6 +52,9 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- for pass in passes %}
   var next_{{ pass }} = vec4<u32>();
 {%- endfor %}
+{%- if CENTRE %}
+  var next_bias = 0.0;
+{%- endif %}
   var coming = vec2<u32>();
   let stride = groups.x * groups.y;
   var number = group.y * groups.x + group.x;
@@ -61,10 +64,8 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
-    let ahead_0 = rating_at(row.y + thread, end);
-    let ahead_1 = rating_at(row.y + BIN + thread, end);
-    ring[thread] = entry_of(ahead_0, bias_of(ahead_0.x));
-    ring[BIN + thread] = entry_of(ahead_1, bias_of(ahead_1.x));
+    ring[thread] = entry_of(rating_at(row.y + thread, end));
+    ring[BIN + thread] = entry_of(rating_at(row.y + BIN + thread, end));
     coming = rating_at(row.y + 2u * BIN + thread, end);
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
@@ -82,7 +83,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
 {%- endif %}
     var x = next_x;
     var b = 0.0;
-    {% render 'parts/tensor-accumulate', accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
+    {% render 'parts/tensor-accumulate', CENTRE: CENTRE, accumulators: accumulators, passes: passes, deals: deals, steps: steps, RATING_ROW: RATING_ROW, IMPLICIT: false, BIASES: BIASES, GRAM: false, AHEAD: false, tile_count: TILES %}
 {%- for m in tile_numbers %}
     var a_{{ m }}_0 = {{ zero_a }};
     var a_{{ m }}_1 = {{ zero_a }};
@@ -113,26 +114,13 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       s = 0.0;
 {%- endif %}
     }
-{%- capture put_ahead %}
+{%- capture between %}
     if (thread < BIN) {
-      ring[thread] = entry_of(ahead_0, bias_0);
-      ring[BIN + thread] = entry_of(ahead_1, bias_1);
+      ring[thread] = entry_of(ahead_0);
+      ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
-{%- capture ask_biases %}
-    if (thread < BIN) {
-      bias_0 = bias_of(ahead_0.x);
-      bias_1 = bias_of(ahead_1.x);
-    }
-{%- endcapture %}
-    var bias_0 = 0.0;
-    var bias_1 = 0.0;
-{%- if BIASES %}
-    {% render 'parts/register-cg', between: ask_biases, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
-{{ put_ahead }}
-{%- else %}
-    {% render 'parts/register-cg', between: put_ahead, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
-{%- endif %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {

@@ -24,7 +24,7 @@ with AHEAD those of the first bin are there.
 {%- unless AHEAD %}
     {
       let slot = 0u;
-      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT %}
+      {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
     }
 {%- endunless %}
     var bin = 0u;
@@ -38,26 +38,22 @@ with AHEAD those of the first bin are there.
 {%- endif %}
 {%- endfor %}
       }
-{%- if RATING_ROW %}
+{%- if CENTRE %}
+      if (thread < BIN) {
+        let rated = centred(ring[(bin & 3u) * BIN + thread], next_bias);
+        staged[thread * STRIDE + FACTOR_CHUNKS] = vec4<u32>(rated, 0u, 0u, 0u);
+        t_part += unpack2x16float(rated).x;
+      }
+{%- elsif RATING_ROW %}
       if (thread < BIN) {
         let rated = ring[(bin & 3u) * BIN + thread].y;
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
-{%- if BIASES %}
-        t_part += unpack2x16float(rated).x;
-{%- endif %}
       }
 {%- endif %}
-{%- if BIASES %}
-      // Its column's bias arrives while a bin is multiplied.
-      let arrived = coming;
-      var arrived_bias = 0.0;
-      if (thread < BIN) { arrived_bias = bias_of(arrived.x); }
-{%- else %}
-      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming, 0.0); }
-{%- endif %}
+      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
-        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, IMPLICIT: IMPLICIT %}
+        {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: CENTRE, IMPLICIT: IMPLICIT %}
         if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
       }
       workgroupBarrier();
@@ -79,9 +75,6 @@ with AHEAD those of the first bin are there.
 {%- endfor %}
       }
 {%- endfor %}
-{%- if BIASES %}
-      if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(arrived, arrived_bias); }
-{%- endif %}
       workgroupBarrier();
       bin++;
     }

@@ -1,7 +1,7 @@
 // Staging of gathered rows: BIN rows of CHUNKS x 16 bytes and one more chunk, an odd stride that spreads the banks.
 // Later the tiles of A pass through the same memory to the threads' registers.
 var<workgroup> staged: array<vec4<u32>, STAGED>;
-// A ring of four bins of (column, rating), the rating in float16 and scaled: two are in use, one is ready, one is being loaded.
+// A ring of four bins of (column, rating), the rating {% if CENTRE %}as it is{% else %}in float16 and scaled{% endif %}: two are in use, one is ready, one is being loaded.
 var<workgroup> ring: array<vec2<u32>, 4 * BIN>;
 
 // Column and rating number `at`, or the row of zeros behind the end.
@@ -13,13 +13,11 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
-// The bias of a column; that of the last one for the row of zeros, whose entries do not use it.
-fn bias_of(column: u32) -> f32 {
-  return {% if BIASES %}fixed_bias[min(column, params.zero_row - 1u)]{% else %}0.0{% endif %};
-}
-
 // The entry of the ring for a rating, made when the ring is filled: a use of the rating where it is loaded would wait for it.
-fn entry_of(rating: vec2<u32>, column_bias: f32) -> vec2<u32> {
+fn entry_of(rating: vec2<u32>) -> vec2<u32> {
+{%- if CENTRE %}
+  return rating;
+{%- else %}
   let value = bitcast<f32>(rating.y);
 {%- if IMPLICIT %}
   // t / sqrt(w), and behind it sqrt(w) as it is rounded, by which the row of theta is multiplied.
@@ -27,13 +25,26 @@ fn entry_of(rating: vec2<u32>, column_bias: f32) -> vec2<u32> {
   let target_ = select(0.0, fma(params.alpha, value, params.base) / root, value > 0.0);
   return vec2<u32>(rating.x, pack2x16float(vec2f(target_ * params.scale, root)));
 {%- elsif BIASES %}
-  // The rating without mean and bias, and a 1 beside it, so that the same products sum the rows of theta.
-  let rated = value - (params.mean + column_bias);
-  return vec2<u32>(rating.x, select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, rating.x == params.zero_row));
+  // A 1 beside it, so that the same products sum the rows of theta.
+  return vec2<u32>(rating.x, select(pack2x16float(vec2f(value * params.scale, 1.0)), 0u, rating.x == params.zero_row));
 {%- else %}
   return vec2<u32>(rating.x, pack2x16float(vec2f(value * params.scale, 0.0)));
 {%- endif %}
+{%- endif %}
 }
+{%- if CENTRE %}
+
+// The bias of a column; that of the last one for the row of zeros, which entries do not use.
+fn bias_of(column: u32) -> f32 {
+  return fixed_bias[min(column, params.zero_row - 1u)];
+}
+
+// The scaled float16 rating of an entry of the ring without mean and bias, and a 1 beside it, so that the same products sum the rows of theta.
+fn centred(entry: vec2<u32>, column_bias: f32) -> u32 {
+  let rated = bitcast<f32>(entry.y) - (params.mean + column_bias);
+  return select(pack2x16float(vec2f(rated * params.scale, 1.0)), 0u, entry.x == params.zero_row);
+}
+{%- endif %}
 {%- if IMPLICIT %}
 
 // Eight features times the root of the weight that stands behind a rating.

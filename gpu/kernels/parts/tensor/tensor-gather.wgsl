@@ -9,3 +9,6 @@
   else if (chunk == FACTOR_CHUNKS) { next_{{ pass }} = vec4<u32>(entry.y, 0u, 0u, 0u); }
 {%- endunless %} }
 {%- endfor %}
+{%- if CENTRE %}
+if (thread < BIN) { next_bias = bias_of(ring[(slot) * BIN + thread].x); }
+{%- endif %}
