@@ -13,7 +13,7 @@ import { expand } from '../engine/run/expand.ts';
 import { runSteps } from '../engine/run/run-steps.ts';
 import { bindAls } from '../operators/als/bind.ts';
 import { checkAlsParams } from '../operators/als/params.ts';
-import { planAls } from '../operators/als/plan.ts';
+import { planAls } from '../operators/als/plan/plan-als.ts';
 import { evenRanges } from '../operators/ratings/row-ranges.ts';
 import { bindSgd } from '../operators/sgd/bind.ts';
 import { checkSgdParams } from '../operators/sgd/params.ts';

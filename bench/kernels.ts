@@ -44,6 +44,7 @@ function benchRank(rank: number): void {
     params: { rank, lambda: 0.05, ...params },
     partition: (name) => inputs[name],
     hasInput: (name) => name in inputs,
+    hasMatrix: (name) => name in matrices,
     matrix: (name) => matrices[name],
     scratch,
     memory,

@@ -17,7 +17,7 @@ export interface MatrixView {
 export const SCRATCH_BYTES = 8 << 20;
 
 /** The kernels of a CPU. */
-export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows' | 'normal-equations' | 'solve-equations' | 'add-rows' | 'place-rows'> {
+export interface CpuTasks extends Omit<KernelTasks, 'upload' | 'choose-update' | 'tune-update' | 'compile-search' | 'sgd-tiles' | 'sgd-waves' | 'read-ratings' | 'read-rows'> {
   /** Does nothing but what a thread does before any task, such as collecting garbage. */
   rest: { inputs: None; outputs: None; params: None; values: None };
   /** Writes its inputs `part.0`, `part.1`, ... to a new file. */
@@ -30,6 +30,7 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
   hasInput(name: string): boolean;
+  hasMatrix(name: string): boolean;
   /** A device matrix among the inputs or outputs. Inputs must not be written. */
   matrix(name: string): MatrixView;
   /** Address of SCRATCH_BYTES bytes, 64-byte aligned. */

@@ -95,12 +95,18 @@ export interface Kernels extends SearchKernels {
     workspace: number,
     workspaceBytes: number,
   ): number;
+  /** y += a x; `bytes`: a multiple of 16. */
+  addMultiple(y: number, a: number, x: number, bytes: number): void;
   /** Σ of `count` numbers in float64. */
   sumOf(values: number, count: number): number;
   /** Adds a part of a row too long for one call to the workspace's A and b, and when `biased` is 1 to its Σ θ. */
   accumulateRow(theta: number, size: number, indices: number, values: number, count: number, biased: 0 | 1, accumulate: 0 | 1, workspace: number): void;
   /** Solves the accumulated row; 0 when the solution is not finite. `weight`: c of its bias, or 0; `total`: t; `bias`: its place. */
   solveAccumulated(size: number, rank: number, shift: number, weight: number, total: number, bias: number, output: number, previous: number, exact: 0 | 1, steps: number, workspace: number): 0 | 1;
+  /** Adds the workspace's A, b and, when `biased` is 1, Σ θ to a row of equations (operators/tasks/equation-tasks.ts), whose n grows by `count` and t by `total`. */
+  addToEquations(equations: number, size: number, rank: number, count: number, total: number, biased: 0 | 1, workspace: number): void;
+  /** Writes a row of equations to the workspace, for solveAccumulated and its likes. */
+  takeEquations(equations: number, size: number, rank: number, biased: 0 | 1, workspace: number): void;
   /**
    * min ½ xᵀA x - bᵀx with x >= 0, starting from the features where previous > 0. A (upper triangle) gets its lower one. work: 14 * size + size² / 2 bytes. 0, and x = NaN, when there is no finite solution.
    */

@@ -4,6 +4,10 @@ import { batchOrder } from './tasks/sgd/batch-order.ts';
 import { copyRows } from './tasks/sgd/copy-rows.ts';
 import { cutBlock } from './tasks/sgd/cut-block.ts';
 import { combineDuplicates, findDuplicates } from './tasks/loading/duplicates.ts';
+import { addRows } from './tasks/equations/add-rows.ts';
+import { normalEquations } from './tasks/equations/normal-equations.ts';
+import { placeRows } from './tasks/equations/place-rows.ts';
+import { solveEquations } from './tasks/equations/solve-equations.ts';
 import { gram } from './tasks/implicit/gram.ts';
 import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
@@ -37,6 +41,10 @@ const handlers: { readonly [K in keyof CpuTasks]: TaskHandler<K> } = {
   rest: () => ({ rows: 0 }),
   spill,
   update,
+  'normal-equations': normalEquations,
+  'solve-equations': solveEquations,
+  'add-rows': addRows,
+  'place-rows': placeRows,
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   gram,

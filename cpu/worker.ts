@@ -71,6 +71,7 @@ function scopeOf(request: CpuRequest, slot: number): TaskScope {
     params: request.params,
     partition: (name) => (name in request.spilled ? readBack(name) : named(request.partitions, 'partition', name)),
     hasInput: (name) => name in request.partitions || name in request.matrices || name in request.spilled,
+    hasMatrix: (name) => name in request.matrices,
     matrix: (name) => named(request.matrices, 'matrix', name),
     scratch: request.scratch,
     memory,

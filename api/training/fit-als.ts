@@ -8,7 +8,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';

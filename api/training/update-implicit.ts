@@ -6,7 +6,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type AlsParams, checkAlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { buildRatingBlocks } from '../../operators/ratings/rating-blocks.ts';

@@ -4,7 +4,7 @@ import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../index.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
 import { alsDefaults, checkAlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';

@@ -10,7 +10,7 @@ import { hostForm, type RatingBlock, rowsOfBlock } from '../ratings/rating-block
 import { balancedRanges, taskCount } from '../ratings/row-ranges.ts';
 import { measureStages } from '../training/loss.ts';
 import { gramSlices, implicitNames, implicitStages, rankSlices, TEST_PLACES } from './implicit/stages.ts';
-import { sideNames } from './plan.ts';
+import { gridOf } from './plan/grid.ts';
 import { startNorm } from './rating-unit.ts';
 
 export interface AlsData {
@@ -60,9 +60,9 @@ export interface BoundParams {
  * slices.
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, offset, unit }: BoundParams, start?: AlsStart): BoundAls {
-  const q = stageNamed(planned, 'update-users').at.length;
-  const parts = (offsets: Int32Array) => balancedRanges(offsets, q, undefined, { exactly: true });
-  const cuts = { users: parts(data.byUser.offsets), items: parts(data.byItem.offsets) };
+  const grid = gridOf(planned);
+  const parts = (offsets: Int32Array, q: number) => balancedRanges(offsets, q, undefined, { exactly: true });
+  const cuts = { users: parts(data.byUser.offsets, grid.users.q), items: parts(data.byItem.offsets, grid.items.q) };
   const name = dataSetName('als');
   const given: [PartitionRef, Partition][] = [];
   const refs: Record<string, PartitionRef[]> = {};
@@ -92,18 +92,18 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
   const tests = data.test && sets.has('test-ratings') ? giveBlock('test-ratings', data.test, cuts.users) : [];
   setParts(TEST_PLACES, (_, j) => ({ rows: tests[j].ratings, bytes: 4 * tests[j].ratings }));
   for (const side of ['users', 'items'] as const) {
-    const names = sideNames(side, q, biases);
-    for (const set of [names.factors, names.bias]) if (set) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
+    for (const set of [side, `${side}-bias`]) setParts(set, (_, j) => ({ rows: cuts[side][j].to - cuts[side][j].from }));
   }
   // A given start needs no keys.
   const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
   const keys = cuts.users.map(({ from, to }, partition) => ({ ref: { name: `${name}/keys`, partition, version: 0 }, partition: { layout: 'key-hashes', rows: to - from, columns: { low: low.subarray(from, to), high: high.subarray(from, to) } } }));
   give('users-keys', keys);
   setParts('users-keys', (_, j) => ({ rows: keys[j].partition.rows, bytes: 8 * keys[j].partition.rows }));
-  const whole = planned.devices.find(({ place }) => place === stageNamed(planned, 'update-users').at[0])?.wholePasses ?? false;
+  const computing = [...new Set(stageNamed(planned, 'update-users').at)];
+  const whole = planned.devices.find(({ place }) => place === computing[0])?.wholePasses ?? false;
   const cut = (parts: readonly RatingBlock[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : balancedRanges(block.offsets, taskCount(block.ratings))));
   const [byUser, byItem, byTest] = [blocks.users, blocks.items, tests].map(cut);
-  const grams = blocks.users.map(() => gramSlices(Number(planned.params.rank), whole));
+  const grams = computing.map(() => gramSlices(Number(planned.params.rank), whole));
   const slices: Record<string, RowRange[][]> = {
     initialize: blocks.users.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
     'update-users': byUser,
@@ -125,7 +125,7 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, { biases, mean, of
   const plan: PhysicalPlan = { ...planned, datasets: [...sets.values()], start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
   const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: refs, slices };
-  return { plan, bound, given: start === undefined ? given : [...given, ...givenFactors(bound, start, cuts, q, biases)] };
+  return { plan, bound, given: start === undefined ? given : [...given, ...givenFactors(bound, start, cuts)] };
 }
 
 /** The stages of a given start: its factors come from the host in place of drawn ones and of zeros. */
@@ -137,15 +137,14 @@ function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   });
 }
 
-function givenFactors(bound: BoundPlan, start: AlsStart, cuts: Readonly<Record<'users' | 'items', readonly RowRange[]>>, q: number, biases: boolean): [PartitionRef, Partition][] {
+function givenFactors(bound: BoundPlan, start: AlsStart, cuts: Readonly<Record<'users' | 'items', readonly RowRange[]>>): [PartitionRef, Partition][] {
   const set = (name: string) => bound.datasets.find((one) => one.name === name) as DataSet;
   return (['users', 'items'] as const).flatMap((side) => {
     const { values, bias } = start[side];
-    const names = sideNames(side, q, biases);
-    const f = set(names.factors).columns ?? 1;
+    const f = set(side).columns ?? 1;
     return cuts[side].flatMap(({ from, to }, partition): [PartitionRef, Partition][] => {
       const part = (name: string, layout: string, column: Float32Array): [PartitionRef, Partition] => [partRef(bound, set(name), partition, 0), { layout, rows: to - from, columns: { values: column } }];
-      return [part(names.factors, 'factors', values.subarray(from * f, to * f)), ...(names.bias && bias ? [part(names.bias, 'bias', bias.slice(from, to))] : [])];
+      return [part(side, 'factors', values.subarray(from * f, to * f)), ...(bias ? [part(`${side}-bias`, 'bias', bias.slice(from, to))] : [])];
     });
   });
 }

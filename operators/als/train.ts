@@ -22,7 +22,6 @@ import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { rowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
-import { sideNames } from './plan.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f), row-major without padding; with biases both have two more features, see foldBiases. */
@@ -121,9 +120,8 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
   const damping = forSides(params.biasDamping);
   const blocks = { users: data.byUser, items: data.byItem };
   const side = (results: StepResults, of: 'users' | 'items'): TrainedSide => {
-    const names = sideNames(of, 1, biases);
-    const values = joinedParts(results, `${name}/${names.factors}`);
-    return names.bias ? { values, bias: joinedParts(results, `${name}/${names.bias}`) } : { values };
+    const values = joinedParts(results, `${name}/${of}`);
+    return biases ? { values, bias: joinedParts(results, `${name}/${of}-bias`) } : { values };
   };
   return {
     startLoss: undefined,

@@ -67,6 +67,7 @@ export class TestMemory {
       params,
       partition: (name) => partitions[name] ?? fail(name),
       hasInput: (name) => name in partitions || name in matrices,
+      hasMatrix: (name) => name in matrices,
       matrix: (name) => matrices[name] ?? fail(name),
       scratch: this.scratch,
       memory: this.memory,

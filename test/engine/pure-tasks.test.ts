@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../cpu/device.ts';
+import { equationsOfRow } from '../../cpu/reference/equations.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyArrays } from '../../engine/keys/key-column.ts';
@@ -11,9 +12,10 @@ import { type MatrixShape, type Partition, type PartitionRef, sharedArray } from
 import { CounterRandom } from '../../engine/random.ts';
 import { GpuDevice } from '../../gpu/device.ts';
 import { indexShapes } from '../../operators/serving/search.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { contracts, type UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../support/values-of-task.ts';
-import { ratingBlock } from '../cpu/scope.ts';
+import { ratingBlock, rowOf } from '../cpu/scope.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const [ROWS, COLUMNS, RANK] = [12, 20, 9];
@@ -33,6 +35,7 @@ const block = ratingBlock(lengths, COLUMNS, 2);
 const listed = listedColumns();
 const whole = { from: 0, to: ROWS };
 const [x, theta] = [matrix(ROWS, 1), matrix(COLUMNS, 2)];
+const equations = equationsOf(block);
 const gram = matrix(16, 4);
 for (let i = 0; i < 9; i++) for (let j = 0; j < 9; j++) gram.columns.values[9 * i + j] = i === j ? 5 : 0.1;
 const shifts: Partition = { layout: 'row-shifts', rows: ROWS, columns: { values: sharedArray(Float32Array, ROWS).fill(0.3) } };
@@ -41,6 +44,13 @@ const codes: Partition = { layout: 'coded-pairs', rows: 30, columns: { users: Ui
 const bands: Partition = { layout: 'row-bands', rows: COLUMNS, columns: { placeOf: Uint32Array.from({ length: COLUMNS }, (_, i) => 16 * (i % 2) + (i >> 1)), partOf: Uint16Array.from({ length: COLUMNS }, (_, i) => i % 2), firstRow: Int32Array.of(0, 10, 20) } };
 const hashes: Partition = { layout: 'key-hashes', rows: ROWS, columns: { low: Uint32Array.from({ length: ROWS }, (_, i) => i), high: new Uint32Array(ROWS) } };
 const pairs: Partition = { layout: 'pairs', rows: 40, columns: { rows: Uint32Array.from({ length: 40 }, (_, k) => (7 * k) % ROWS), columns: Uint32Array.from({ length: 40 }, (_, k) => (11 * k) % COLUMNS) } };
+
+function equationsOf(ratings: Partition): Partition {
+  const columns = equationColumns(RANK, false);
+  const values = sharedArray(Float32Array, ROWS * columns);
+  lengths.forEach((_, row) => values.set(equationsOfRow(theta.columns.values as Float32Array, RANK, RANK, rowOf(ratings, row)), row * columns));
+  return { layout: 'factors', rows: ROWS, columns: { values } };
+}
 
 function map(numbers: readonly number[]): Partition {
   return { layout: 'map', rows: numbers.length, columns: { map: Uint32Array.from(numbers) } };
@@ -69,6 +79,7 @@ const cases: Readonly<Record<string, Case>> = {
   'weighted-norm': { params: { ...whole, rank: RANK }, inputs: { block, factors: x } },
   gram: { params: { from: 0, to: RANK, rank: RANK, weight: 0.5 }, inputs: { factors: x }, outputs: { gram: 16 } },
   'update-implicit': { params: { ...whole, rank: RANK, alpha: 3, base: 1, cgBelow: 4, cgSteps: 3 }, inputs: { block, fixed: theta, previous: x, gram, shifts }, outputs: { factors: ROWS } },
+  'solve-equations': { params: { ...whole, rank: RANK, lambda: 0.05, cgBelow: 4, cgSteps: 3 }, inputs: { equations, previous: x }, outputs: { factors: ROWS } },
   'implicit-error': { params: { ...whole, rank: RANK, alpha: 3, base: 1 }, inputs: { block, rowFactors: x, columnFactors: theta } },
   'shifted-norm': { params: { ...whole, rank: RANK }, inputs: { shifts, factors: x } },
   predict: { params: { rank: RANK }, inputs: { pairs, rowFactors: x, columnFactors: theta }, outputs: { predictions: undefined } },
@@ -133,7 +144,7 @@ describe.each([
     const one = cases[kernel];
     const problem: UpdateProblem = { rank: RANK, solver: 'cg', cgSteps: 3, precision: 'f32', biases: false, rows: ROWS, columns: COLUMNS, ratings: 58, iterations: 10, longest: 20, largestRating: 5 };
     const problemOf = { ...problem, ...(kernel === 'update-implicit' ? { implicit: true } : {}) };
-    const choice = kernel.startsWith('update') && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problemOf }) : undefined;
+    const choice = (kernel.startsWith('update') || kernel === 'solve-equations') && device.info.choosesKernels ? await valuesOfTask(device, { kernel: 'choose-update', inputs: {}, outputs: {}, params: problemOf }) : undefined;
     const more: JsonObject = choice ? { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale } : {};
     const before = Object.values(one.inputs).map(bytesOf);
     const first = await outcome(device, kernel, one, 1, more);

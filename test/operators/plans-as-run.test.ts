@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { stageNamed, stagesOf } from '../../engine/plan/physical-plan.ts';
 import { ALS, type Model, Session, SGD, type SgdOptions } from '../../index.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../support/device-info.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 

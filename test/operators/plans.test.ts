@@ -7,7 +7,7 @@ import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { chooseAlgorithm } from '../../operators/planner/algorithm-choice.ts';
 import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';

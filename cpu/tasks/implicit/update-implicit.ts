@@ -20,7 +20,7 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   // A row applies G in every step.
   for (const chunk of rowChunks(scope, block, from, to, work, work * output.stride * (nonnegative ? 5 : 1))) {
     const { row, rows, count, indices } = chunk;
-    const { targets, weights, shiftsAt } = weighedChunk(scope, chunk, shifts);
+    const { targets, weights, shiftsAt } = weighedChunk(scope, scope.params, chunk, shifts);
     const [target, start] = [output.pointer + row * size, previous.pointer + row * size];
     bytesUp += 8 * count + 8 * rows;
     let bad = -1;

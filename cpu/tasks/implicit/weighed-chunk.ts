@@ -14,8 +14,7 @@ export function workspaceOf(scope: TaskScope): number {
 }
 
 /** Addresses of a chunk's targets and weights and, where `shifts` is given, of its rows' shifts. */
-export function weighedChunk(scope: TaskScope<ImplicitWeights>, { row, rows, count, values }: RowChunk, shifts?: Float32Array) {
-  const { alpha, base } = scope.params;
+export function weighedChunk(scope: TaskScope, { alpha, base }: ImplicitWeights, { row, rows, count, values }: RowChunk, shifts?: Float32Array) {
   const targets = behindChunks(scope);
   const weights = targets + LIST_BYTES;
   const shiftsAt = weights + LIST_BYTES;

@@ -5,9 +5,8 @@ import { evenRanges } from '../../ratings/row-ranges.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import type { AlsParams } from '../params.ts';
+import type { Side } from '../plan/grid.ts';
 import { implicitWeights, unobservedWeightOf } from './weights.ts';
-
-type Side = 'users' | 'items';
 
 /** Rows of G that one task of a device with slices computes. */
 const GRAM_ROWS = 16;
@@ -41,13 +40,13 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
  * G of each side, once on every device, since each has all rows of the fixed side; and the shifts. G has rows up to the stride, which
  * solvers read.
  */
-export function implicitDataSets(rank: number, rows: Readonly<Record<Side, number>>, places: readonly Place[], parts: (rows: number, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts']): DataSet[] {
+export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts']): DataSet[] {
   const stride = Math.ceil(rank / 16) * 16;
   return (['users', 'items'] as const).flatMap((side): DataSet[] => {
     const names = implicitNames(side);
     return [
-      { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: places.map((place) => ({ rows: stride, at: [place] })) },
-      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(rows[side], (own, place) => ({ rows: own, bytes: 4 * own, at: ['host', place] })) },
+      { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: [{ rows: stride, at: places }] },
+      { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(side, (own, place) => ({ rows: own, bytes: 4 * own, at: ['host', place] })) },
     ];
   });
 }
@@ -74,16 +73,17 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
  * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. `ranked`: of a run that a ranking metric may end.
  */
-export function implicitMeasure(params: AlsParams, items: string, places: readonly Place[], tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
+export function implicitMeasure(params: AlsParams, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
   const { rank } = params;
-  const q = places.length;
-  const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places, work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
+  const at = places.users;
+  const q = at.length;
+  const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places[side], work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
   return [
-    { name: implicitStages.error, at: places, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: 'ratings-by-user', rowFactors: 'users', columnFactors: items }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
+    { name: implicitStages.error, at, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: 'ratings-by-user', rowFactors: 'users', columnFactors: items }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
     norm('users'),
     norm('items'),
-    { name: implicitStages.grams, at: places, work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
-    ...(ranked === undefined ? [] : rankStages(params, items, places, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
+    { name: implicitStages.grams, at: [...new Set(at)], work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },
+    ...(ranked === undefined ? [] : rankStages(params, items, at, rankSlices(Math.ceil(ranked.users / q), ranked.whole).length)),
   ];
 }
 

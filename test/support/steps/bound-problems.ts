@@ -9,7 +9,7 @@ import type { Step } from '../../../engine/run/step.ts';
 import { bindAls } from '../../../operators/als/bind.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
-import { planAls } from '../../../operators/als/plan.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';

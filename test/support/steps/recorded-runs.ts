@@ -8,7 +8,7 @@ import { HostMemory } from '../../../engine/run/host-memory.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Task } from '../../../engine/task.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
-import { planAls } from '../../../operators/als/plan.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../../operators/als/train.ts';
 import { hostForm } from '../../../operators/ratings/rating-block.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';

@@ -1,0 +1,49 @@
+import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
+import { HOST, type Place } from '../../../engine/plan/place.ts';
+import type { RatingsProfile } from '../../planner/profile.ts';
+import { blockBytes } from '../../planner/sizes.ts';
+import { evenRanges } from '../../ratings/row-ranges.ts';
+import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
+import { type Side, sides } from './grid.ts';
+import { type AlsProblem, partPlaces, sideNames } from './problem.ts';
+
+/** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
+export function alsDataSets(problem: AlsProblem): DataSet[] {
+  const { profile: { ratings: nz }, testRatings, params, compute, places, grid, rows } = problem;
+  const f = params.rank;
+  const parts = (side: Side, part: (rows: number, place: Place) => DataPart): DataPart[] => {
+    const ranges = evenRanges(rows[side], grid[side].q);
+    return partPlaces(problem, side).map((place, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), place));
+  };
+  const ratings = (name: string, side: Side, count: number): DataSet => {
+    const { q, ratings: home } = grid[side];
+    return { name, layout: 'rating-block', given: true, parts: parts(side, (own, place) => ({ rows: own, bytes: blockBytes(own, Math.ceil(count / q)), at: home === 'device' ? [HOST, place] : [HOST] })) };
+  };
+  const factors = sides.flatMap((side): DataSet[] => {
+    const names = sideNames(side, problem);
+    const own = parts(side, (count, place) => ({ rows: count, at: [grid[side].factors === 'device' ? place : HOST] }));
+    const all: DataPart[] = [{ rows: rows[side], at: places }];
+    const gathered = names.whole !== names.factors;
+    return [
+      { name: names.factors, layout: 'factors', columns: f, parts: own },
+      ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
+      ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, parts: all }] : []),
+      ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
+    ];
+  });
+  const tests = (count: number) => partPlaces(problem, 'users').map((place) => ({ rows: Math.ceil(count / grid.users.q), bytes: 4 * Math.ceil(count / grid.users.q), at: [place] }));
+  return [
+    ratings('ratings-by-user', 'users', nz),
+    ratings('ratings-by-item', 'items', nz),
+    ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings)]),
+    { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts('users', (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
+    ...factors,
+    ...(params.implicitPrefs ? implicitDataSets(f, places, parts) : []),
+    ...(params.implicitPrefs && testRatings !== undefined ? [testPlaces(tests(testRatings), !compute[0].wholePasses)] : []),
+  ];
+}
+
+/** Bytes of all blocks of ratings. */
+export function ratingBytes({ users, items, ratings, testRatings }: RatingsProfile): number {
+  return blockBytes(users, ratings) + blockBytes(items, ratings) + (testRatings === undefined ? 0 : blockBytes(users, testRatings));
+}

@@ -1,0 +1,50 @@
+import type { JsonObject } from '../../../engine/json.ts';
+import { rankingReasons } from '../../params/common.ts';
+import { forSides } from '../../params/table.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import type { AlsParams } from '../params.ts';
+import { type AlsProblem, tasksOfPart } from './problem.ts';
+
+/** The facts about data and parameters that head a printed plan. */
+export function describeProblem({ profile: { users, items, ratings, testRatings }, params }: AlsProblem): JsonObject {
+  return {
+    'users m': users,
+    'items n': items,
+    'ratings Nz': ratings,
+    ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
+    'rank f': params.biases ? `${params.rank} and biases` : params.rank,
+    'λ': params.implicitPrefs ? params.regParam : regularizationText(params),
+    ...(params.implicitPrefs ? { 'α': params.alpha, ...(params.unobservedWeight === undefined ? {} : { 'w': params.unobservedWeight }), 'ν': params.regExponent } : {}),
+    iterations: params.maxIter,
+    seed: params.seed,
+  };
+}
+
+/** "0.05", or "0.05 n^0.5 + 7 σ" with an exponent or an offset. */
+function regularizationText({ regParam, regExponent, regOffset, biases, biasDamping }: AlsParams): number | string {
+  const { users, items } = forSides(biasDamping);
+  const power = regExponent === 1 && regOffset === 0 ? '' : regExponent === 1 ? ' n' : ` n^${regExponent}`;
+  const damping = biases && users + items > 0 ? `; biases damped by ${users === items ? users : `${users} and ${items}`} ratings` : '';
+  if (power === '' && damping === '') return regParam;
+  return `${regParam}${power}${regOffset === 0 ? '' : ` + ${regOffset} σ`}${damping}`;
+}
+
+/** The choices that hold for the whole plan. */
+export function planReasons(problem: AlsProblem): string[] {
+  const { params, places } = problem;
+  return [
+    ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
+    `p = 1: Θ whole on ${places.length === 1 ? 'the device' : `each of ${places.length} devices`}, eq. 8 without the f² terms: A is solved in place`,
+    ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
+    ...deviceReasons(problem),
+  ];
+}
+
+function deviceReasons(problem: AlsProblem): string[] {
+  const { device: { ownMemory, wholePasses, strideStep }, params: { rank: f } } = problem;
+  return [
+    `${f} features are stored with a stride of ${factorStride(f, strideStep)} floats (whole ${strideStep === 8 ? '256-bit groups' : `tiles of ${strideStep}`}; padding is 0)`,
+    ...(ownMemory ? ['the start is drawn on the CPU, the same bits as without a GPU'] : []),
+    wholePasses ? 'a pass over the ratings is one task: the device shares the rows out itself' : `a pass over the ratings is cut into ${tasksOfPart(problem, 'users')} tasks by ratings, the same for any number of threads, which therefore gives the same bits`,
+  ];
+}

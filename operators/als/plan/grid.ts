@@ -1,0 +1,46 @@
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import type { Place } from '../../../engine/plan/place.ts';
+
+export type Side = 'users' | 'items';
+
+export const sides = ['users', 'items'] as const;
+
+/** The side that is fixed while this one is solved. */
+export const otherSide = { users: 'items', items: 'users' } as const;
+
+/** The cut of one side of R, and the memory in which its parts lie. */
+export type SideGrid = {
+  /** Horizontal parts of the side when it is solved (q), which are its vertical parts (p) when it is fixed in parts. */
+  readonly q: number;
+  /** The other half-iteration reads the side as one matrix at each place (p = 1), or part by part (p = q of this side). */
+  readonly fixed: 'whole' | 'parts';
+  /** The home of its factors. From `host` a part comes to a device for as long as it is used there. */
+  readonly factors: 'device' | 'host';
+  /** The home of the ratings that are sorted by this side: at the device, or staged from host memory or from the spill folder. */
+  readonly ratings: 'device' | 'host' | 'spill';
+};
+
+/** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
+export type AlsGrid = Readonly<Record<Side, SideGrid>>;
+
+/** A part of each side on each device, and the fixed side whole on all of them. */
+export function usualGrid(devices: number): AlsGrid {
+  const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
+  return { users: side, items: side };
+}
+
+/** The grid of a plan. */
+export function gridOf(plan: PhysicalPlan): AlsGrid {
+  return (plan.choices.grid as AlsGrid | undefined) ?? usualGrid(stageNamed(plan, 'update-users').at.length);
+}
+
+/** Vertical parts of the fixed side in the half-iteration that solves a side. */
+export function verticalParts(grid: AlsGrid, solved: Side): number {
+  const { q, fixed } = grid[otherSide[solved]];
+  return fixed === 'whole' ? 1 : q;
+}
+
+/** The place of each of q parts: adjacent parts lie together. */
+export function placesOfParts(q: number, places: readonly Place[]): Place[] {
+  return Array.from({ length: q }, (_, part) => places[Math.floor((part * places.length) / q)]);
+}

@@ -1,0 +1,66 @@
+import type { JsonObject } from '../../../engine/json.ts';
+import { formatBytes } from '../../../engine/format.ts';
+import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
+import { forSides } from '../../params/table.ts';
+import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import type { RowRegularization } from '../../tasks/tasks.ts';
+import { gramStage, implicitUses } from '../implicit/stages.ts';
+import { implicitWeights } from '../implicit/weights.ts';
+import type { AlsParams } from '../params.ts';
+import { otherSide, type Side } from './grid.ts';
+import { type AlsProblem, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+
+/** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
+export function updateStage(problem: AlsProblem, side: Side): Stage {
+  const { params, profile: { ratings: nz }, rows, grid, device, solver, anchored } = problem;
+  const [solved, fixed] = [sideNames(side, problem), sideNames(otherSide[side], problem)];
+  const choice = problem.choices?.[side];
+  const f = params.rank;
+  const { q } = grid[side];
+  const uses: DataUses = {
+    block: solved.ratings,
+    fixed: fixed.whole,
+    previous: `${solved.factors}@old`,
+    factors: solved.factors,
+    ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
+    ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
+  };
+  const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
+  const task = params.implicitPrefs ? 'update-implicit' : 'update';
+  const weights = params.implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularizationOf(params, side);
+  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
+  return {
+    name: `update-${side}`,
+    at: partPlaces(problem, side),
+    work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams }] },
+    kernel: [task, choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
+    tasks: tasksOfPart(problem, side),
+    partitions: { p: 1, q },
+    bytesRead: blockBytes(rows[side], nz) + q * factorBytes(rows[otherSide[side]], f, device.strideStep),
+    bytesWritten: factorBytes(rows[side], f, device.strideStep),
+    flops: nz * f * (f + 1),
+    ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
+    ...(choice === undefined ? {} : { heldBytes: Math.ceil(choice.deviceBytes / q) }),
+    // Items are solved first.
+    reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
+  };
+}
+
+function regularizationOf({ regParam, regExponent, biases, biasDamping }: AlsParams, side: Side): RowRegularization {
+  const damping = forSides(biasDamping)[side];
+  return { lambda: regParam, ...(regExponent === 1 ? {} : { exponent: regExponent }), ...(biases && damping > 0 ? { damping } : {}) };
+}
+
+/** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, and its Gram matrix. */
+export function fixStages(problem: AlsProblem, side: Side): Stage[] {
+  const { params, places, rows, device } = problem;
+  const names = sideNames(side, problem);
+  const f = params.rank;
+  const gather: Stage = {
+    name: `gather-${side}`,
+    at: places,
+    work: { kind: 'exchange', how: 'all-gather', data: [names.factors, ...(names.bias ? [names.bias] : [])], to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])] },
+    exchange: `all-gather: ${formatBytes(4 * rows[side] * f)} down, ${formatBytes(4 * places.length * rows[side] * f)} up`,
+  };
+  return [...(names.whole === names.factors ? [] : [gather]), ...(params.implicitPrefs ? [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)] : [])];
+}

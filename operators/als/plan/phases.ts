@@ -1,0 +1,76 @@
+import { formatBytes } from '../../../engine/format.ts';
+import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
+import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import { taskCount } from '../../ratings/row-ranges.ts';
+import { measureStages } from '../../training/loss.ts';
+import { implicitMeasure } from '../implicit/stages.ts';
+import { ratingBytes } from './data-sets.ts';
+import { type Side, sides } from './grid.ts';
+import { fixStages } from './half-iteration.ts';
+import { type AlsProblem, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+
+/** The ratings go to their places, users are drawn, and items begin as zeros. */
+export function startStages(problem: AlsProblem): Stage[] {
+  const { profile, testRatings, params, places, host, device, rows, grid } = problem;
+  const [users, items] = sides.map((side) => sideNames(side, problem));
+  const absolute = params.nonnegative || params.start === 'level';
+  const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : [])];
+  const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
+  return [
+    { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: given, to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
+    {
+      name: 'initialize',
+      at: Array.from({ length: grid.users.q }, () => host.place),
+      work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses: { keys: users.keys, factors: users.factors }, params: { rank: params.rank, seed: params.seed, nonnegative: absolute } }] },
+      kernel: 'initialize',
+      tasks: Math.min(rows.users, taskCount(profile.ratings)),
+      bytesWritten: factorBytes(rows.users, params.rank),
+      reasons: [`items are solved first, from unit-norm ${absolute ? 'absolute ' : ''}Gaussian user factors keyed by seed and external id`],
+    },
+    { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
+    ...fixStages(problem, 'users'),
+  ];
+}
+
+/** The errors on the training set and on a validation set, and the terms of the penalty. */
+export function measuring(problem: AlsProblem): Stage[] {
+  const { profile: { ratings: nz }, testRatings, params, places, device, rows } = problem;
+  const [users, items] = sides.map((side) => sideNames(side, problem));
+  if (params.implicitPrefs) {
+    const tasks = { users: tasksOfPart(problem, 'users'), items: tasksOfPart(problem, 'items') };
+    return implicitMeasure(params, items.whole, { users: partPlaces(problem, 'users'), items: partPlaces(problem, 'items') }, tasks, nz, testRatings === undefined ? undefined : { users: rows.users, whole: device.wholePasses });
+  }
+  const biases: DataUses = users.bias && items.wholeBias ? { rowBias: users.bias, columnBias: items.wholeBias } : {};
+  const errors = (name: string, block: string, ratings: number): Stage => ({
+    name,
+    at: partPlaces(problem, 'users'),
+    work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: users.factors, columnFactors: items.whole, ...biases }, params: { rank: params.rank } }] },
+    kernel: 'squared-error',
+    tasks: tasksOfPart(problem, 'users', ratings),
+    partitions: { p: 1, q: problem.grid.users.q },
+    bytesRead: blockBytes(rows.users, ratings),
+    flops: 2 * ratings * params.rank,
+  });
+  const norm = (side: Side): Stage => ({
+    name: measureStages[side],
+    at: partPlaces(problem, side),
+    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
+    kernel: 'weighted-norm',
+    tasks: tasksOfPart(problem, side),
+  });
+  return [
+    errors(measureStages.train, 'ratings-by-user', nz),
+    norm('users'),
+    norm('items'),
+    ...(testRatings === undefined ? [] : [errors(measureStages.test, 'test-ratings', testRatings)]),
+    ...(users.bias && items.bias ? [{ name: 'fetch-biases', at: places, work: { kind: 'exchange', how: 'move', data: [users.bias, items.bias], to: 'host' } } satisfies Stage] : []),
+  ];
+}
+
+export function endStages(problem: AlsProblem): Stage[] {
+  const data = sides.flatMap((side) => {
+    const { factors, bias } = sideNames(side, problem);
+    return [factors, ...(bias ? [bias] : [])];
+  });
+  return [{ name: 'fetch-factors', at: problem.places, work: { kind: 'exchange', how: 'move', data, to: 'host' } }];
+}

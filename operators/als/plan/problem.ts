@@ -1,0 +1,70 @@
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { Place } from '../../../engine/plan/place.ts';
+import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { rankingMetricOf } from '../../params/common.ts';
+import type { RatingsProfile } from '../../planner/profile.ts';
+import { taskCount } from '../../ratings/row-ranges.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import type { AlsParams } from '../params.ts';
+import { chooseSolver } from '../solver-choice.ts';
+import { type AlsGrid, placesOfParts, type Side, usualGrid } from './grid.ts';
+
+/** All that the pieces of a plan are made from. */
+export interface AlsProblem {
+  readonly profile: RatingsProfile;
+  /** Pairs that are measured: implicit data have no test error, a validation set serves rankings. */
+  readonly testRatings: number | undefined;
+  readonly params: AlsParams;
+  readonly choices: AlsChoices | undefined;
+  /** Old factors hold rows back: see `update-implicit`. */
+  readonly anchored: boolean;
+  readonly grid: AlsGrid;
+  /** The devices that have parts. */
+  readonly compute: readonly DeviceInfo[];
+  readonly host: DeviceInfo;
+  /** The first of `compute`, by whose properties the plan is made. */
+  readonly device: DeviceInfo;
+  readonly places: readonly Place[];
+  readonly rows: Readonly<Record<Side, number>>;
+  readonly solver: ReturnType<typeof chooseSolver>;
+}
+
+export interface AlsPlanOptions {
+  readonly anchored?: boolean;
+  /** Default: a part of each side on each device. */
+  readonly grid?: AlsGrid;
+}
+
+export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
+  const rows = { users: profile.users, items: profile.items };
+  // Every device has rows of both sides.
+  const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
+  const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
+  const [device] = compute;
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute.length), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
+}
+
+/** The place of each part of a side. */
+export function partPlaces({ grid, places }: AlsProblem, side: Side): Place[] {
+  return placesOfParts(grid[side].q, places);
+}
+
+/** Tasks that a part of a pass is cut into, over `ratings` of all parts of the side. */
+export function tasksOfPart({ grid, device, rows, profile }: AlsProblem, side: Side, ratings = profile.ratings): number {
+  const { q } = grid[side];
+  return device.wholePasses ? 1 : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / q)));
+}
+
+/** The names of a side's data sets. `whole`: all its rows, on every device; the side itself where it is one part on the only device. */
+export function sideNames(side: Side, { grid, places, params }: Pick<AlsProblem, 'grid' | 'params'> & { readonly places: { readonly length: number } }) {
+  const { q, factors } = grid[side];
+  const isWhole = q === 1 && places.length === 1 && factors === 'device';
+  return {
+    factors: side,
+    bias: params.biases ? `${side}-bias` : undefined,
+    whole: isWhole ? side : `${side}-all`,
+    wholeBias: params.biases ? (isWhole ? `${side}-bias` : `${side}-bias-all`) : undefined,
+    keys: `${side}-keys`,
+    ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
+  };
+}
