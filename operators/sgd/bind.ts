@@ -240,7 +240,10 @@ class Binding {
   #givenFactors(bound: BoundPlan, rowRanges: readonly RowRange[], columnRanges: readonly RowRange[], width: number): [PartitionRef, Partition][] {
     const start = this.#start;
     if (start === undefined) return [];
-    const part = (name: string, partition: number, rows: number, values: Float32Array): [PartitionRef, Partition] => [partRef(bound, bound.datasets.find((one) => one.name === name) as DataSet, partition, 0), { layout: 'factors', rows, columns: { values } }];
+    const part = (name: string, partition: number, rows: number, values: Float32Array): [PartitionRef, Partition] => {
+      const set = bound.datasets.find((one) => one.name === name) as DataSet;
+      return [partRef(bound, set, partition, 0), { layout: 'factors', rows, columns: { values }, ...(set.packed ? { packed: true } : {}) }];
+    };
     const rowParts = (name: string, values: Float32Array, f: number) => rowRanges.map(({ from, to }, r) => part(name, r, to - from, values.subarray(from * f, to * f)));
     const columnParts = (name: string, values: Float32Array, f: number) =>
       columnRanges.map(({ from, to }, c) => {

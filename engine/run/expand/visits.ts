@@ -4,7 +4,7 @@ import { partOf, type Visit } from '../../plan/data-uses.ts';
 import { gridOrder } from '../../plan/grid-order.ts';
 import type { DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { type MatrixShape, partitionKey, type PartitionRef } from '../../partition.ts';
-import type { Place } from '../../plan/place.ts';
+import { HOST, type Place } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
 import type { WrittenVersions } from './written-versions.ts';
@@ -167,5 +167,5 @@ export class Visits {
 export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
   const { layout, columns = 1, contents } = set;
   const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};
-  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}) };
+  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}), ...(set.packed && place === HOST ? { packed: true } : {}) };
 }
