@@ -17,6 +17,7 @@ export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './ap
 export type { SessionDevice } from './api/devices/open-devices.ts';
 export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
 export { Profile, type ProfileReport } from './api/profile.ts';
+export { Trace } from './api/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
@@ -60,7 +61,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
-export type { Device, Executor, HostStore } from './engine/run/device.ts';
+export type { Device, Executor, HostStore, SpillStore } from './engine/run/device.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
@@ -79,6 +80,7 @@ export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
+export type { DeviceSpan, Tracer, TraceSpan } from './engine/trace/trace.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';

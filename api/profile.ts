@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { type PhaseShare, Spans, type Usage } from '../engine/spans.ts';
+import type { Trace } from './trace.ts';
 
 /** Least milliseconds between two looks at the system's counters of bytes, which cost some microseconds. */
 const BYTES_EVERY = 2;
@@ -20,10 +21,13 @@ export class Profile {
   /** @internal */
   readonly spans: Spans;
 
-  /** `from`: 'now', or 'process' to count from the start of the process. The time until the first phase is called start-up. */
-  constructor({ from = 'now' }: { readonly from?: 'now' | 'process' } = {}) {
+  /**
+   * `from`: 'now', or 'process' to count from the start of the process. The time until the first phase is called start-up. `trace` takes
+   * every span as well.
+   */
+  constructor({ from = 'now', trace }: { readonly from?: 'now' | 'process'; readonly trace?: Trace } = {}) {
     const usage = usageOfProcess();
-    this.spans = new Spans(usage, from === 'process' ? { at: 0, cpu: 0 } : usage());
+    this.spans = new Spans(usage, from === 'process' ? { at: 0, cpu: 0 } : usage(), trace?.tracer);
   }
 
   /** Times a phase of the caller's own; it ends when it is disposed of, as by `using`. */

@@ -1,4 +1,5 @@
-import type { EventSink, ProfileReport } from '../index.ts';
+import type { EventSink, Profile, ProfileReport, Trace } from '../index.ts';
+import type { JsonObject } from '../engine/json.ts';
 import type { CommandResult } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
@@ -73,13 +74,26 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
-  const profile = command.profile ? new (await import('../api/profile.ts')).Profile({ from: 'process' }) : undefined;
-  const result = await command.run({ signal, onEvent, expect: progress.expect, profile });
+  const trace = command.trace && (await (await import('./output/open-trace.ts')).openTrace(command.trace));
+  const profile = command.profile || trace ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
+  let result: CommandResult;
+  try {
+    result = await command.run({ signal, onEvent, expect: progress.expect, profile });
+  } finally {
+    // A trace shows as well on the way to an error.
+    if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);
+  }
   progress.close('done');
-  const { json, text, exitCode = 0 } = profile === undefined ? result : await profiled(result, profile.report(), run);
+  const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
+}
+
+/** A trace that cannot be written is no failure of the command. */
+async function endTrace(trace: Trace, profile: Profile, about: JsonObject, onEvent: EventSink): Promise<void> {
+  profile.report();
+  await trace.close(about).catch((error: unknown) => onEvent({ type: 'warning', text: `the trace is not written: ${error instanceof Error ? error.message : String(error)}` }));
 }
 
 /** A result with its profile behind it; where the command wrote its output to stdout, the table goes to stderr. */

@@ -131,7 +131,7 @@ export class CpuDevice implements Device {
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
-    const { outcome, milliseconds } = await this.#pool.run((slot): CpuRequest => {
+    const { outcome, start, milliseconds, slot: thread } = await this.#pool.run((slot): CpuRequest => {
       // When the task begins, not when it is sent: what others have released since then is collected.
       this.#collect();
       return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
@@ -141,8 +141,8 @@ export class CpuDevice implements Device {
       if (ref === undefined) throw new Error(`task ${task.kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
-    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
+    const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
+    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: `thread ${thread + 1}`, name: task.kernel, start, milliseconds }, ...spans] };
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {

@@ -5,6 +5,7 @@ import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition } from '../engine/partition.ts';
 import { readSpilled, type SpilledPartition } from './spilled-partition.ts';
+import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { GivenHandlers, MatrixView, TaskScope } from './handler.ts';
 import { loadKernels } from './kernels.ts';
@@ -35,7 +36,7 @@ const kernels = loadKernels(memory, build);
 let collection = 0;
 
 export default async function runTask({ slot, request }: { slot: number; request: CpuRequest }): Promise<WorkerReply> {
-  const start = performance.now();
+  const start = sharedClock();
   if (request.collection !== collection) {
     collection = request.collection;
     collectGarbage();
@@ -43,7 +44,7 @@ export default async function runTask({ slot, request }: { slot: number; request
   try {
     const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));
     const outcome = await handler(scopeOf(request, slot));
-    return { outcome, milliseconds: performance.now() - start };
+    return { outcome, start, milliseconds: sharedClock() - start };
   } catch (error) {
     return { error: serializeError(error) };
   }

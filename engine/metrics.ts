@@ -1,5 +1,6 @@
 import type { Spans } from './spans.ts';
 import type { TaskMetrics } from './task.ts';
+import type { Tracer } from './trace/trace.ts';
 
 /** The work that one operator or stage of a run has done so far. */
 export interface Measure {
@@ -29,6 +30,11 @@ export class RunMetrics {
     this.#spans = spans;
   }
 
+  /** The reader of every span, where a trace is written. */
+  get tracer(): Tracer | undefined {
+    return this.#spans?.tracer;
+  }
+
   add(name: string, task: Partial<TaskMetrics>, runs = 1): void {
     const old = this.#measures.get(name) ?? zero;
     this.#measures.set(name, {
@@ -40,6 +46,13 @@ export class RunMetrics {
       wallMilliseconds: old.wallMilliseconds,
     });
     if (task.bytesUp || task.bytesDown) this.#spans?.moved(task.bytesUp ?? 0, task.bytesDown ?? 0);
+  }
+
+  /** Counts a stage that reads files, from `start` until now, as one run. */
+  addStage(name: string, start: number, rows: number): void {
+    const end = performance.now();
+    this.add(name, { rows, milliseconds: end - start });
+    this.tracer?.span({ place: 'files', row: 'stages', name, start, end, args: { rows } });
   }
 
   /** Adds the part of `start` to `end` that no earlier span covers: spans of lists that run at once overlap. */

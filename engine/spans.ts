@@ -1,3 +1,7 @@
+import { HOST } from './plan/place.ts';
+import type { Tracer } from './trace/trace.ts';
+import { PHASES } from './trace/trace-text.ts';
+
 /** The use that a process has made of its machine by a moment. */
 export interface Usage {
   /** Milliseconds by performance.now(). */
@@ -35,16 +39,21 @@ type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
  * open, so each moment counts once however spans overlap: a reader's pull stands inside the span of its consumer and takes its own time.
  */
 export class Spans {
+  /** A second reader of the spans, which gets the phases, and by way of RunMetrics all work of devices. */
+  readonly tracer: Tracer | undefined;
   readonly #usage: () => Usage;
   readonly #shares = new Map<string, Row>();
   readonly #open: { readonly name: string }[] = [];
   #began = false;
   #last: Usage;
+  /** The phase that the tracer has not seen to its end. */
+  #traced: { readonly name: string; readonly start: number } | undefined;
 
   /** `from`: the use at the beginning. */
-  constructor(usage: () => Usage, from: Usage = usage()) {
+  constructor(usage: () => Usage, from: Usage = usage(), tracer?: Tracer) {
     this.#usage = usage;
     this.#last = from;
+    this.tracer = tracer;
   }
 
   /** Begins a span; it ends when it is disposed of. */
@@ -74,6 +83,7 @@ export class Spans {
   /** The shares until now, in the order in which phases first began, the time outside of them last. */
   shares(): PhaseShare[] {
     this.#tell();
+    this.#endTraced(this.#last.at);
     const knows = this.#last.read !== undefined;
     const all = [...this.#shares.values()].sort((left, right) => Number(left.phase === UNACCOUNTED) - Number(right.phase === UNACCOUNTED));
     return all.map(({ bytesRead, bytesWritten, ...share }) => (knows ? { ...share, bytesRead, bytesWritten } : share));
@@ -83,11 +93,24 @@ export class Spans {
   #tell(): void {
     const now = this.#usage();
     const share = this.#current();
+    if (this.tracer !== undefined && now.at > this.#last.at) this.#trace(share.phase, this.#last.at);
     share.seconds += (now.at - this.#last.at) / 1000;
     share.cpuSeconds += (now.cpu - this.#last.cpu) / 1000;
     share.bytesRead += (now.read ?? 0) - (this.#last.read ?? 0);
     share.bytesWritten += (now.written ?? 0) - (this.#last.written ?? 0);
     this.#last = now;
+  }
+
+  /** Tells the tracer of the phase that has ended, where another one goes on from `start`. */
+  #trace(phase: string, start: number): void {
+    if (this.#traced?.name === phase) return;
+    this.#endTraced(start);
+    this.#traced = { name: phase, start };
+  }
+
+  #endTraced(end: number): void {
+    if (this.#traced !== undefined && this.#traced.name !== UNACCOUNTED && this.tracer !== undefined) this.tracer.span({ place: HOST, row: PHASES, end, ...this.#traced });
+    this.#traced = undefined;
   }
 
   #current(): Row {

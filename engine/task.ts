@@ -1,5 +1,6 @@
 import type { JsonObject } from './json.ts';
 import type { Partition, PartitionRef } from './partition.ts';
+import type { DeviceSpan } from './trace/trace.ts';
 
 /**
  * A unit of work for one device, as plain JSON.
@@ -29,6 +30,8 @@ export interface TaskResult {
   readonly metrics: TaskMetrics;
   /** Small results by value: sums, counts, the first bad row. */
   readonly values: JsonObject;
+  /** For a trace: the thread's work on the task, then other work that the device did meanwhile. */
+  readonly spans?: readonly DeviceSpan[];
 }
 
 /** The result of a handler on the device's side; partitions are stored under the task's outputs of the same names. */
@@ -38,4 +41,6 @@ export interface TaskOutcome {
   readonly bytesDown?: number;
   readonly values?: JsonObject;
   readonly partitions?: Readonly<Record<string, Partition>>;
+  /** Work for a trace, such as that on files. */
+  readonly spans?: readonly DeviceSpan[];
 }

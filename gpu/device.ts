@@ -143,14 +143,14 @@ export class GpuDevice implements Device {
       const stored = this.#store.get(key);
       if (stored !== undefined) stored.changed = true;
     }
-    const { outcome, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
+    const { outcome, start, milliseconds } = await this.#request({ type: 'task', kernel, params, inputs, outputs }, signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
       if (ref === undefined) throw new Error(`task ${kernel} gave an output ${name} that it does not name`);
       this.put(ref, partition);
     }
-    const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
-    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
+    const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
+    return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {

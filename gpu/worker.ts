@@ -5,6 +5,7 @@ import { CancelledError, DeviceLostError, serializeError } from '../engine/error
 import type { JsonObject } from '../engine/json.ts';
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
+import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
@@ -48,14 +49,14 @@ let opened: { readonly gpu: Gpu; readonly store: GpuStore } | undefined;
 
 export default function answer({ slot, request }: { readonly slot: number; readonly request: GpuRequest }): Promise<WorkerReply> {
   return turns.run(async (pass) => {
-    const start = performance.now();
+    const start = sharedClock();
     if (request.collection !== collection) {
       collection = request.collection;
       collectGarbage();
     }
     try {
       const outcome = await execute(request, slot, pass);
-      return { outcome, milliseconds: performance.now() - start };
+      return { outcome, start, milliseconds: sharedClock() - start };
     } catch (error) {
       return { error: serializeError(await causeOf(error)) };
     }
@@ -82,7 +83,7 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     moved ??= gpu.counters.since(before);
     pass();
   });
-  return { ...outcome, ...(moved ?? gpu.counters.since(before)) };
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take() };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {

@@ -8,6 +8,8 @@ import { RunMetrics } from '../../engine/metrics.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
+import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, originOf } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/portable.ts';
@@ -58,8 +60,8 @@ async function collect(params: ReadRowsParams, source: SplitRows): Promise<Outco
   }
   writer.finish();
   const bytes = complete ? kept.takeShared() : sharedArray(Uint8Array, 0);
-  const { rows, end } = source;
-  return { rows, bytesDown: bytes.length, values: { rows, end, complete, origins }, partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } } };
+  const { rows, end, spans } = source;
+  return { rows, spans, bytesDown: bytes.length, values: { rows, end, complete, origins }, partitions: { rows: { layout: 'arrow-stream', rows, columns: { bytes } } } };
 }
 
 /** The rows of splits, one after the other. */
@@ -68,6 +70,7 @@ class SplitRows {
   readonly #signal: AbortSignal;
   readonly #cancelled: () => boolean;
   rows = 0;
+  readonly spans: DeviceSpan[] = [];
   /** Of the last split. */
   end: SplitEnd | null = null;
 
@@ -82,6 +85,7 @@ class SplitRows {
   /** `borrowed`: see ReadSplitOptions. */
   async *read({ splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): AsyncGenerator<RecordBatch> {
     for (const split of splits) {
+      const [start, before] = [sharedClock(), this.rows];
       const batches = readSplit(split, this.schema, { signal: this.#signal, takesFaults, borrowed });
       try {
         for (;;) {
@@ -96,6 +100,7 @@ class SplitRows {
         }
       } finally {
         await batches.return(undefined);
+        this.spans.push(fileSpan('reads', split.file, start, { rows: this.rows - before, bytes: split.bytes }));
       }
     }
   }
@@ -137,7 +142,7 @@ async function gather(params: ReadParams, source: SplitRows): Promise<OutcomeOf<
   }
   if (chunk.rows > 0) finish(chunk);
   lastChunk = new WeakRef(chunk);
-  return { rows, partitions, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
+  return { rows, partitions, spans: source.spans, values: { chunks, bad: bad.found, rows: source.rows, end: source.end } } as OutcomeOf<KernelTasks['read-ratings']>;
 }
 
 /** A chunk to fill: that of the task before, unless it has other columns or its memory was collected. */

@@ -3,6 +3,7 @@ import type { EventSink, Profile } from '../../index.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
+import type { TraceRequest } from '../output/open-trace.ts';
 import { type RawValues, readValues } from '../options/read-values.ts';
 
 /** A word of the command line that belongs to no flag. */
@@ -21,7 +22,7 @@ export interface CommandContext {
   /** Fires at the first Ctrl-C. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
-  /** Measures the command, with --profile. */
+  /** Measures the command, with --profile or --trace. */
   readonly profile?: Profile;
   /** Announces how many units a phase will have, for events without a total: a counter becomes a bar. */
   expect(phase: string, total: number): void;
@@ -59,6 +60,8 @@ export interface PreparedCommand {
   readonly quiet: boolean;
   /** True with --profile. */
   readonly profile: boolean;
+  /** Present with --trace. */
+  readonly trace?: TraceRequest | undefined;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
@@ -68,14 +71,20 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
   readonly prepare: (raw: RawValues) => PreparedCommand;
 }
 
+/** Flags that name what commands read and write. */
+const inputFlags = ['test', 'initModel', 'exclude'] as const;
+const outputFlags = ['modelDir', 'output'] as const;
+
 /** A command without the flags json and quiet prints by itself. */
 export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
   return {
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json = false, quiet = true, profile = false } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean };
-      return { json, quiet, profile, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      const { json = false, quiet = true, profile = false, trace } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string };
+      const named = (flags: readonly (keyof O)[]) => flags.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []));
+      const traced = trace === undefined ? undefined : { file: trace, inputs: [...Object.values(raw.positionals).flat(), ...named(inputFlags)], outputs: named(outputFlags) };
+      return { json, quiet, profile, trace: traced, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }

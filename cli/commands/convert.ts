@@ -4,7 +4,7 @@ import { formatBytes, formatCount } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
 import { choice } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../options/output-options.ts';
 import { readSpec, textOptions } from '../options/text-options.ts';
 import { openOutput, summaryOf, writeOutput } from '../output/write-output.ts';
 import { seconds3 } from '../progress/phrases.ts';
@@ -19,6 +19,7 @@ const options = {
   parquetBackend: parquetBackendOption,
   force: forceOption,
   profile: profileOption,
+  trace: traceOption,
   ...commonOptions,
 };
 

@@ -9,7 +9,7 @@ import { readOptions, readSpec } from '../options/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
-import { commonOptions, profileOption } from '../options/output-options.ts';
+import { commonOptions, profileOption, traceOption } from '../options/output-options.ts';
 
 const IMPLICIT_NOTE = 'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
 
@@ -19,7 +19,7 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin', required: true, many: true },
   ],
-  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, ...commonOptions },
+  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, trace: traceOption, ...commonOptions },
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],

@@ -4,7 +4,7 @@ import { defineCommand } from './command.ts';
 import { policyOptions } from '../options/data-options.ts';
 import { decimal, text } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../options/output-options.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
@@ -33,6 +33,7 @@ export const foldIn = defineCommand({
     codec: codecOption,
     force: forceOption,
     profile: profileOption,
+    trace: traceOption,
     ...commonOptions,
   },
   examples: [

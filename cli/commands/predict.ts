@@ -4,7 +4,7 @@ import { knownRows, openSession } from '../sessions/open-session.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, requiredText } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
 
@@ -24,6 +24,7 @@ export const predict = defineCommand({
     codec: codecOption,
     force: forceOption,
     profile: profileOption,
+    trace: traceOption,
     ...commonOptions,
   },
   examples: [['predict model pairs.parquet --output predictions --cold-start drop', 'a column "prediction" beside those there are'],

@@ -7,7 +7,7 @@ import { flagName } from '../options/option.ts';
 import { readOptions, readSpec } from '../options/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { codecOption, commonOptions, forceOption, profileOption, toOption } from '../options/output-options.ts';
+import { codecOption, commonOptions, forceOption, profileOption, toOption, traceOption } from '../options/output-options.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { type Recommendation, recommendationRows, recommendationTable } from '../report/recommendations.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf, writeOutput } from '../output/write-output.ts';
@@ -31,6 +31,7 @@ const options = {
   codec: codecOption,
   force: forceOption,
   profile: profileOption,
+  trace: traceOption,
   ...commonOptions,
 };
 

@@ -1,6 +1,6 @@
 import { codecs } from '../../connectors/parquet/backend.ts';
 import { fileFormats } from '../../connectors/files/format-names.ts';
-import { choice, toggle } from './kinds.ts';
+import { choice, text, toggle } from './kinds.ts';
 
 /** Flags of every command. */
 export const commonOptions = {
@@ -10,6 +10,9 @@ export const commonOptions = {
 
 /** Of the commands that take long. */
 export const profileOption = toggle({ describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved', group: 'Output:' });
+
+/** Of the commands with --profile. */
+export const traceOption = text({ describe: "write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace", group: 'Output:' });
 
 export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
 

@@ -2,6 +2,8 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
+import { fileSpan } from '../../engine/trace/trace.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { appendAll, createFile, syncHandle } from '../output/new-file.ts';
 import { partName } from '../parquet/part-names.ts';
@@ -71,8 +73,10 @@ function shared<T extends Int32Array | BigInt64Array | Float32Array | Uint8Array
 export async function writeFactorsTask({ params, partition, cancelled }: { readonly params: JsonObject; partition(name: string): Partition; cancelled(): boolean }): Promise<TaskOutcome> {
   const part = params as FactorPart;
   const { columns } = partition('ids');
+  const start = sharedClock();
   const bytes = await writeFactorPart({ ids: idsOf(columns), factors: partition('factors').columns.values as Float32Array }, part, cancelled);
-  return { rows: part.to - part.from, bytesDown: bytes, values: { bytes } };
+  const rows = part.to - part.from;
+  return { rows, bytesDown: bytes, values: { bytes }, spans: [fileSpan('writes', part.file, start, { rows, bytes })] };
 }
 
 function idsOf({ values, offsets, bytes }: Partition['columns']): IdColumn {

@@ -51,7 +51,7 @@ class Expansion {
   stage(stage: Stage, later: readonly Stage[]): void {
     const { work } = stage;
     this.versions.beginStage();
-    if (work.kind === 'tasks') this.#visits.parts(stage, work.tasks);
+    if (work.kind === 'tasks') this.#visits.parts(stage, work.tasks, later);
     else if (work.kind === 'blocks') this.#visits.blocks(stage, work);
     else if (work.kind === 'allocate') for (const data of work.data) this.#allocate(stage.name, data);
     else if (work.how === 'move') for (const data of work.data) this.#move(stage.name, data, work.to);

@@ -5,7 +5,10 @@ import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
 import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
+import type { Tracer } from '../trace/trace.ts';
+import { traceStep, traceTask } from '../trace/trace-steps.ts';
+import { StagedCopies } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -72,6 +75,7 @@ class StepRun {
   readonly #devices = new Map<string, Device>();
   readonly #failure = new AbortController();
   readonly #signal: AbortSignal;
+  readonly #tracer: Tracer | undefined;
   /** Edges that a step still waits for. */
   readonly #waits: Int32Array;
   readonly #onSent: (number[] | undefined)[];
@@ -82,6 +86,7 @@ class StepRun {
   readonly #ready: number[] = [];
   readonly #slices: number;
   readonly #done = Promise.withResolvers<StepResults>();
+  readonly #staged: StagedCopies;
   #finishedSlices = 0;
   #left: number;
   #running = 0;
@@ -92,6 +97,8 @@ class StepRun {
     this.#steps = steps;
     this.#ctx = ctx;
     this.#onProgress = onProgress;
+    this.#staged = new StagedCopies(ctx.executor.spilled);
+    this.#tracer = ctx.metrics.tracer;
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
     this.#onSent = steps.map(() => undefined);
@@ -139,8 +146,9 @@ class StepRun {
 
   #begin(step: Step): void {
     const clock = this.#clocks.get(step.stage);
-    if (clock === undefined) this.#clocks.set(step.stage, { start: performance.now(), end: 0 });
-    let working: Promise<unknown> | undefined;
+    const start = performance.now();
+    if (clock === undefined) this.#clocks.set(step.stage, { start, end: 0 });
+    let working: Promise<number | void> | undefined;
     try {
       working = this.#perform(step);
     } catch (error) {
@@ -149,13 +157,13 @@ class StepRun {
     }
     this.#release(this.#onSent, step.id);
     if (working === undefined) {
-      this.#ended(step);
+      this.#ended(step, start);
       return;
     }
     this.#running++;
     working
       .then(
-        () => this.#ended(step),
+        (bytes) => this.#ended(step, start, bytes ?? undefined),
         (error: unknown) => this.#fail(error, step),
       )
       .finally(() => {
@@ -164,7 +172,8 @@ class StepRun {
       });
   }
 
-  #ended(step: Step): void {
+  #ended(step: Step, start: number, bytes?: number): void {
+    if (this.#tracer !== undefined) traceStep(this.#tracer, step, start, bytes);
     this.#left--;
     (this.#clocks.get(step.stage) as StageClock).end = performance.now();
     this.#release(this.#onEnded, step.id);
@@ -190,8 +199,8 @@ class StepRun {
     else this.#done.resolve(new StepResults(this.#values.sort((left, right) => left.step.id - right.step.id), this.#handed.sort((left, right) => left.id - right.id)));
   }
 
-  /** Undefined: the step has ended already. */
-  #perform(step: Step): Promise<unknown> | undefined {
+  /** Undefined: the step has ended already. Steps that move bytes give their number. */
+  #perform(step: Step): Promise<number | void> | undefined {
     const { at, stage, do: action } = step;
     const device = this.#at(at);
     switch (action.kind) {
@@ -204,7 +213,10 @@ class StepRun {
         device.allocate(action.ref, action.shape);
         return undefined;
       case 'free':
-        for (const ref of action.refs) device.release(ref);
+        for (const ref of action.refs) {
+          device.release(ref);
+          this.#staged.free(at, ref);
+        }
         return undefined;
       case 'spill':
         return this.#spill(device, stage, action.refs);
@@ -214,7 +226,7 @@ class StepRun {
         this.#join(action);
         return undefined;
       case 'move':
-        return this.#move(stage, action);
+        return this.#move(step, action);
     }
   }
 
@@ -222,25 +234,36 @@ class StepRun {
     const run = async (slice: JsonObject, at: number) => {
       const result = await device.run(slices.length === 1 && Object.keys(slice).length === 0 ? task : { ...task, params: { ...task.params, ...slice } }, this.#signal);
       values[at] = result.values;
+      if (this.#tracer !== undefined) traceTask(this.#tracer, step, result);
       this.#count(step.stage, result.metrics);
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
     // The other slices end early; all are waited for.
+    const ended = this.#staged.read(step.at, Object.values(task.inputs));
     await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
+    ended();
   }
 
   #count(stage: string, metrics: Partial<TaskMetrics>, runs = 1): void {
     this.#ctx.metrics.add(stage, metrics, runs);
   }
 
-  async #move(stage: string, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<void> {
+  async #move(step: Step, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
+    const bytes = partitionBytes(partition);
+    if (to === SPILL) {
+      await this.#ctx.executor.spilled?.write(as, partition);
+      return bytes;
+    }
+    if (from === SPILL) this.#staged.add(to, as, partition);
     target.put(as, partition);
-    if (source.info.ownMemory) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
-    if (!load || !target.info.ownMemory) return;
-    const { metrics } = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);
-    this.#count(stage, metrics);
+    if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
+    if (!load || !target.info.ownMemory) return bytes;
+    const result = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);
+    if (this.#tracer !== undefined) traceTask(this.#tracer, { ...step, at: to }, result);
+    this.#count(step.stage, result.metrics);
+    return bytes;
   }
 
   async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<void> {
@@ -249,10 +272,12 @@ class StepRun {
     this.#count(stage, await device.spill(refs, await spill.newFile()));
   }
 
-  async #handOut(device: Device, { id, stage }: Step, { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>): Promise<void> {
+  async #handOut(device: Device, { id, stage }: Step, { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>): Promise<number> {
     const partition = await device.fetch(ref);
     this.#handed.push({ id, name: ref.name, partition });
-    if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: partitionBytes(partition) }, 0);
+    const bytes = partitionBytes(partition);
+    if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);
+    return bytes;
   }
 
   #join({ refs, as }: Extract<Step['do'], { readonly kind: 'join' }>): void {

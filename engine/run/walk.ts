@@ -1,5 +1,5 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
 import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
@@ -64,10 +64,11 @@ export class MemoryWalk {
     const { set, partition } = this.#find(ref);
     // A device without memory of its own reaches host partitions where they are.
     const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
-    if (!owns && place !== set.parts[partition].at[0]) return;
+    const [home] = set.parts[partition].at;
+    if (!owns && place !== home && home !== SPILL) return;
     // A later round may have the largest blocks side by side.
     const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;
-    this.#note(key, owns ? place : HOST, partBytes(this.#bound, set, counted, place));
+    this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place));
   }
 
   #note(key: string, place: Place, bytes: number): void {

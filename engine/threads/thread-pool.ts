@@ -2,9 +2,16 @@ import { Piscina } from 'piscina';
 import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 
+/** An outcome with its time; `start` by sharedClock(). */
+export interface ThreadOutcome {
+  readonly outcome: TaskOutcome;
+  readonly start: number;
+  readonly milliseconds: number;
+}
+
 /** The answer of a worker: errors travel as data, since a thrown object would lose its class between threads. */
 export type WorkerReply =
-  | { readonly outcome: TaskOutcome; readonly milliseconds: number }
+  | ThreadOutcome
   | { readonly error: SerializedError };
 
 export interface ThreadPoolOptions {
@@ -55,7 +62,7 @@ export class ThreadPool {
     if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
   }
 
-  async run(makeRequest: (slot: number) => unknown, signal?: AbortSignal): Promise<{ outcome: TaskOutcome; milliseconds: number }> {
+  async run(makeRequest: (slot: number) => unknown, signal?: AbortSignal): Promise<ThreadOutcome & { readonly slot: number }> {
     const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     try {
@@ -71,7 +78,7 @@ export class ThreadPool {
       const reply = await running.finally(() => this.#running.delete(running));
       throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
-      return reply;
+      return { ...reply, slot };
     } finally {
       signal?.removeEventListener('abort', cancel);
       const next = this.#waiting.shift();

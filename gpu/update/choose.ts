@@ -3,7 +3,7 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
-import { centredBytes, needsCentred } from './half-iteration.ts';
+import { centredBytes, needsCentred } from './centred.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';

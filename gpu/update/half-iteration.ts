@@ -1,23 +1,18 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addGramKernel } from '../kernels/implicit/add-gram.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from '../kernels/copies/subtract-bias.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
-import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
-import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
-import { centresRatings } from '../kernels/normal-equations/tensor-plan.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
-import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
-import { chooseSolveCholesky, ROUNDING, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
-import { solveNonnegativeKernel } from '../kernels/solve/solve-nonnegative.ts';
+import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import { updateTensorKernel } from '../kernels/update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
+import { addCentred } from './centred.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
-import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
+import type { UpdateSettings } from './variant.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
@@ -32,16 +27,6 @@ export interface UpdateInputs {
   /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
   readonly gram?: GPUBuffer;
   readonly shifts?: GPUBuffer;
-}
-
-/** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels, which do not do so as they gather. */
-export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
-  return biases && !(sum.kernel === 'tensor' && centresRatings({ rank, biases }));
-}
-
-/** Bytes of a block's ratings without biases. */
-export function centredBytes(ratings: number): number {
-  return 16 * Math.ceil(ratings / 4);
 }
 
 /** Content of `status` while no row is bad. */
@@ -63,12 +48,6 @@ export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: Updat
   const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
   const [bad] = new Uint32Array(bytes);
   return { badRow: bad === NO_ROW ? -1 : bad, times };
-}
-
-/** A kernel, and its workgroups for a number of parts or rows. */
-interface SizedKernel {
-  readonly compiled: CompiledKernel;
-  workgroups(count: number): number;
 }
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */
@@ -97,7 +76,7 @@ class UpdateKernels {
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
     const kernels = await this.#compile(rows);
-    const bindings = await this.#bindings(await this.#addCentred(pass));
+    const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
@@ -130,26 +109,13 @@ class UpdateKernels {
     const implicit = this.#settings.implicit !== undefined;
     const [free, sum, solve, fused, short, gram] = await Promise.all([
       rows.free && this.#compileFree(),
-      batches ? this.#compileSum() : undefined,
-      batches ? this.#compileSolve() : undefined,
+      batches ? compileSum(this.#gpu, this.#settings, biases) : undefined,
+      batches ? compileSolve(this.#gpu, this.#settings, biases) : undefined,
       rows.fused && variant.fused && this.#compileFused(variant.fused.bin),
       Promise.all(rows.short.map(({ longest }) => this.#gpu.compile(updateShortKernel, { rank, longest, biases }))),
       batches && implicit ? this.#gpu.compile(addGramKernel, { rank }) : undefined,
     ]);
     return { free, sum, solve, fused, short, gram };
-  }
-
-  /** The ratings for the kernels; where these do not take μ and the fixed side's biases off themselves, a pass does so first. */
-  async #addCentred(pass: Pass): Promise<GPUBuffer> {
-    const { block, fixedBias } = this.#inputs;
-    const { from, to, rank, mean, variant } = this.#settings;
-    if (fixedBias === undefined || !needsCentred(variant, rank, true)) return block.values;
-    const first = Math.floor(block.offsets[from] / 4);
-    const fours = Math.ceil(block.offsets[to] / 4) - first;
-    const centred = await this.#gpu.scratch('centred ratings', centredBytes(block.ratings));
-    const bindings = { indices: block.indices, values: block.values, fixed_bias: fixedBias, centred };
-    if (fours > 0) pass.dispatch(await this.#gpu.compile(subtractBiasKernel, {}), bindings, { first, fours, mean }, subtractBiasWorkgroups(fours));
-    return centred;
   }
 
   async #bindings(values: GPUBuffer): Promise<Readonly<Record<string, Binding>>> {
@@ -186,33 +152,6 @@ class UpdateKernels {
   async #compileFree(): Promise<SizedKernel> {
     const params = freeParams(this.#gpu, this.#settings, this.#biases);
     return { compiled: await this.#gpu.compile(updateMatrixFreeKernel, params), workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows) };
-  }
-
-  async #compileSum(): Promise<SizedKernel> {
-    const { variant, rank } = this.#settings;
-    const implicit = this.#settings.implicit !== undefined;
-    const biases = this.#biases;
-    if (variant.sum.kernel === 'tensor') {
-      const compiled = await this.#gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
-      return { compiled, workgroups: (parts) => parts };
-    }
-    const { kernel: _kernel, ...tiles } = variant.sum;
-    const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
-    return { compiled: await this.#gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
-  }
-
-  async #compileSolve(): Promise<SizedKernel> {
-    const { variant, rank, solver, nonnegative } = this.#settings;
-    const [biases, half, steps] = [this.#biases, this.#half, this.#steps];
-    const one = (rows: number) => rows;
-    if (nonnegative) return { compiled: await this.#gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
-    if (solver === 'cholesky') {
-      const params = chooseSolveCholesky(rank, biases, half, { bytes: this.#gpu.info.limits.workgroupBytes });
-      return { compiled: await this.#gpu.compile(solveCholeskyKernel, params), workgroups: one };
-    }
-    if (variant.registers) return { compiled: await this.#gpu.compile(solveCgRegistersKernel, { rank, steps, halfA: variant.halfA, biases, half }), workgroups: one };
-    const params: SolveCgParams = { rank, steps, a: variant.halfA ? 'f16' : 'f32', biases, half };
-    return { compiled: await this.#gpu.compile(solveCgKernel, params), workgroups: (rows) => solveCgWorkgroups(params, rows) };
   }
 }
 

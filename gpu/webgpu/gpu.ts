@@ -5,6 +5,7 @@ import { admits, type KernelDescriptor, type KernelParams } from '../kernels/ker
 import { renderKernel } from '../kernels/render-kernel.ts';
 import { type AcquiredGpu, acquireGpu, type AcquireOptions, releaseGpu } from './acquire.ts';
 import { TransferCounters } from './counters.ts';
+import { Journal } from './journal.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
@@ -17,6 +18,7 @@ export class Gpu {
   readonly device: GPUDevice;
   readonly counters = new TransferCounters();
   readonly clock = new KernelClock();
+  readonly journal = new Journal();
   readonly passBuffers: PassBuffers;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
@@ -79,17 +81,20 @@ export class Gpu {
 
   /** See Staging.upload. */
   async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    await this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+    await this.journal.during('uploads', target.label, moved, source.byteLength);
   }
 
   /** See Staging.uploadFilled. */
   async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
-    await this.#guard(`upload to ${target.label}`, this.#staging.uploadFilled(target, offset, bytes, fill));
+    const moved = this.#guard(`upload to ${target.label}`, this.#staging.uploadFilled(target, offset, bytes, fill));
+    await this.journal.during('uploads', target.label, moved, bytes);
   }
 
   /** See Staging.download. */
   async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    await this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+    await this.journal.during('readbacks', source.label, moved, target.byteLength);
   }
 
   /** True when the adapter has the features and limits that the variant needs. */
@@ -102,7 +107,7 @@ export class Gpu {
     const label = `${kernel.name} ${JSON.stringify(params)}`;
     let compiled = this.#kernels.get(label);
     if (compiled === undefined) {
-      const compiling = this.#compile(kernel as unknown as KernelDescriptor, params, label);
+      const compiling = this.journal.during('compiling', label, this.#compile(kernel as unknown as KernelDescriptor, params, label));
       compiled = kernel.name === spinKernel.name || this.info.software ? compiling : keepBusy(compiling, () => this.#spin());
       this.#kernels.set(label, compiled);
     }

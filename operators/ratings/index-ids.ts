@@ -106,7 +106,7 @@ export class IndexIds implements Sink<IndexedRatings> {
       await numbering.settle();
     }
     throwIfAborted(ctx.signal, 'read');
-    ctx.metrics.add('read', { rows, milliseconds: performance.now() - started });
+    ctx.metrics.addStage('read', started, rows);
     const indexed = await indexChunks(numbering.finish(), types, keeper.spilled, ctx);
     phase.end(rows);
     return indexed;

@@ -20,7 +20,7 @@ export async function readRatings(plan: LogicalPlan, options: ReadOptions, ctx: 
   };
   const found = await readSplits(plan, { ...options, maximumRows: mostRows(options) }, ctx, onChunks);
   if (found === undefined) return runInto(plan, new IndexIds(options), ctx);
-  ctx.metrics.add('read', { rows, milliseconds: performance.now() - started });
+  ctx.metrics.addStage('read', started, rows);
   using _ = ctx.metrics.begin('number');
   const indexed = await indexChunks(found.chunks, found.types, keeper.spilled, ctx);
   phase?.end(rows);

@@ -1,6 +1,7 @@
 import { workerData } from 'node:worker_threads';
 import { serializeError } from '../../engine/errors.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../../engine/threads/thread-pool.ts';
 import type { PartWorkerData } from './part-tasks.ts';
 
@@ -16,13 +17,14 @@ export function ownWorkerData<Data>(): Data {
 export function partWorker<Request>(work: (request: Request, stop: (rows: number) => boolean) => Promise<TaskOutcome>) {
   const { written, flags } = ownWorkerData<PartWorkerData & { readonly flags: Int32Array }>();
   return async ({ slot, request }: { slot: number; request: Request }): Promise<WorkerReply> => {
-    const started = performance.now();
+    const start = sharedClock();
     const stop = (rows: number) => {
       if (rows > 0) Atomics.add(written, 0, BigInt(rows));
       return Atomics.load(flags, slot) !== 0;
     };
     try {
-      return { outcome: await work(request, stop), milliseconds: performance.now() - started };
+      const outcome = await work(request, stop);
+      return { outcome, start, milliseconds: sharedClock() - start };
     } catch (error) {
       return { error: serializeError(error) };
     }

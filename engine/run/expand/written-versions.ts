@@ -4,6 +4,7 @@ import type { PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { DataSet, Stage } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
+import type { Leaving } from './waves.ts';
 
 /** The versions of data sets while a phase is expanded: those from before it, those that its stages write, and the frees of those that no later stage reads. */
 export class WrittenVersions {
@@ -14,6 +15,8 @@ export class WrittenVersions {
   readonly #newest: Record<string, number>;
   /** Data sets that the stage at hand writes, with the parts that have their new version. */
   #written = new Map<string, Set<number>>();
+  /** Parts whose old version has left already. */
+  readonly #left = new Map<string, Set<number>>();
 
   /** `keep`: versions that are not freed. */
   constructor(bound: BoundPlan, list: StepList, old: Versions, keep: readonly Versions[]) {
@@ -56,7 +59,22 @@ export class WrittenVersions {
 
   /** Frees a version everywhere, unless it is kept. */
   freeVersion(stage: string, set: DataSet, version: number): void {
-    if (!this.#keep.some((one) => one[set.name] === version)) this.#free(stage, set, version);
+    if (!this.#isKept(set, version)) this.#free(stage, set, version);
+  }
+
+  #isKept({ name }: DataSet, version: number): boolean {
+    return this.#keep.some((one) => one[name] === version);
+  }
+
+  /** The old version of a part that has a newer one, at all its places, once: its caller frees it. Nothing where it is kept. */
+  leave(set: DataSet, partition: number): Leaving[] {
+    const old = this.old[set.name];
+    if (set.derived || set.given || !this.hasWritten(set, partition) || this.#isKept(set, old)) return [];
+    let left = this.#left.get(set.name);
+    if (left === undefined) this.#left.set(set.name, (left = new Set()));
+    if (left.has(partition)) return [];
+    left.add(partition);
+    return set.parts[partition].at.map((at) => ({ at, ref: partRef(this.#bound, set, partition, old) }));
   }
 
   /** The version that the stage writes of a part; older ones of a derived set go first. */
@@ -100,7 +118,9 @@ export class WrittenVersions {
   #free(stage: string, set: DataSet, version: number): void {
     if (set.given) return;
     const places = new Map<Place, PartitionRef[]>();
+    const left = version === this.old[set.name] ? this.#left.get(set.name) : undefined;
     set.parts.forEach(({ at }, partition) => {
+      if (left?.has(partition)) return;
       for (const place of at) places.set(place, [...(places.get(place) ?? []), partRef(this.#bound, set, partition, version)]);
     });
     for (const [place, refs] of places) this.#list.free(stage, place, refs);

@@ -1,0 +1,53 @@
+import type { PartitionRef } from '../../partition.ts';
+import type { Place } from '../../plan/place.ts';
+import type { StepList } from '../step-list.ts';
+
+/** A partition that leaves a place. */
+export interface Leaving {
+  readonly at: Place;
+  readonly ref: PartitionRef;
+}
+
+interface Visited {
+  /** The steps of its tasks. */
+  readonly ended: readonly number[];
+  readonly leaves: readonly Leaving[];
+}
+
+/**
+ * The visits of a stage, place by place. Two at a time have their copies at a place: those of the next one come while the tasks of
+ * one run, and wait until the one before has left.
+ */
+export class Waves {
+  readonly #list: StepList;
+  readonly #stage: string;
+  readonly #last = new Map<Place, Visited>();
+  /** The steps behind which the next visit's copies may come. */
+  readonly #left = new Map<Place, readonly number[]>();
+
+  constructor(list: StepList, stage: string) {
+    [this.#list, this.#stage] = [list, stage];
+  }
+
+  /** The steps that must have ended before copies of the next visit come. */
+  before(place: Place): readonly number[] {
+    return this.#left.get(place) ?? [];
+  }
+
+  /** A visit whose steps are in the list; the one before it leaves. */
+  add(place: Place, visited: Visited): void {
+    const before = this.#last.get(place);
+    if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(before)]);
+    this.#last.set(place, visited);
+  }
+
+  end(): void {
+    for (const visited of this.#last.values()) this.#leave(visited);
+  }
+
+  #leave({ leaves }: Visited): number[] {
+    const places = new Map<Place, PartitionRef[]>();
+    for (const { at, ref } of leaves) places.set(at, [...(places.get(at) ?? []), ref]);
+    return [...places].map(([at, refs]) => this.#list.free(this.#stage, at, refs));
+  }
+}

@@ -1,0 +1,41 @@
+/** The kernels that pass normal equations through slots: one sums ratings to them, the other solves rows from them. */
+import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
+import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
+import { solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { chooseSolveCholesky, solveCholeskyKernel } from '../kernels/solve/solve-cholesky.ts';
+import { solveNonnegativeKernel } from '../kernels/solve/solve-nonnegative.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { CompiledKernel } from '../webgpu/pass.ts';
+import type { UpdateSettings } from './variant.ts';
+
+/** A kernel, and its workgroups for a number of parts or rows. */
+export interface SizedKernel {
+  readonly compiled: CompiledKernel;
+  workgroups(count: number): number;
+}
+
+export async function compileSum(gpu: Gpu, { variant, rank, implicit: weights }: Pick<UpdateSettings, 'variant' | 'rank' | 'implicit'>, biases: boolean): Promise<SizedKernel> {
+  const implicit = weights !== undefined;
+  if (variant.sum.kernel === 'tensor') {
+    const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
+    return { compiled, workgroups: (parts) => parts };
+  }
+  const { kernel: _kernel, ...tiles } = variant.sum;
+  const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
+  return { compiled: await gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
+}
+
+export async function compileSolve(gpu: Gpu, { variant, rank, solver, nonnegative }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'>, biases: boolean): Promise<SizedKernel> {
+  const half = variant.precision === 'f16';
+  const one = (rows: number) => rows;
+  if (nonnegative) return { compiled: await gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
+  if (solver === 'cholesky') {
+    const params = chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes });
+    return { compiled: await gpu.compile(solveCholeskyKernel, params), workgroups: one };
+  }
+  const { steps } = solver;
+  if (variant.registers) return { compiled: await gpu.compile(solveCgRegistersKernel, { rank, steps, halfA: variant.halfA, biases, half }), workgroups: one };
+  const params: SolveCgParams = { rank, steps, a: variant.halfA ? 'f16' : 'f32', biases, half };
+  return { compiled: await gpu.compile(solveCgKernel, params), workgroups: (rows) => solveCgWorkgroups(params, rows) };
+}

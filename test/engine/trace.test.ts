@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest';
+import { RunMetrics } from '../../engine/metrics.ts';
+import { Spans } from '../../engine/spans.ts';
+import { PHASES, TraceText } from '../../engine/trace/trace-text.ts';
+import { checkTrace } from '../support/traces.ts';
+
+function textOf(most?: number) {
+  let text = '';
+  const trace = new TraceText((piece) => void (text += piece), most);
+  return { trace, end: () => (trace.end({ command: 'test' }), checkTrace(text)) };
+}
+
+const span = (start: number, end: number, row = 'reads') => ({ place: 'files', row, name: 'part', start, end });
+
+describe('a trace', () => {
+  it('names a timeline for each place, and keeps spans of a row apart', () => {
+    const { trace, end } = textOf();
+    for (const [from, to] of [[1, 5], [2, 3], [3, 6], [5, 7], [0, 0.5]]) trace.span(span(from, to));
+    trace.span({ ...span(1, 2, 'thread 1'), place: 'gpu:0', args: { rows: 3 } });
+    const { spans, rows } = end();
+    expect(rows).toEqual(['files reads', 'files reads 2', 'files reads 3', 'gpu:0 thread 1']);
+    expect(spans.map(({ place, row, start }) => [place, row, start])).toEqual([['files', 'reads', 1], ['files', 'reads 2', 2], ['files', 'reads 2', 3], ['files', 'reads', 5], ['files', 'reads 3', 0], ['gpu:0', 'thread 1', 1]]);
+    expect(spans.at(-1)?.args).toEqual({ rows: 3 });
+  });
+
+  it('gives spans that touch one row, however their times round', () => {
+    const { trace, end } = textOf();
+    for (let at = 0; at < 1000; at++) trace.span(span(at / 7, (at + 1) / 7));
+    expect(end().rows).toEqual(['files reads']);
+  });
+
+  it('leaves spans out beyond its bound and tells their number, but never phases', () => {
+    const { trace, end } = textOf(3);
+    for (let at = 0; at < 5; at++) trace.span(span(at, at + 1));
+    trace.span({ ...span(0, 9, PHASES), place: 'host' });
+    const { spans, other } = end();
+    expect(spans).toHaveLength(4);
+    expect(other).toEqual({ command: 'test', spans: 4, dropped: { files: 2 } });
+  });
+
+  it('hands every span on at once', () => {
+    let longest = 0;
+    const trace = new TraceText((piece) => void (longest = Math.max(longest, piece.length)));
+    for (let at = 0; at < 100_000; at++) trace.span(span(at, at + 0.5));
+    expect(longest).toBeLessThan(300);
+  });
+
+  it('is a second reader of the record of spans: the phases follow each other as a profile counts them', () => {
+    const { trace, end } = textOf();
+    let at = 0;
+    const spans = new Spans(() => ({ at, cpu: 0 }), { at: 0, cpu: 0 }, trace);
+    const pass = (milliseconds: number) => void (at += milliseconds);
+    pass(1);
+    const sort = spans.begin('sort');
+    pass(2);
+    for (let i = 0; i < 2; i++) {
+      using _ = spans.begin('read');
+      pass(3);
+    }
+    sort[Symbol.dispose]();
+    pass(4);
+    const shares = spans.shares();
+    const { spans: seen } = end();
+    expect(seen.map(({ name, start, end: to }) => [name, start, to])).toEqual([['start-up', 0, 1], ['sort', 1, 3], ['read', 3, 9]]);
+    for (const { phase, seconds } of shares.filter(({ phase }) => phase !== 'unaccounted')) {
+      expect(seen.filter(({ name }) => name === phase).reduce((sum, { start, end: to }) => sum + to - start, 0)).toBeCloseTo(1000 * seconds, 9);
+    }
+    expect(new RunMetrics(spans).tracer).toBe(trace);
+    expect(new RunMetrics().tracer).toBeUndefined();
+  });
+});
