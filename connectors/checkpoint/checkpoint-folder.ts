@@ -106,7 +106,7 @@ export class CheckpointFolder {
 
   /** Gives the folder back; one that was made here and is empty goes. */
   async close(): Promise<void> {
-    await this.#lock.release();
+    await this.#lock.leave();
     if (this.#made) await rmdir(this.path).catch(() => undefined);
   }
 }

@@ -59,7 +59,7 @@ export class FolderLock {
     throw new UsageError('other processes keep taking the folder', { file: folder, advice: 'Let one run at a time use it' });
   }
 
-  async release(): Promise<void> {
+  async leave(): Promise<void> {
     clearInterval(this.#beat);
     const own = (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
     forgetTemporary(this.#file);

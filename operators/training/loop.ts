@@ -255,7 +255,8 @@ class Loop<Factors> {
 
   /** The factors of a state; those that are in host memory are not fetched again. */
   async #factorsOf(training: Training<Factors>, { number, versions }: State): Promise<Factors> {
-    if (this.#copy?.best?.iteration === number) return this.#copy.best.factors;
+    const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === number);
+    if (copied !== undefined) return copied.factors;
     if (versions === undefined) throw new Error(`the factors of ${this.#options.called} ${number} are not there`);
     return this.#fetch(training, versions);
   }

@@ -171,7 +171,7 @@ describe('resume', () => {
 
   it('takes the ratings in any order', async () => {
     await cancelled(als(), 5);
-    expectSame(await fit(als(), { checkpointDir, resume: true, ratings: [...rows].reverse() }), await fit(als()));
+    expectSame(await fit(als(), { checkpointDir, resume: true, ratings: rows.toReversed() }), await fit(als()));
   });
 });
 

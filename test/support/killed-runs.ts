@@ -69,7 +69,7 @@ export async function killedRuns({ train, interval, kills, seed, folder, onKill 
     const told = Math.max(0, ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)));
     const { stdout } = requireDone(await run(checkpointed).ended);
     const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
-    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().reverse().slice(2)];
+    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().slice(0, -2)];
     const kill = { told, resumedFrom: resumedFrom?.iteration ?? 0, writing, differing: differences(plain, model), left };
     made.push(kill);
     onKill(kill);
@@ -96,9 +96,9 @@ function requireDone(ended: Ended): Ended {
 }
 
 async function firstCheckpoint(folder: string, ended: Promise<Ended>): Promise<void> {
-  let over = false;
-  void ended.then(() => (over = true));
-  while (!over && !(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('checkpoint-')))) await wait(LOOK);
+  const state = { over: false };
+  void ended.then(() => (state.over = true));
+  while (!state.over && !(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('checkpoint-')))) await wait(LOOK);
 }
 
 function wait(milliseconds: number): Promise<void> {

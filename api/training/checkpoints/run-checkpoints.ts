@@ -193,6 +193,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     const ended = performance.now();
     metrics.add(CHECKPOINT_STAGE, { bytesDown: bytesOfMatrices(matrices), milliseconds: ended - started });
     metrics.addSpan(CHECKPOINT_STAGE, started, ended);
+    metrics.tracer?.span({ place: 'files', row: 'checkpoints', name: CHECKPOINT_STAGE, start: started, end: ended, args: { iteration, bytes: bytesOfMatrices(matrices) } });
     this.last = { iteration, path: this.#folder.pathOf(iteration) };
   }
 }

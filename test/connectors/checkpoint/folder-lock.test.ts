@@ -32,9 +32,9 @@ describe('a folder', () => {
     const second = FolderLock.take(folder);
     await expect(second).rejects.toThrow(UsageError);
     await expect(second).rejects.toThrow(new RegExp(`^the folder is in use by process ${process.pid} on this machine, since 20.*lock\\). Wait until it has ended, or give another folder$`));
-    await lock.release();
+    await lock.leave();
     expect(readdirSync(folder)).toEqual([]);
-    await (await FolderLock.take(folder)).release();
+    await (await FolderLock.take(folder)).leave();
   });
 
   it('is taken over from a process that has ended, and from an earlier one of the same number', async () => {
@@ -42,7 +42,7 @@ describe('a folder', () => {
       holds(holder);
       const lock = await FolderLock.take(folder);
       expect(JSON.parse(readFileSync(file(), 'utf8'))).toMatchObject({ process: process.pid, start: startOf(process.pid) ?? 0 });
-      await lock.release();
+      await lock.leave();
       expect(readdirSync(folder)).toEqual([]);
     }
   });
@@ -51,7 +51,7 @@ describe('a folder', () => {
     holds({ process: endedProcess() });
     const taken = await Promise.allSettled(Array.from({ length: 8 }, () => FolderLock.take(folder)));
     expect(taken.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    await Promise.all(taken.map((one) => one.status === 'fulfilled' && one.value.release()));
+    await Promise.all(taken.map((one) => one.status === 'fulfilled' && one.value.leave()));
     expect(readdirSync(folder)).toEqual([]);
   });
 
@@ -61,7 +61,7 @@ describe('a folder', () => {
     holds({ machine: '0123456789ab', host: 'node-7' }, 70);
     const lock = await FolderLock.take(folder);
     expect(JSON.parse(readFileSync(file(), 'utf8'))).toMatchObject({ process: process.pid });
-    await lock.release();
+    await lock.leave();
   });
 
   it.each(['', 'not JSON', '{"process":-1}', '{"process":1}', 'null'])('is not taken from a lock that cannot be read: %j', async (text) => {
@@ -70,10 +70,10 @@ describe('a folder', () => {
     expect(readFileSync(file(), 'utf8')).toBe(text);
   });
 
-  it('keeps the lock of another holder when the first releases late', async () => {
+  it('keeps the lock of another holder when the first leaves late', async () => {
     const lock = await FolderLock.take(folder);
     holds({ machine: '0123456789ab' });
-    await lock.release();
+    await lock.leave();
     expect(existsSync(file())).toBe(true);
   });
 });
