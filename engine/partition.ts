@@ -38,6 +38,8 @@ export interface MatrixShape {
   readonly contents?: 'zeros' | 'any';
   /** In host memory, which has no padding: as that of Partition. */
   readonly packed?: boolean;
+  /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
+  readonly halfOnly?: boolean;
 }
 
 /** Bytes held by the columns of a partition. */

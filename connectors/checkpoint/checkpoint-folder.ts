@@ -99,9 +99,14 @@ export class CheckpointFolder {
     } catch (error) {
       throw await output.fail(error, bytesOfMatrices(matrices));
     }
-    const others = (await this.iterations()).filter((one) => one !== iteration);
-    const before = others.filter((one) => one < iteration);
-    for (const one of others) if (one > iteration || before.indexOf(one) >= KEPT - 1) await rm(this.pathOf(one), { recursive: true, force: true });
+    await this.keep(iteration);
+  }
+
+  /** Removes the checkpoints beyond an iteration, and those before the last two up to it. */
+  async keep(iteration: number): Promise<void> {
+    const all = await this.iterations();
+    const kept = all.filter((one) => one <= iteration).slice(0, KEPT);
+    for (const one of all) if (!kept.includes(one)) await rm(this.pathOf(one), { recursive: true, force: true });
   }
 
   /** Gives the folder back; one that was made here and is empty goes. */

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -99,10 +99,13 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     await cancelled(trainer, bestIteration + 3, { checkpointInterval: 1 });
     expect(readFileSync(join(checkpointDir, `checkpoint-${String(bestIteration + 2).padStart(8, '0')}`, 'SHA256SUMS'), 'utf8')).toContain('best-users-00000.f32');
     expectSame(await fit(trainer, { checkpointDir, resume: true, checkpointInterval: 1 }), expected);
+    // A run that was killed before it removed the one before the last two.
+    cpSync(join(checkpointDir, readdirSync(checkpointDir)[0]), join(checkpointDir, 'checkpoint-00000001'), { recursive: true });
     // The checkpoint of the end says that it is the end.
     const again = await fit(trainer, { checkpointDir, resume: true });
     expectSame(again, expected);
     expect(again.training?.resumedFrom?.iteration).toBe(iterations.length);
+    expect(readdirSync(checkpointDir)).toHaveLength(2);
   });
 
   it('goes on behind the last iteration where there are to be more', async () => {

@@ -122,6 +122,8 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       if (this.resumed !== undefined) break;
       await this.#next();
     }
+    // Those that are damaged, and one that a killed run did not come to remove.
+    if (this.resumed !== undefined) await this.#folder.keep(this.resumed.iteration);
     const { maxIter, earlyStop } = this.#run.params;
     const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0) * (earlyStop === undefined ? 1 : 2);
     await this.#folder.requireRoom(bytes, Math.ceil((maxIter - (this.resumed?.iteration ?? 0)) / this.interval));

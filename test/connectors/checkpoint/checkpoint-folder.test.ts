@@ -57,6 +57,8 @@ describe('a folder of checkpoints', () => {
       expect(await folder.iterations()).toEqual([5, 4]);
       await folder.write(5, { again: true }, matrices);
       expect((await folder.read(5)).state.again).toBe(true);
+      await folder.keep(4);
+      expect(await folder.iterations()).toEqual([4]);
     });
   });
 
