@@ -17,6 +17,7 @@ import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { Continued } from './training/kept-ratings.ts';
 import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -44,6 +45,8 @@ export interface FitOptions extends RunOptions {
   readonly validation?: Dataset;
   /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. */
   readonly plan?: ExplainedPlan | PhysicalPlan | JsonObject;
+  /** @internal */
+  readonly continued?: Continued | undefined;
 }
 
 /** The way from ratings to a trainer: columns, policies for bad rows and duplicates, and positions of ids. */
@@ -60,6 +63,11 @@ export class RatingInput {
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
     this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
     if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+  }
+
+  /** Everything that loaded ratings depend on beside the dataset. */
+  get form(): string {
+    return JSON.stringify([this.columns, this.onDuplicates, this.onBadRows]);
   }
 
   /** The ratings to train on. */
@@ -121,7 +129,7 @@ export type PlanOptions = Omit<FitOptions, 'plan'>;
 /** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
 export function checkFit(method: string, ratings: Dataset, options: FitOptions, takesPlan = false): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const] : []), ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const] : []), ...runOptionNames], '{ validation: dataset }');
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }
 
