@@ -10,19 +10,24 @@ import { effectiveRatings } from '../../operators/als/implicit/effective-ratings
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
-import { trainAls } from '../../operators/als/train.ts';
+import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
 import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
+import { intervalOf } from './checkpoints/checkpoint-options.ts';
+import { fingerprintOf } from './checkpoints/data-fingerprint.ts';
+import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
+import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
-import { keptAs, loadedOnce, ownBlock } from './kept-ratings.ts';
+import { type ContinuedFit, keptAs, loadedOnce, ownBlock } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
@@ -44,22 +49,22 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const testRatings = options.validation && (await input.countPairs(options.validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
-  const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
+  const plan = planCheckpoints(planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx)), intervalOf(options));
   requireBudget(plan, ratings.session);
   return new ExplainedPlan(plan);
 }
 
 /** Trains by ALS with holdings of its own. */
-export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
   const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
-  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, train, { ...options, validation }, ctx));
+  return Holdings.ofRun({ ...context, executor }, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, checkpoints, ctx)));
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
@@ -72,7 +77,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx));
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planAls(profile, params, devices), session);
+  requireBudget(planCheckpoints(planAls(profile, params, devices), checkpoints?.interval), session);
   const read = await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
   const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, async () => effectiveRatings(read)) : undefined;
   const blocks = implicit?.blocks ?? read;
@@ -90,16 +95,19 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(scaled) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
-  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(scaled, known, params, ctx);
-  const plan = planAls(known, params, devices, choices);
+  const before = await checkpoints?.begin(await fingerprintOf({ users, items, block: byUser, test: test?.block }), alsMatrices(keyCount(users), keyCount(items), params));
+  const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
+  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
+  const plan = planCheckpoints(planAls(known, params, devices, choices), checkpoints?.interval);
+  checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
-  const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planAls(known, params, { ...devices, compute }, choices), checkpoints?.interval);
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   options.continued?.kept?.(result.raw);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded, tuning: options.continued?.tuning }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */

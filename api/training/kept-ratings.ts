@@ -6,6 +6,7 @@ import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { Dataset } from '../dataset.ts';
+import type { FitOptions } from '../rating-input.ts';
 
 /** Loaded forms of a dataset, by name. */
 type Kept = Map<string, Promise<unknown>>;
@@ -51,6 +52,11 @@ export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: Execut
   const ref = { name: dataSetName('kept'), partition: 0, version: 0 };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, hostForm(block)]]);
   return { ...block, ref };
+}
+
+/** Options of a fit with what a search hands from one to the next. */
+export interface ContinuedFit extends FitOptions {
+  readonly continued?: Continued;
 }
 
 /** A fit among others on the same ratings. */

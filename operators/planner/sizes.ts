@@ -57,7 +57,7 @@ export function buffersBeyondBinding(plan: Pick<PhysicalPlan, 'datasets'> & Pick
     const matrices = plan.datasets.flatMap((set) =>
       set.columns === undefined || set.layout !== 'factors'
         ? []
-        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the factors of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: false }, partition, place)] as const] : [])),
+        : set.parts.flatMap(({ at, rows }, partition) => (at.includes(place) ? [[`the factors of ${counted(rows, 'row')}`, partBytes(plan, { ...set, half: set.half === 'only' ? 'only' : false }, partition, place)] as const] : [])),
     );
     return [...matrices, ...Object.entries(more)].flatMap(([what, bytes]) => (bytes > bindingBytes ? [{ device, what, bytes }] : []));
   });

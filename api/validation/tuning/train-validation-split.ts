@@ -114,7 +114,7 @@ export class TrainValidationSplit {
     const { user, item } = this.#make(this.trials[0].params).columns;
     const [train, held] = validation === undefined ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], { seed: this.seed, userCol: user, itemCol: item }) : [ratings, validation];
     const search = new Search(this, { ...options, onEvent }, { train: keptDataset(train), validation: keptDataset(held) }, this.#options);
-    const trials = await search.run();
+    const trials = await search.trials();
     throwIfAborted(signal, 'tune');
     const best = bestOf(trials, this.metric);
     const { baselines, value } = best;
@@ -135,7 +135,7 @@ export class TrainValidationSplit {
 
 /** The facts about a search that a model is saved with. */
 function evidenceOf({ metric, search, seed }: TrainValidationSplit, { number, value }: Trial, trials: readonly Trial[]): JsonObject {
-  return { metric, search, seed, best: number, value, trials: trials.map(({ seconds: _, baselines: __, ...trial }) => JSON.parse(JSON.stringify(trial)) as JsonObject) };
+  return { metric, search, seed, best: number, value, trials: trials.map(({ seconds: _seconds, baselines: _baselines, ...trial }) => JSON.parse(JSON.stringify(trial)) as JsonObject) };
 }
 
 /** The best trial: of equal ones the first. Throws DataError where all failed. */
@@ -168,7 +168,8 @@ class Search {
     this.#done = new Map((run.done ?? []).map((trial) => [keyOf(trial), trial]));
   }
 
-  async run(): Promise<Trial[]> {
+  /** Runs them all. */
+  async trials(): Promise<Trial[]> {
     const { trials, search } = this.#split;
     const phase = startPhase(this.#run.onEvent, 'tune', 'trials', trials.length);
     const tell = () => phase.progress(this.#results.size);
