@@ -133,18 +133,19 @@ class WasmFileReader implements ParquetFileReader {
     if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, sizes, schema, options);
     const others = new Schema(schema.fields.filter(({ name }) => !apart.has(name)));
     const whole = plainSchema(schema);
-    let from = offset;
-    const joined = (rows: number, batch?: RecordBatch) => {
+    const joined = (from: number, rows: number, batch?: RecordBatch) => {
       const children = schema.fields.map(({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data));
-      from += rows;
       return new RecordBatch(whole, makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }));
     };
+    let from = offset;
     if (others.fields.length > 0) {
-      for await (const batch of this.#readRows(rowGroup, offset, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) yield joined(batch.numRows, batch);
+      for await (const batch of this.#readRows(rowGroup, offset, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
+        yield joined(from, batch.numRows, batch);
+        from += batch.numRows;
+      }
       return;
     }
-    const { rows } = this.info.rowGroups[rowGroup];
-    while (from < rows) yield joined(Math.min(options.batchSize, rows - from));
+    for (const { rows } = this.info.rowGroups[rowGroup]; from < rows; from += options.batchSize) yield joined(from, Math.min(options.batchSize, rows - from));
   }
 
   /** Some rows of a row group from `offset` on. */
