@@ -1,6 +1,7 @@
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
+import { FULL_REGISTERS } from './update/admits-fused.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
 import type { VariantTime } from './update/time-variants.ts';
@@ -103,7 +104,11 @@ function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: Tu
   const first = main[0]?.sum.kernel ?? 'tiled';
   if (thorough || first === 'tiled') return main;
   const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
-  return [...of('tensor'), ...of('int8').filter(({ fused }) => fused), ...of('vectors').slice(0, 1), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
+  // Eight bits take less of sums than of solving in place, which beyond float32 registers may not pay. The time may not suffice for all: the first of each kind come first.
+  const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
+  const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
+  const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) => kinds.flatMap((kind) => kind.slice(turn, turn + 1)));
+  return [...turns.flat(), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
 }
 
 function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {

@@ -40,12 +40,15 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
 {%- endfor %}
   var coming = vec2<u32>();
   if (thread < BIN) {
+{%- if BIASES %}
     let ahead_0 = rating_at(first + thread, end);
     let ahead_1 = rating_at(first + BIN + thread, end);
-    put_column(0u, thread, ahead_0.x);
-    put_column(1u, thread, ahead_1.x);
-    put_digits(0u, thread, ahead_0, bias_of(ahead_0.x));
-    put_digits(1u, thread, ahead_1, bias_of(ahead_1.x));
+    put_rating(0u, thread, ahead_0, bias_of(ahead_0.x));
+    put_rating(1u, thread, ahead_1, bias_of(ahead_1.x));
+{%- else %}
+    put_rating(0u, thread, rating_at(first + thread, end));
+    put_rating(1u, thread, rating_at(first + BIN + thread, end));
+{%- endif %}
     coming = rating_at(first + 2u * BIN + thread, end);
   }
   workgroupBarrier();

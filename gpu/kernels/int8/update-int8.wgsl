@@ -62,13 +62,16 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
   var row = work[number];
   if (thread < BIN) {
     let end = row.y + row.z;
+{%- if BIASES %}
     let ahead_0 = rating_at(row.y + thread, end);
     let ahead_1 = rating_at(row.y + BIN + thread, end);
+    put_rating(0u, thread, ahead_0, bias_of(ahead_0.x));
+    put_rating(1u, thread, ahead_1, bias_of(ahead_1.x));
+{%- else %}
+    put_rating(0u, thread, rating_at(row.y + thread, end));
+    put_rating(1u, thread, rating_at(row.y + BIN + thread, end));
+{%- endif %}
     coming = rating_at(row.y + 2u * BIN + thread, end);
-    put_column(0u, thread, ahead_0.x);
-    put_column(1u, thread, ahead_1.x);
-    put_digits(0u, thread, ahead_0, bias_of(ahead_0.x));
-    put_digits(1u, thread, ahead_1, bias_of(ahead_1.x));
   }
   var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
   workgroupBarrier();
@@ -104,8 +107,6 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
     next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
     var ahead_0 = vec2<u32>();
     var ahead_1 = vec2<u32>();
-    var bias_0 = 0.0;
-    var bias_1 = 0.0;
     if (thread < BIN) {
       ahead_0 = rating_at(following.y + thread, following_end);
       ahead_1 = rating_at(following.y + BIN + thread, following_end);
@@ -118,25 +119,30 @@ fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, 
       s = 0.0;
 {%- endif %}
     }
-{%- capture put_ahead %}
-    if (thread < BIN) {
-      put_column(0u, thread, ahead_0.x);
-      put_column(1u, thread, ahead_1.x);
-      put_digits(0u, thread, ahead_0, bias_0);
-      put_digits(1u, thread, ahead_1, bias_1);
-    }
-{%- endcapture %}
-{%- capture ask_biases %}
+{%- if BIASES %}
+    // Their biases arrive while the row is solved.
+    var bias_0 = 0.0;
+    var bias_1 = 0.0;
+{%- capture between %}
     if (thread < BIN) {
       bias_0 = bias_of(ahead_0.x);
       bias_1 = bias_of(ahead_1.x);
     }
 {%- endcapture %}
-{%- if BIASES %}
-    {% render 'parts/register-cg', between: ask_biases, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: true, scaled: ' * own_scale' %}
-{{ put_ahead }}
 {%- else %}
-    {% render 'parts/register-cg', between: put_ahead, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: ' * own_scale' %}
+{%- capture between %}
+    if (thread < BIN) {
+      put_rating(0u, thread, ahead_0);
+      put_rating(1u, thread, ahead_1);
+    }
+{%- endcapture %}
+{%- endif %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
+{%- if BIASES %}
+    if (thread < BIN) {
+      put_rating(0u, thread, ahead_0, bias_0);
+      put_rating(1u, thread, ahead_1, bias_1);
+    }
 {%- endif %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);

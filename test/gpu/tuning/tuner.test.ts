@@ -122,7 +122,9 @@ describe('the tuner', () => {
     const tuning = await tuner.tune(problem, brief, measure);
     expect(tuning).toMatchObject({ variant: 'tensor-fused', reason: 'measured fastest of 10: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings' });
     expect(asked).toHaveLength(1);
-    expect(asked[0].variants).toEqual([...updateVariants(tensorGpu, problem).filter(({ name }) => /^(tensor|int8-fused)/.test(name)).map(({ name }) => name), 'tiled8-f32']);
+    const names = updateVariants(tensorGpu, problem).filter(({ name }) => /^(tensor|int8-fused)/.test(name)).map(({ name }) => name);
+    expect(asked[0].variants.slice(0, 2)).toEqual([names[0], names[0].replace('tensor', 'int8')]);
+    expect([...asked[0].variants].sort()).toEqual([...names, 'tiled8-f32'].sort());
     expect(chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 }))).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 10') });
     expect(await tuner.known({ ...problem, rank: 64 })).toBeUndefined();
     expect(await tuner.known({ ...problem, longest: 200 })).toBeUndefined();

@@ -60,10 +60,7 @@ of theta are loaded.
       var arrived_bias = 0.0;
       if (thread < BIN) { arrived_bias = bias_of(arrived.x); }
 {%- else %}
-      if (thread < BIN) {
-        put_column(bin + 2u, thread, coming.x);
-        put_digits(bin + 2u, thread, coming, 0.0);
-      }
+      if (thread < BIN) { put_rating(bin + 2u, thread, coming); }
 {%- endif %}
       if (at + BIN < end) {
         let slot = (bin + 1u) & 3u;
@@ -90,10 +87,7 @@ of theta are loaded.
       }
 {%- endfor %}
 {%- if BIASES %}
-      if (thread < BIN) {
-        put_column(bin + 2u, thread, arrived.x);
-        put_digits(bin + 2u, thread, arrived, arrived_bias);
-      }
+      if (thread < BIN) { put_rating(bin + 2u, thread, arrived, arrived_bias); }
 {%- endif %}
       workgroupBarrier();
       bin++;

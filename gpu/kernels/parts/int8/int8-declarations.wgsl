@@ -20,22 +20,21 @@ fn rating_at(at: u32, end: u32) -> vec2<u32> {
   return result;
 }
 
+{%- if BIASES %}
 // The bias of a column; that of the last one for the row of zeros, whose ratings do not use it.
 fn bias_of(column: u32) -> f32 {
-  return {% if BIASES %}fixed_bias[min(column, params.zero_row - 1u)]{% else %}0.0{% endif %};
+  return fixed_bias[min(column, params.zero_row - 1u)];
 }
 
-fn put_column(bin: u32, place: u32, column: u32) {
-  columns[(bin & 3u) * (BIN / 4u) + place / 4u][place & 3u] = column;
-}
-
-// The digits of a rating{% if BIASES %} without mean and bias{% endif %}.
-fn put_digits(bin: u32, place: u32, rating: vec2<u32>, column_bias: f32) {
-  let value = bitcast<f32>(rating.y){% if BIASES %} - (params.mean + column_bias){% endif %};
-  let number = i32(clamp(round(value * params.scale), -32000.0, 32000.0));
+{% endif -%}
+// Puts a rating{% if BIASES %} without mean and bias{% endif %} to a place of the ring's bin.
+fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
+  let number = i32(clamp(round({% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale), -32000.0, 32000.0));
   let high = (number + 128) >> 8u;
   let digits = (u32(high) & 0xffu) | ((u32(number - high * 256) & 0xffu) << 8u){% if BIASES %} | 0x10000u{% endif %};
-  rated[(bin & 3u) * (BIN / 4u) + place / 4u][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
+  let at = (bin & 3u) * (BIN / 4u) + place / 4u;
+  columns[at][place & 3u] = rating.x;
+  rated[at][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
 }
 
 {%- if RATING_ROW %}
