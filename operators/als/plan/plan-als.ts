@@ -14,7 +14,7 @@ import type { AlsPlanOptions } from './problem.ts';
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
   const asked = askedPartitions(params);
-  const usual = usualGrid(devices.compute, profile);
+  const usual = usualGrid(devices.compute, profile, params.rank);
   if (options.grid === undefined && !suits(usual, asked)) {
     const users = asked.users ?? { p: 1, q: asked.items && asked.items.p > 1 ? asked.items.p : usual.users.q };
     const items = asked.items ?? { p: 1, q: users.p > 1 ? users.p : usual.items.q };
