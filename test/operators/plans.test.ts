@@ -65,6 +65,10 @@ describe('the plan of als', () => {
     const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
+    const grid = { users: { q: 2, fixed: 'whole', factors: 'device', ratings: 'device' }, items: { q: 3, fixed: 'parts', factors: 'device', ratings: 'device' } } as const;
+    const equations = () => planAls({ users: 500_000, items: 6000, ratings: 50_000_000 }, alsParams({ rank: 100, biases: false }), on(h200Info), undefined, { grid });
+    expect(equations).toThrow('the normal equations of 250,000 rows need 4.8 GiB');
+    expect(equations).toThrow(expect.objectContaining({ details: expect.objectContaining({ advice: expect.stringContaining('Cut that side into more parts') }) }));
   });
 
   it('prints the measures of a run beside the plan', async () => {
