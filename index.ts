@@ -19,6 +19,8 @@ export type { RankingOptions } from './api/validation/evaluate-ranking.ts';
 export { Profile, type ProfileReport } from './api/profile.ts';
 export { Trace } from './api/trace.ts';
 export { paramGrid } from './api/validation/param-grid.ts';
+export type { CheckpointOptions } from './api/training/checkpoints/checkpoint-options.ts';
+export type { ResumedFrom } from './api/training/checkpoints/run-checkpoints.ts';
 export type { FitOptions, PlanOptions, RatingOptions } from './api/rating-input.ts';
 export type { ItemsOptions, RecommendOptions, RequestOptions, UnknownUsers, UsersOptions } from './api/serving/recommend-options.ts';
 export type { FactorArrays } from './api/serving/factor-arrays.ts';

@@ -34,7 +34,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/main.ts', to: ['engine/node-version.ts'], because: 'a Node that is too old may not load more' },
   { from: 'cli/', to: ['engine/errors.ts', 'engine/format.ts', 'engine/json.ts'], because: 'errors, figures as text and the type of JSON load nothing else' },
   { from: 'cli/', to: ['connectors/files/file-problem.ts'], because: 'one wording for what a file system refuses' },
-  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },
+  { from: 'cli/options/', to: ['operators/als/params.ts', 'operators/sgd/params.ts', 'operators/params/common.ts', 'operators/params/table.ts', 'connectors/files/format-names.ts', 'connectors/parquet/backend.ts', 'connectors/lines/text-type.ts'], because: 'defaults and choices that --help prints' },
   { from: 'cli/options/nearest.ts', to: ['engine/nearest.ts'], because: 'one measure of likeness for names of flags and of columns' },
   { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts'], because: 'choices that --help prints' },
   { from: 'cli/commands/generate.ts', to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/any-shape.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
@@ -45,7 +45,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
-    to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts'],
+    to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts', 'operators/training/planned-checkpoints.ts'],
     because: 'the api plans ratings, not counts alone',
   },
   { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts', 'engine/waits.ts'], because: 'a process that is stopped leaves nothing behind' },
