@@ -31,14 +31,6 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
-<<<<<<< HEAD
-  const usual = usualGrid(devices.compute, profile, params.rank);
-  if (options.grid === undefined && !suits(usual, asked)) {
-    const users = asked.users ?? { p: 1, q: asked.items && asked.items.p > 1 ? asked.items.p : usual.users.q };
-    const items = asked.items ?? { p: 1, q: users.p > 1 ? users.p : usual.items.q };
-    const grid = { users: { ...usual.users, q: users.q, fixed: items.p > 1 ? 'parts' : 'whole' }, items: { ...usual.items, q: items.q, fixed: users.p > 1 ? 'parts' : 'whole' } } as const;
-    return planOfGrid(profile, params, devices, choices, { ...options, grid });
-=======
   const usual = suits(problem.grid, asked) ? fitting(() => planOf()) : undefined;
   if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
   const usualCost = costOf(problem);
@@ -63,7 +55,6 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
         chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }) };
       }
     }
->>>>>>> main
   }
   if (chosen === undefined) throw noneFits(problem, candidates.map(({ grid }) => grid), usual?.error);
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
