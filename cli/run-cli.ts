@@ -9,7 +9,7 @@ import { commandName } from './quick-answer.ts';
 import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
-import { endAtOnce, watchSignals } from './signals.ts';
+import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
 
 /** The output of a run: the process's own streams, or those of a test. */
 export interface Terminal {
@@ -44,16 +44,18 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     () => run.progress?.close('failed'),
   );
   try {
-    return await finish(run, interruption.signal);
+    const code = await finish(run, interruption);
+    // An open input, such as a terminal, would keep the process.
+    return interruption.signal.aborted ? await endAtOnce(code) : code;
   } finally {
     interruption.close();
   }
 }
 
 /** Runs a command line to its exit code. Signals and crashes of the process are the caller's. */
-export async function finish(run: Run, signal: AbortSignal): Promise<number> {
+export async function finish(run: Run, { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>): Promise<number> {
   try {
-    return await execute(run, signal);
+    return await Promise.race([execute(run, signal), ...(stuck ? [stuck] : [])]);
   } catch (error) {
     run.progress?.close('failed');
     return await fail(error, run);

@@ -126,6 +126,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   const scope: GpuTaskScope = {
     gpu,
     params,
+    hasMatrix: (name) => entry(name)?.matrix !== undefined,
     matrix: (name) => named('matrix', name, entry(name)?.matrix),
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),
