@@ -61,7 +61,10 @@ class Expansion {
 
   #allocate(stage: string, data: string): void {
     const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at: [home] }, partition) => this.list.allocate(stage, home, this.versions.next(stage, set, partition), shapeAt(this.#bound, set, partition, home)));
+    set.parts.forEach(({ at }, partition) => {
+      const ref = this.versions.next(stage, set, partition);
+      for (const place of at) this.list.allocate(stage, place, ref, shapeAt(this.#bound, set, partition, place));
+    });
   }
 
   #move(stage: string, data: string, to: 'places' | 'host' | 'from-host'): void {

@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { TrainedSide } from './bind.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { TrainedSide } from './bind/als-data.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { blocksOf, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
