@@ -5,18 +5,19 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
-import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
+import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
@@ -24,6 +25,7 @@ import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
+import { ratingsHome, spillGrid } from './ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { trainingDevice } from './training-device.ts';
@@ -67,30 +69,31 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
-  const indexed = await input.index(ratings, options.validation, ctx);
+  const indexed = await input.index(ratings, options.validation, ctx, { inFiles: true });
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planAls(profile, params, devices), session);
-  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
-  const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
+  const home = ratingsHome(profile, params, devices, session);
+  const read = home.kind === 'memory' ? await buildRatingBlocks(indexed, input.onDuplicates, ctx) : await spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx);
+  const implicit = params.implicitPrefs ? await effectiveRatings(read, ctx) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users'));
+  const facts = await lookAtRatings(byUser, keyCount(items), ctx);
   const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
-  const unit = params.implicitPrefs ? 1 : ratingUnit(byUser, params.biases);
-  const scaled = { byUser: inUnit(byUser, unit), byItem: inUnit(byItem, unit) };
+  const unit = params.implicitPrefs ? 1 : await ratingUnit(byUser, params.biases, ctx);
+  const scaled = { byUser: await sortedInUnit(byUser, unit, ctx), byItem: await sortedInUnit(byItem, unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
-  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(scaled) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
+  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(scaled, known, params, ctx);
-  const plan = planAls(known, params, devices, choices);
-  if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
-  const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  const inFiles = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
+  const plan = planAls(known, params, devices, choices, inFiles);
+  if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices, inFiles)]);
+  const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices, inFiles);
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
@@ -99,9 +102,10 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
 }
 
 /** The kernels to use, timed first where that pays. */
-async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+async function choose({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  await tuneKernels(blocks, known, params, 'where-it-pays', ctx);
+  // Of ratings in files the rule decides.
+  if (!isSpilled(byUser) && !isSpilled(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 
@@ -115,6 +119,11 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   };
   const [users, items] = [await side('users'), await side('items')];
   return users && items && { users, items };
+}
+
+async function lookAtRatings(byUser: SortedRatings, items: number, ctx: ExecutionContext): Promise<RatingFacts> {
+  using _ = ctx.metrics.begin('look at ratings');
+  return sortedRatingFacts(byUser, items, ctx);
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {

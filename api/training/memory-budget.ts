@@ -51,13 +51,21 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
   });
 }
 
-/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-export function requireBudget({ memory, devices }: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): void {
-  // A device with memory of its own takes none of the process's.
+/** Bytes of the process that a plan takes. A device with memory of its own takes none. */
+function bytesOf({ memory, devices }: PhysicalPlan, workers: number) {
   const factorBytes = devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
-  const hostBytes = memory[HOST] ?? 0;
-  const base = baseBytes(workers);
-  const need = base + hostBytes + factorBytes;
+  const [hostBytes, base] = [memory[HOST] ?? 0, baseBytes(workers)];
+  return { factorBytes, hostBytes, base, need: base + hostBytes + factorBytes };
+}
+
+/** True where the plan's memory is within the budget. */
+export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): boolean {
+  return bytesOf(plan, workers).need <= memoryBudget;
+}
+
+/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
+export function requireBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): void {
+  const { factorBytes, hostBytes, base, need } = bytesOf(plan, workers);
   if (need <= memoryBudget) return;
   throw new CapacityError(
     `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,

@@ -7,6 +7,7 @@ import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
+import { rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
@@ -74,10 +75,17 @@ export function updateProblems(profile: RatingsProfile, params: AlsParams): { re
 }
 
 /** The properties of sorted ratings that the choice of kernels depends on. */
-export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
+export function profileOfBlocks(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
+  const { values } = blocks.byUser;
   let largestRating = 0;
-  for (let k = 0; k < byUser.values.length; k++) largestRating = Math.max(largestRating, Math.abs(byUser.values[k]));
-  return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longestRow(byUser), longestItem: longestRow(byItem), largestRating };
+  for (let k = 0; k < values.length; k++) largestRating = Math.max(largestRating, Math.abs(values[k]));
+  return profileOfSorted(blocks, largestRating);
+}
+
+/** The same of ratings that may lie in files, the largest of which is known. */
+export function profileOfSorted({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, largestRating: number): RatingsProfile {
+  const longest = (ratings: SortedRatings) => Math.max(...rowParts(ratings).map(longestRow));
+  return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longest(byUser), longestItem: longest(byItem), largestRating };
 }
 
 /** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */

@@ -32,6 +32,11 @@ export function spilledLoadingBytes(ratings: number): number {
   return 16 * ratings;
 }
 
+/** The same where blocks go to files too, in parts of so many ratings: a part, and the chunks that it is sorted from. Freed memory is collected late. */
+export function partLoadingBytes(ratings: number): number {
+  return 32 * ratings;
+}
+
 /** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */
 export function requireDeviceFit({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>, advice: string): void {
   for (const { place, capacityBytes, ownMemory } of devices) {

@@ -1,11 +1,12 @@
 import type { PartitionRef } from '../../engine/partition.ts';
-import { HOST, SPILL } from '../../engine/plan/place.ts';
+import { SPILL } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockOf, hostForm, type RatingBlock } from './rating-block.ts';
+import { joinParts } from './sorting/join-parts.ts';
 import type { RatingPart } from './sorting/rating-parts.ts';
 
 const STAGE = 'rating-parts';
@@ -51,19 +52,25 @@ export async function* blocksOf(ratings: SortedRatings, ctx: ExecutionContext): 
     yield { from: 0, block: ratings };
     return;
   }
+  const { place } = hostDevice(ctx.executor).info;
   for (const { from, ref } of ratings.parts) {
     const reading = new StepList({});
-    reading.move(STAGE, ref, SPILL, HOST);
-    reading.handOut(STAGE, ref, HOST);
+    reading.move(STAGE, ref, SPILL, place);
+    reading.handOut(STAGE, ref, place);
     const { handed } = await runSteps(reading.steps, ctx);
     try {
       yield { from, block: blockOf(ref, handed[0]) };
     } finally {
       const freeing = new StepList({});
-      freeing.free(STAGE, HOST, [ref]);
+      freeing.free(STAGE, place, [ref]);
       await runSteps(freeing.steps, ctx);
     }
   }
+}
+
+/** All ratings as one block. */
+export async function inMemory(ratings: SortedRatings, ctx: ExecutionContext): Promise<RatingBlock> {
+  return isSpilled(ratings) ? joinParts(blocksOf(ratings, ctx), ratings.rows, ratings.ratings, ctx) : ratings;
 }
 
 /** Writes parts to files as they come, and frees them at the CPU. `slices`: of all rows, in order; a part ends where a slice ends. */
