@@ -3,7 +3,7 @@ import type { AlsParams } from '../../operators/als/params.ts';
 import type { AlsGrid } from '../../operators/als/plan/grid.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
-import { fitsBudget, type MemoryBudget, requireBudget } from './memory-budget.ts';
+import { fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
@@ -16,8 +16,9 @@ export function ratingsHome(profile: RatingsProfile, params: AlsParams, devices:
   if (fitsBudget(planAls(profile, params, devices), budget)) return { kind: 'memory' };
   const planned = PART_RATINGS.map((partRatings) => ({ partRatings, plan: planAls(profile, params, devices, undefined, { grid: spillGrid(Math.max(2, Math.ceil(profile.ratings / partRatings))) }) }));
   const found = planned.find(({ plan }) => fitsBudget(plan, budget));
-  if (found === undefined) requireBudget((planned.at(-1) ?? planned[0]).plan, budget);
-  return { kind: 'spill', partRatings: found?.partRatings ?? PART_RATINGS[0] };
+  const least = planned[planned.length - 1];
+  if (found === undefined) requireBudget(least.plan, budget, leastBaseBytes);
+  return { kind: 'spill', partRatings: (found ?? least).partRatings };
 }
 
 /** Ratings by either side in so many files, staged part by part. */
