@@ -76,8 +76,9 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
+  if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace && (await (await import('./output/open-trace.ts')).openTrace(command.trace));
-  const profile = command.profile || trace ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
+  const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
   let result: CommandResult;
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });
@@ -86,6 +87,10 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
     if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);
   }
   progress.close('done');
+  if (command.report !== undefined && result.report !== undefined && profile !== undefined) {
+    const { writeReport } = await import('./page/report-file.ts');
+    await writeReport(command.report, result.report, profile.report(), run.argv);
+  }
   const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);

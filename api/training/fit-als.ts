@@ -98,7 +98,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */

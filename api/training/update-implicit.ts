@@ -44,7 +44,7 @@ export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, op
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
     const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
-    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
+    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
   });
 }
 

@@ -9,6 +9,9 @@ const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: fa
 export class HostMemory implements HostStore {
   readonly info = info;
   readonly #partitions = new Map<string, Partition>();
+  /** Memory that was taken: in use, and by its bytes that which may be taken again. */
+  readonly #taken = new Set<ArrayBufferLike>();
+  readonly #free = new Map<number, SharedArrayBuffer[]>();
 
   put(ref: PartitionRef, partition: Partition): void {
     this.#partitions.set(partitionKey(ref), partition);
@@ -32,13 +35,28 @@ export class HostMemory implements HostStore {
     return this.get(ref);
   }
 
+  take(bytes: number): SharedArrayBuffer {
+    const memory = this.#free.get(bytes)?.pop() ?? new SharedArrayBuffer(bytes);
+    this.#taken.add(memory);
+    return memory;
+  }
+
   release(ref: PartitionRef): void {
-    this.#partitions.delete(partitionKey(ref));
+    const key = partitionKey(ref);
+    for (const { buffer } of Object.values(this.#partitions.get(key)?.columns ?? {})) {
+      if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) continue;
+      const kept = this.#free.get(buffer.byteLength);
+      if (kept === undefined) this.#free.set(buffer.byteLength, [buffer]);
+      else kept.push(buffer);
+    }
+    this.#partitions.delete(key);
   }
 
   async trim(): Promise<void> {}
 
   async close(): Promise<void> {
     this.#partitions.clear();
+    this.#free.clear();
+    this.#taken.clear();
   }
 }

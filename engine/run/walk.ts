@@ -40,12 +40,16 @@ export class MemoryWalk {
       const held = this.#held.get(stage);
       if (held !== undefined && !this.#live.has(`${at} ${stage}`)) this.#note(`${at} ${stage}`, at, held);
       if (action.kind === 'allocate') this.#add(at, action.ref);
-      else if (action.kind === 'move') this.#add(action.to, action.as);
-      else if (action.kind === 'join') this.#add(HOST, action.as);
+      else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
       else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
     }
     return this;
+  }
+
+  /** Rows that came by wire are in host memory until a task has read them. */
+  #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
+    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory)) this.#add(to, as);
   }
 
   /** By place, those of the devices that hold factors and of the host. */

@@ -80,8 +80,8 @@ export class Gpu {
   }
 
   /** See Staging.upload. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers?: number): Promise<void> {
+    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset, buffers));
     await this.journal.during('uploads', target.label, moved, source.byteLength);
   }
 
@@ -92,8 +92,8 @@ export class Gpu {
   }
 
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers?: number): Promise<void> {
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted, buffers));
     await this.journal.during('readbacks', source.label, moved, target.byteLength);
   }
 
