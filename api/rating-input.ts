@@ -17,6 +17,7 @@ import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
+import { spilledBytes } from '../operators/planner/sizes.ts';
 import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -79,6 +80,8 @@ export class RatingInput {
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
     if (totalRows !== undefined && this.onBadRows === 'error' && !inFiles) requireRows(totalRows, ids, ratings.session);
+    // Before the reading where their number is known, else before they are sorted.
+    if (inFiles && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
     return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 

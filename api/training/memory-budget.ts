@@ -77,6 +77,6 @@ export function requireBudget(plan: PhysicalPlan, { memoryBudget, workers }: Mem
   if (need <= memoryBudget) return;
   throw new CapacityError(
     `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,
-    { phase: 'plan', advice: 'Raise memoryBudget, lower the rank, or train on a part of the data' },
+    { phase: 'plan', advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, lower the rank, or train on a part of the data` },
   );
 }

@@ -37,6 +37,11 @@ export function partLoadingBytes(ratings: number): number {
   return 32 * ratings;
 }
 
+/** Peak bytes in files of so many ratings: coded chunks (12 a rating), those cut by parts (12), which replace them, and the parts by user (8). */
+export function spilledBytes(ratings: number): number {
+  return 32 * ratings;
+}
+
 /** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */
 export function requireDeviceFit({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>, advice: string): void {
   for (const { place, capacityBytes, ownMemory } of devices) {

@@ -3,6 +3,7 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
+import { spilledBytes } from '../planner/sizes.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import type { RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
@@ -45,6 +46,9 @@ async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy
   return { byUser, byItem: await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx), duplicates: parts.duplicates };
 }
 
+/** Bytes of a coded rating. */
+const CODED_BYTES = 12;
+
 export interface SpilledBlocks {
   readonly byUser: SpilledRatings;
   readonly byItem: SpilledRatings;
@@ -54,6 +58,7 @@ export interface SpilledBlocks {
 /** The same as parts in files, of at most `partRatings` ratings each but for long rows, where memory does not hold them. */
 export async function spillRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, partRatings: number, ctx: ExecutionContext): Promise<SpilledBlocks> {
   using _ = ctx.metrics.begin('sort');
+  await ctx.spill?.requireRoom(spilledBytes(indexed.rows) - (indexed.spilled ? CODED_BYTES * indexed.rows : 0));
   const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
   const parts = new RatingParts(indexed, duplicates, { partRatings, spills: true, bothSides: true }, ctx);
   const name = dataSetName('ratings');

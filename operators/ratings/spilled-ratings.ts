@@ -102,7 +102,9 @@ export async function replaceParts(ratings: SpilledRatings, change: (part: Ratin
     steps.free(STAGE, place, [ref]);
     steps.free(STAGE, SPILL, [old.ref]);
     await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-    parts.push({ ...old, ref, ratings: block.ratings, offsets: block.offsets });
+    // Those of the part that was read are overwritten by the next.
+    const offsets = block.offsets === part.block.offsets ? old.offsets : block.offsets;
+    parts.push({ ...old, ref, ratings: block.ratings, offsets });
   }
   return { ...ratings, ratings: parts.reduce((sum, { ratings: own }) => sum + own, 0), parts };
 }
