@@ -5,7 +5,7 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -93,6 +93,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const inFiles = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
   const plan = planAls(known, params, devices, choices, inFiles);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices, inFiles)]);
+  await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices, inFiles);
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
