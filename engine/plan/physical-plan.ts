@@ -35,6 +35,8 @@ export interface PhysicalPlan {
   readonly measure: readonly Stage[];
   readonly end: readonly Stage[];
   readonly rounds: number;
+  /** Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later run. */
+  readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
   /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
@@ -69,7 +71,7 @@ export type LoadStage = Omit<Stage, 'work'>;
 /** Peaks in bytes, by place: of a device the bytes in its own memory, of `host` all others. */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
-export type PlannedPhase = 'load' | PhaseName;
+export type PlannedPhase = 'load' | 'checkpoint' | PhaseName;
 
 export interface PlannedStage {
   readonly phase: PlannedPhase;
@@ -80,7 +82,10 @@ export interface PlannedStage {
 
 /** All stages in the order in which they first run. */
 export function stagesOf(plan: PhysicalPlan): PlannedStage[] {
-  return (['load', ...phases] as const).flatMap((phase) => plan[phase].map((stage) => ({ phase, stage, times: phase === 'round' || phase === 'measure' ? plan.rounds : 1 })));
+  const { rounds, checkpoint } = plan;
+  const of = (phase: 'load' | PhaseName): PlannedStage[] => plan[phase].map((stage) => ({ phase, stage, times: phase === 'round' || phase === 'measure' ? rounds : 1 }));
+  const copied: PlannedStage[] = checkpoint === undefined ? [] : [{ phase: 'checkpoint', stage: checkpoint.stage, times: Math.ceil(rounds / checkpoint.every) }];
+  return ['load' as const, ...phases].flatMap((phase) => (phase === 'end' ? [...copied, ...of(phase)] : of(phase)));
 }
 
 export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stage'] {

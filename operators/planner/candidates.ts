@@ -4,7 +4,7 @@ import type { AlsProblem } from '../als/plan/problem.ts';
 import { bindingShare, deviceBytes } from './device-bytes.ts';
 
 /** Blocks of one side, at most: with more of them a block is too small to be worth a step. */
-const MOST_BLOCKS = 2 ** 14;
+const MOST_BLOCKS = 2 ** 12;
 
 /** Parts may be unequal in their memory by so much. */
 const HEADROOM = 0.97;
@@ -31,7 +31,8 @@ export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings
       for (const items of layouts) {
         if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
         const cut = smallestCut(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } }, asked);
-        if (cut !== undefined) found.push(cut);
+        // One part that is read by parts is a whole.
+        if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push(cut);
       }
     }
   }
@@ -49,9 +50,10 @@ function smallestCut(problem: AlsProblem, layout: Layout, asked: GridLimits['ask
   for (;;) {
     const need = needOf(problem, grid);
     if (need <= 1) return { grid, fits: true };
-    const next = sides.flatMap((side) => {
-      const cut: AlsGrid = { ...grid, [side]: { ...grid[side], q: Math.min(problem.rows[side], 2 * grid[side].q) } };
-      const beyond = fixedCut(side) !== undefined || cut[side].q === grid[side].q || sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
+    const finer = (side: Side): SideGrid => ({ ...grid[side], q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q) });
+    // Of cuts that do the same the first is taken, which cuts one side.
+    const next = [{ ...grid, users: finer('users') }, { ...grid, items: finer('items') }, { users: finer('users'), items: finer('items') }].flatMap((cut: AlsGrid) => {
+      const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
       return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
     }).sort((left, right) => left.need - right.need)[0];
     if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };

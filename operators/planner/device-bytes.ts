@@ -27,7 +27,7 @@ export function deviceBytes({ profile: { ratings: nz }, params: { rank, biases }
     const { q, factors: home, ratings } = grid[side];
     const p = verticalParts(grid, side);
     const own = factors(side) / q;
-    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) * (d > 1 ? d + 1 : 1) : 0;
+    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) * (d > 1 ? 2 : 1) : 0;
     return equations + (home === 'host' ? 4 * own : 0) + (ratings === 'device' || !device.ownMemory ? 0 : (2 * blockBytes(rows[side], nz / p)) / q) + (isInBlocks(grid, side) && grid[otherSide[side]].factors === 'host' ? (2 * factors(otherSide[side])) / p : 0);
   };
   return sides.reduce((sum, side) => sum + resident(side), 0) + Math.max(...sides.map(transient));

@@ -2,13 +2,13 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
 import { forSides } from '../../params/table.ts';
-import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
-import { otherSide, type Side } from './grid.ts';
-import { type AlsProblem, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+import { hasGramOfParts, isPipelined, otherSide, type Side } from './grid.ts';
+import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
 export function updateStage(problem: AlsProblem, side: Side): Stage {
@@ -32,6 +32,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     name: `update-${side}`,
     at: partPlaces(problem, side),
     work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams }] },
+    ...pipelineOf(problem, side),
     kernel: [task, choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
     tasks: tasksOfPart(problem, side),
     partitions: { p: 1, q },
@@ -64,14 +65,25 @@ export function regularizationOf({ regParam, regExponent, biases, biasDamping }:
 /** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, unless they are read part by part, and its Gram matrix. */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
-  if (grid[side].fixed === 'parts') return params.implicitPrefs ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [];
   const names = sideNames(side, problem);
-  const f = params.rank;
+  const gram = !params.implicitPrefs ? [] : hasGramOfParts(grid, side, places.length) ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
+  if (grid[side].fixed === 'parts' || names.whole === names.factors) return gram;
+  const each = (isHalfOnly(problem, side) ? 2 : 4) * factorStride(params.rank, device.strideStep);
   const gather: Stage = {
     name: `gather-${side}`,
     at: places,
     work: { kind: 'exchange', how: 'all-gather', data: [names.factors, ...(names.bias ? [names.bias] : [])], to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])] },
-    exchange: `all-gather: ${formatBytes(4 * rows[side] * f)} down, ${formatBytes(4 * places.length * rows[side] * f)} up`,
+    ...pipelineOf(problem, side),
+    ...(places.length > 1 ? { exchange: `all-gather: ${formatBytes(rows[side] * each)} down, ${formatBytes((places.length - 1) * rows[side] * each)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}` } : {}),
   };
-  return [...(names.whole === names.factors ? [] : [gather]), ...(params.implicitPrefs ? [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)] : [])];
+  return [gather, ...gram];
+}
+
+/** The pipeline in which the parts of a side are solved, and gathered. */
+export function pipelineName(side: Side): string {
+  return `${side}-by-parts`;
+}
+
+function pipelineOf({ grid, places }: AlsProblem, side: Side): Pick<Stage, 'pipeline'> {
+  return isPipelined(grid, side, places.length) ? { pipeline: pipelineName(side) } : {};
 }

@@ -37,7 +37,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
   // All items are ranked at once.
   const whole = problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined ? (['items'] as const) : [];
-  const candidates = candidateGrids(problem, { asked, whole, ratings: options.ratings ?? ['device', 'host'] })
+  const candidates = candidateGrids(problem, { asked, whole, ratings: options.ratings ?? (problem.device.ownMemory ? ['device', 'host'] : ['device']) })
     .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
     .sort((left, right) => left.cost.seconds - right.cost.seconds);
   const rejected: RejectedPlan[] = [];

@@ -1,0 +1,60 @@
+import { createHash, type Hash } from 'node:crypto';
+import type { JsonObject } from '../../../engine/json.ts';
+import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
+import { keyHashes } from '../../../engine/keys/key-hash.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import { blocksOf, rowParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
+import { differencesOf } from '../given-plan.ts';
+
+/** The data of a run as a checkpoint tells them apart. */
+export type Fingerprint = { readonly users: number; readonly items: number; readonly ratings: number; readonly validationPairs: number | null; readonly userIds: string; readonly itemIds: string; readonly values: string; readonly validation: string | null };
+
+/** Bytes that are hashed at a time. */
+const PIECE_BYTES = 1 << 24;
+
+/** The same for the same data in any order of rows. */
+export async function fingerprintOf({ users, items, ratings, test }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly ratings: SortedRatings; readonly test: RatingBlock | undefined }, ctx: ExecutionContext): Promise<Fingerprint> {
+  return {
+    users: keyCount(users),
+    items: keyCount(items),
+    ratings: ratings.ratings,
+    validationPairs: test?.ratings ?? null,
+    userIds: await digestOf(Object.values(keyHashes(users))),
+    itemIds: await digestOf(Object.values(keyHashes(items))),
+    values: await digestOf(arraysOf(ratings, ctx)),
+    validation: test === undefined ? null : await digestOf(arraysOf(test, ctx)),
+  };
+}
+
+/** Row pointers, indices and values of the whole, whether they are in memory or in files. */
+async function* arraysOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<ArrayBufferView, void> {
+  let first = 0;
+  for (const { rows, offsets } of rowParts(ratings)) {
+    yield first === 0 ? offsets : offsets.subarray(1).map((offset) => first + offset);
+    first += offsets[rows];
+  }
+  for await (const { block } of blocksOf(ratings, ctx)) yield block.indices;
+  for await (const { block } of blocksOf(ratings, ctx)) yield block.values;
+}
+
+async function digestOf(arrays: Iterable<ArrayBufferView> | AsyncIterable<ArrayBufferView>): Promise<string> {
+  const hash: Hash = createHash('sha256');
+  for await (const { buffer, byteOffset, byteLength } of arrays) {
+    for (let at = 0; at < byteLength; at += PIECE_BYTES) {
+      hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
+      // Devices and signals have their turn.
+      await new Promise(setImmediate);
+    }
+  }
+  return hash.digest('hex');
+}
+
+/** The differences in words: first of counts, then of what is counted. */
+export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): string[] {
+  const counts = (['users', 'items', 'ratings', 'validationPairs'] as const).flatMap((name) => differencesOf(name === 'validationPairs' ? 'pairs of the validation set' : name, saved[name], actual[name], 'the checkpoint').map((text) => text.replace(' is ', ': ')));
+  if (counts.length > 0) return counts;
+  const told = { userIds: 'other users', itemIds: 'other items', values: 'other ratings of the same users and items', validation: 'another validation set' } as const;
+  return (Object.keys(told) as (keyof typeof told)[]).flatMap((name) => (saved[name] === actual[name] ? [] : [told[name]]));
+}
