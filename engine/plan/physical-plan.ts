@@ -49,6 +49,7 @@ export interface PhysicalPlan {
   readonly measured?: Readonly<Record<string, Measure>>;
 }
 
+/** The estimated time of a round. */
 export interface Estimate {
   readonly seconds: number;
   readonly computing: number;
@@ -58,6 +59,7 @@ export interface Estimate {
   readonly rates: string;
 }
 
+/** A way that was not taken. */
 export interface RejectedPlan {
   readonly name: string;
   /** Estimated seconds of a round. */
