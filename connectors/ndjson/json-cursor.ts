@@ -109,11 +109,14 @@ export class JsonCursor {
   }
 
   #checkString(): void {
+    let text: string;
     try {
-      JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + this.start - 1, this.#p - this.start + 1).toString('utf8'));
+      text = JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + this.start - 1, this.#p - this.start + 1).toString('utf8')) as string;
     } catch {
       throw this.#broken();
     }
+    // As UTF-8 all halves would become the same character, and different ids one.
+    if (!text.isWellFormed()) throw new JsonProblem('a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold');
   }
 
   #skipNested(): void {
