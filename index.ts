@@ -67,6 +67,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
+export type { StagedCopies } from './engine/run/staged-copies.ts';
 export type { Device, Executor, HostStore, SpillStore, WireRequest } from './engine/run/device.ts';
 export type { Wire } from './engine/run/step.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
@@ -81,7 +82,7 @@ export type { Description, Operator, Sink, Source, SourceStatistics, ValueNeeds 
 export type { ExecutionContext, SpillSpace } from './engine/run/context.ts';
 export type { MatrixShape, Partition, PartitionRef, SharedColumn } from './engine/partition.ts';
 export type { KeptVersions } from './engine/plan/bound-plan.ts';
-export { type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage } from './engine/plan/physical-plan.ts';
+export { type Estimate, type LoadStage, type MemoryPlan, type PhysicalPlan, PLAN_VERSION, type PlannedPhase, type PlannedStage, type RejectedPlan } from './engine/plan/physical-plan.ts';
 export type { BlockGrid, DataPart, DataSet, DataUses, PhaseName, Stage, TaskPlan, Work } from './engine/plan/stages.ts';
 export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
