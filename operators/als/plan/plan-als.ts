@@ -1,6 +1,7 @@
 import { CapacityError } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid } from '../../planner/candidates.ts';
@@ -27,7 +28,7 @@ const FINER = 2;
  * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
-  const planOf = (grid?: AlsGrid) => planOfGrid(profile, params, devices, choices, { ...options, grid });
+  const planOf = (grid?: AlsGrid) => requireHost(planOfGrid(profile, params, devices, choices, { ...options, grid }), options.hostBytes);
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
@@ -59,6 +60,13 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
   if (chosen === undefined) throw noneFits(problem, candidates.map(({ grid }) => grid), usual?.error);
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** The plan, where the host has the memory for it. */
+function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
+  const bytes = plan.memory[HOST] ?? 0;
+  if (bytes > hostBytes) throw new CapacityError(`needs ${formatBytes(bytes)} (${bytes} bytes) of host memory, which has ${formatBytes(hostBytes)}`, { phase: 'plan', advice: 'Raise memoryBudget, or use a smaller rank' });
+  return plan;
 }
 
 /** The plan, or the reason why it does not fit. */
