@@ -59,11 +59,20 @@ export class FolderLock {
     throw new UsageError('other processes keep taking the folder', { file: folder, advice: 'Let one run at a time use it' });
   }
 
+  /** Throws UsageError where another process has taken the folder over from this one, which had been silent for long. */
+  async requireHeld(): Promise<void> {
+    if (!(await this.#isHeld())) throw new UsageError('another run has taken the folder over', { file: this.#file, advice: 'Let one run at a time use it' });
+  }
+
   async leave(): Promise<void> {
     clearInterval(this.#beat);
-    const own = (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
+    const held = await this.#isHeld();
     forgetTemporary(this.#file);
-    if (own) await rm(this.#file, { force: true });
+    if (held) await rm(this.#file, { force: true });
+  }
+
+  async #isHeld(): Promise<boolean> {
+    return (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
   }
 }
 

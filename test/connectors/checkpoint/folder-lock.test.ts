@@ -72,7 +72,9 @@ describe('a folder', () => {
 
   it('keeps the lock of another holder when the first leaves late', async () => {
     const lock = await FolderLock.take(folder);
+    await lock.requireHeld();
     holds({ machine: '0123456789ab' });
+    await expect(lock.requireHeld()).rejects.toThrow('another run has taken the folder over');
     await lock.leave();
     expect(existsSync(file())).toBe(true);
   });
