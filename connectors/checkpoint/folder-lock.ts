@@ -1,4 +1,4 @@
-import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { type FileHandle, link, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
@@ -16,7 +16,7 @@ const SILENT_MILLISECONDS = 60_000;
 /** Most times that other processes may take or leave the lock between two looks at it. */
 const MOST_ATTEMPTS = 100;
 
-/** The process that holds a folder: one JSON line of the lock file, whose time of change is that of its last sign of life. */
+/** The process that holds a folder: one JSON line of the lock file, which was last written at the process's last sign of life. */
 interface Holder {
   readonly process: number;
   /** By `startOf`; tells the process from a later one of the same number. */
@@ -34,13 +34,17 @@ interface Holder {
 export class FolderLock {
   readonly #file: string;
   readonly #text: string;
+  /** Of the file that was placed here, not of one that another holder puts there later. */
+  readonly #handle: FileHandle;
   readonly #beat: NodeJS.Timeout;
 
-  private constructor(file: string, text: string) {
+  private constructor(file: string, text: string, handle: FileHandle) {
     this.#file = file;
     this.#text = text;
+    this.#handle = handle;
     registerTemporary({ temporary: file });
-    this.#beat = setInterval(() => void utimes(file, new Date(), new Date()).catch(() => undefined), BEAT_MILLISECONDS).unref();
+    // A write sets the time by the file system's own clock.
+    this.#beat = setInterval(() => void handle.write(text, 0).catch(() => undefined), BEAT_MILLISECONDS).unref();
   }
 
   /** Throws UsageError that names the holder. */
@@ -50,7 +54,7 @@ export class FolderLock {
     const text = `${JSON.stringify(holder)}\n`;
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
       const written = await place(file, text);
-      if (written === undefined) return new FolderLock(file, text);
+      if (written === undefined) return new FolderLock(file, text, await open(file, 'r+'));
       const found = await readFile(file, 'utf8').catch(() => undefined);
       if (found === undefined) continue;
       await requireEnded(file, found, written);
@@ -66,6 +70,7 @@ export class FolderLock {
 
   async leave(): Promise<void> {
     clearInterval(this.#beat);
+    await this.#handle.close();
     const held = await this.#isHeld();
     forgetTemporary(this.#file);
     if (held) await rm(this.#file, { force: true });

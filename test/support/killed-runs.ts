@@ -31,7 +31,7 @@ export interface Kill {
   readonly writing: boolean;
   /** Files that differ from those of the undisturbed model. */
   readonly differing: readonly string[];
-  /** What the resumed run left beside the model and two checkpoints. */
+  /** Files that the resumed run left beside the model and two checkpoints. */
   readonly left: readonly string[];
 }
 
