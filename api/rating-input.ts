@@ -63,6 +63,11 @@ export class RatingInput {
     if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
   }
 
+  /** Everything that loaded ratings depend on beside the dataset. */
+  get form(): string {
+    return JSON.stringify([this.columns, this.onDuplicates, this.onBadRows]);
+  }
+
   /** The ratings to train on. */
   selected(plan: LogicalPlan): LogicalPlan {
     const { user, item, rating, timestamp } = this.columns;
@@ -120,9 +125,9 @@ export class RatingInput {
 export type PlanOptions = Omit<FitOptions, 'plan'>;
 
 /** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
-export function checkFit(method: string, ratings: Dataset, options: FitOptions, takesPlan = false): void {
+export function checkFit(method: string, ratings: Dataset, options: FitOptions & { readonly continued?: unknown }, takesPlan = false): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
   checkCheckpointOptions(options);
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../engine/json.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import type { AlsParams } from '../operators/als/params.ts';
 import type { Baselines } from '../operators/evaluation/baselines.ts';
@@ -45,4 +46,6 @@ export interface TrainingRun {
   readonly planned: PhysicalPlan;
   /** Standard deviation of the ratings, where λ or regOffset is in units of it. */
   readonly ratingDeviation?: number;
+  /** The search that chose the parameters: its metric, its trials and their values. */
+  readonly tuning?: JsonObject | undefined;
 }

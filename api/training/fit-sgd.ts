@@ -30,6 +30,7 @@ import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { type ContinuedFit, loadedOnce, ownBlock } from './kept-ratings.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
@@ -56,7 +57,7 @@ export interface SgdFit {
 }
 
 /** Trains by SGD with holdings of its own. */
-export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   context.events({ type: 'note', text: trainingDevice(ratings.session.device, context.executor, fit.params).text });
   return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, checkpoints, ctx)));
@@ -103,7 +104,7 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   return { indexed, widened, profile, details };
 }
 
-async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;
@@ -111,15 +112,18 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, check
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'sgd', params });
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
-  const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
+  const form = `sgd ${params.seed} ${params.biases} ${input.form}`;
+  const { indexed, widened, profile, details } = await loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, ctx));
   const { users, items, itemCounts, userCounts } = indexed;
   requireBudget(planCheckpoints(planSgd(profile, params, devices, details), checkpoints?.interval), session);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
+  const loadedData = await loadedOnce(ratings, `${form} data`, () => loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx));
+  const data = { ...loadedData, block: await ownBlock(ratings, loadedData.block, ctx) };
   const ratingDeviation = fit.startDeviation ?? data.scale.deviation;
   if (from) await solveNewRows(from, data, { params, deviation: ratingDeviation }, ctx);
   input.tellDuplicates(data.duplicates, ctx);
-  const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const { validation } = options;
+  const test = validation && (await loadedOnce(validation, form, () => validationOf(validation, fit, indexed, data, ctx)));
   const looked = lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: hasMeans(fit) ? meansByPosition(data) : undefined, test, update: start !== undefined }, ctx);
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
@@ -140,9 +144,9 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, check
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
-  const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

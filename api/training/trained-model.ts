@@ -1,4 +1,5 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
@@ -32,10 +33,11 @@ export interface EndedTraining {
   /** Milliseconds by performance.now(). */
   readonly started: number;
   readonly loaded: number;
+  readonly tuning?: JsonObject | undefined;
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, tuning }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
@@ -70,6 +72,7 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
       planned,
       ...(resumedFrom && { resumedFrom }),
       ratingDeviation: result.ratingDeviation,
+      tuning,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);

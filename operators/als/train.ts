@@ -32,6 +32,8 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly plan: PhysicalPlan;
   /** Standard deviation of the ratings, where regOffset is in units of it. */
   readonly ratingDeviation?: number;
+  /** The factors in the unit of training and the biases apart: the start of a training that goes on. */
+  readonly raw: AlsStart;
 }
 
 export interface TrainAlsOptions {
@@ -87,7 +89,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     },
     ctx,
   );
-  return { ...result, ...folded(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+  return { ...result, ...folded(factors), raw: factors, plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
 }
 
 function toMatrices({ users, items }: AlsStart): Matrices {
