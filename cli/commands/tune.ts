@@ -30,7 +30,7 @@ const options = {
   validation: text({ describe: 'ratings that trials are measured on; never the test set', group: search }),
   validationFraction: decimal({ describe: 'the part of the ratings that trials are measured on', group: search, above: 0, below: 1, fallback: 0.1 }),
   parallel: wholeNumber({ describe: 'trials at the same time; each uses all workers already', group: search, least: 1, most: 64, fallback: 1 }),
-  fresh: toggle({ describe: 'begin each trial anew, not with the factors of the larger λ before it', group: search }),
+  warmStart: toggle({ describe: 'ALS: begin with the factors of the larger λ before, in half the iterations; faster, and a little to the good of small λ', group: search }),
   trialsFile: text({ describe: 'file of the trials that have ended, a line of JSON each; kept where it is named', group: search, defaultText: 'MODEL-DIR.trials.ndjson, until the end' }),
   resume: toggle({ describe: 'go on with a search that was interrupted', group: search }),
   ...paramOptions,
@@ -75,7 +75,7 @@ export const tune = defineCommand({
     const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
     const { seed = 0, implicitPrefs = false } = values;
     const metric = values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse');
-    const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: !values.fresh, ...(values.search === undefined ? {} : { search: values.search }) };
+    const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ...(values.search === undefined ? {} : { search: values.search }) };
     const tuner = new TrainValidationSplit({ estimator: await estimatorOf(values, given, algorithms), space, ...splitting });
     await using session = await openSession(values, context);
     const ratings = await session.read.any(positionals.ratings, readSpec(values));

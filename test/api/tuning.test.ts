@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Session, SGD, TrainValidationSplit, type Trial, type TrialParams } from '../../index.ts';
 import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';
+import { validationSeed } from '../../api/validation/tuning/train-validation-split.ts';
 import { randomTrials } from '../../api/validation/tuning/search-space.ts';
 import { ratingsBatch } from '../support/tuning-ratings.ts';
 
@@ -65,11 +66,11 @@ describe('schedules', () => {
 describe('TrainValidationSplit', () => {
   it('has the values of separate fits, and loads the ratings once', async () => {
     reads = 0;
-    const tuner = new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }, { rank: 4 }, { rank: 4, implicitPrefs: true }].slice(0, 2), warmStart: false });
+    const tuner = new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }, { rank: 4 }] });
     const { trials, best, model } = await tuner.fit(ratings);
     // The ratings, the validation part of them, and all of them for the last model.
     expect(reads).toBe(3);
-    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: 0 });
+    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await Promise.all([2, 4].map((rank) => als({ rank }).fit(train, { validation })));
     expect(trials.map(({ value }) => value)).toEqual(alone.map(({ training }) => training?.iterations.at(-1)?.testRmse));
     expect(best.value).toBe(Math.min(...trials.map(({ value }) => value)));
@@ -78,7 +79,7 @@ describe('TrainValidationSplit', () => {
   });
 
   it('gives the same with several trials at the same time, and after an interruption', async () => {
-    const options = { estimator: als, space: { rank: [2, 3], regParam: [0.3, 0.1, 0.03] } };
+    const options = { estimator: als, space: { rank: [2, 3], regParam: [0.3, 0.1, 0.03] }, warmStart: true };
     const whole = await new TrainValidationSplit(options).fit(ratings);
     expect(whole.trials.filter(({ warm }) => warm).map(({ iterations }) => iterations)).toEqual([3, 3, 3, 3]);
     const together = await new TrainValidationSplit({ ...options, parallelism: 3 }).fit(ratings);
@@ -96,7 +97,7 @@ describe('TrainValidationSplit', () => {
     const { trials, best } = await new TrainValidationSplit(options).fit(ratings);
     expect(trials.filter(({ stopped }) => !stopped)).toHaveLength(3);
     expect(trials.map(({ iterations }) => iterations).sort()).toEqual([2, 2, 2, 2, 2, 2, 6, 6, 6]);
-    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: 0 });
+    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
     const alone = await als(best.params).fit(train, { validation });
     expect(best.value).toBeCloseTo(alone.training?.iterations.at(-1)?.testRmse ?? Number.NaN, 6);
     const resumed = await new TrainValidationSplit(options).fit(ratings, { done: trials.filter(({ stopped }) => stopped) });
@@ -110,6 +111,12 @@ describe('TrainValidationSplit', () => {
     const implicit = await new TrainValidationSplit({ estimator: (params) => new ALS({ implicitPrefs: true, maxIter: 3, ...params }), space: { alpha: [1, 10], rank: [4] }, metric: 'ndcg@5' }).fit(ratings);
     expect(implicit.best.value).toBe(Math.max(...implicit.trials.map(({ value }) => value)));
     expect(implicit.best.value).toBeGreaterThan(0);
+  });
+
+  it('has validation ratings where the ratings were split by the same seed before', async () => {
+    const [train] = ratings.randomSplit([0.9, 0.1], { seed: 0 });
+    const { best } = await new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(train);
+    expect(best.value).toBeGreaterThan(0);
   });
 
   it('marks a trial that fails, and goes on', async () => {

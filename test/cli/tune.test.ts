@@ -38,7 +38,7 @@ describe('tune', () => {
   }, 60_000);
 
   it('goes on after Ctrl-C with the same table', async () => {
-    const search = (model: string, ...more: readonly string[]) => ['tune', ratings, '--model-dir', path(model), '--try', 'rank=2,4,6,8 max-iter=20', '--fresh', ...cpu, ...more];
+    const search = (model: string, ...more: readonly string[]) => ['tune', ratings, '--model-dir', path(model), '--try', 'rank=2,4,6,8 max-iter=20', ...cpu, ...more];
     const { child, outcome, stderrMatches } = start(search('cut'));
     await stderrMatches(/rank 2.*rmse/);
     child.kill('SIGINT');

@@ -3,6 +3,7 @@ import { noEvents, type ProgressEvent } from '../../../engine/events.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../../engine/json.ts';
+import { mix32 } from '../../../engine/random.ts';
 import { parseMetric } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import { checkOptions, checkSeed, runOptionNames, shown } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
@@ -36,7 +37,10 @@ export interface TrainValidationSplitOptions {
   readonly seed?: number;
   /** Trials at the same time; default 1, since each uses all workers already. */
   readonly parallelism?: number;
-  /** ALS: of trials that differ in λ alone, each after the first begins with the factors of the λ before it, and takes half the iterations. Default true. */
+  /**
+   * ALS: of trials that differ in λ alone, each after the first begins with the factors of the larger λ before it, and takes half the iterations.
+   * Faster; values of small λ come out a little better than of a fit of their own. Default false.
+   */
   readonly warmStart?: boolean;
 }
 
@@ -112,7 +116,7 @@ export class TrainValidationSplit {
     if (validation !== undefined) requireDataset(validation, 'the option validation of TrainValidationSplit.fit');
     requireReplayable(ratings, 'tuning');
     const { user, item } = this.#make(this.trials[0].params).columns;
-    const [train, held] = validation === undefined ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], { seed: this.seed, userCol: user, itemCol: item }) : [ratings, validation];
+    const [train, held] = validation === undefined ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], { seed: validationSeed(this.seed), userCol: user, itemCol: item }) : [ratings, validation];
     const search = new Search(this, { ...options, onEvent }, { train: keptDataset(train), validation: keptDataset(held) }, this.#options);
     const trials = await search.trials();
     throwIfAborted(signal, 'tune');
@@ -132,6 +136,13 @@ export class TrainValidationSplit {
     return this.#options.estimator(params);
   }
 }
+
+/** The seed of the split: ratings that were split by the same seed before would else be split into all and none. */
+export function validationSeed(seed: number): number {
+  return mix32(seed, VALIDATION_STREAM);
+}
+
+const VALIDATION_STREAM = 0x7a11da7e;
 
 /** The facts about a search that a model is saved with. */
 function evidenceOf({ metric, search, seed }: TrainValidationSplit, { number, value }: Trial, trials: readonly Trial[]): JsonObject {
@@ -175,7 +186,7 @@ class Search {
     const tell = () => phase.progress(this.#results.size);
     if (search === 'halving') await this.#halve(tell);
     else {
-      const warm = this.#options.warmStart !== false && trials.every(({ params }) => isAls(this.#options.estimator(params)));
+      const warm = this.#options.warmStart === true && trials.every(({ params }) => isAls(this.#options.estimator(params)));
       await this.#together(chainsOf(trials, warm), (chain) => this.#chain(chain, tell));
     }
     phase.end(trials.length);
