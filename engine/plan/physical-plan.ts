@@ -39,10 +39,32 @@ export interface PhysicalPlan {
   readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
+  /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
+  readonly estimate?: Estimate;
+  /** Other ways to do the same, each with the reason against it. */
+  readonly rejected?: readonly RejectedPlan[];
   /** Choices that hold for the whole plan, each with its reason. */
   readonly reasons: readonly string[];
   /** Measures of a run, by stage (`plan --analyze`). */
   readonly measured?: Readonly<Record<string, Measure>>;
+}
+
+/** The estimated time of a round. */
+export interface Estimate {
+  readonly seconds: number;
+  readonly computing: number;
+  readonly staging: number;
+  readonly exchange: number;
+  /** The rates that were assumed, and their origin. */
+  readonly rates: string;
+}
+
+/** A way that was not taken. */
+export interface RejectedPlan {
+  readonly name: string;
+  /** Estimated seconds of a round. */
+  readonly seconds: number;
+  readonly reason: string;
 }
 
 /** A stage that the plan only describes: the operators that load do its work. */

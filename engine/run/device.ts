@@ -32,14 +32,14 @@ export interface Device {
 
 export interface WireRequest {
   readonly form: Wire;
-  /** Memory for the rows. */
+  /** Memory for the rows, of at least so many bytes. */
   take(bytes: number): SharedArrayBuffer;
 }
 
 /** The place `host`: partitions in the memory of this process. It runs no tasks. */
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
-  /** Memory for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
+  /** Memory of at least so many bytes for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
   take(bytes: number): SharedArrayBuffer;
 }
 

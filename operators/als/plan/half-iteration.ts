@@ -73,6 +73,11 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   return [gather, ...gram];
 }
 
+/** The pipeline in which the parts of a side are solved, and gathered. */
+export function pipelineName(side: Side): string {
+  return `${side}-by-parts`;
+}
+
 function pipelineOf({ grid, places }: AlsProblem, side: Side): Pick<Stage, 'pipeline'> {
-  return isPipelined(grid, side, places.length) ? { pipeline: `${side}-by-parts` } : {};
+  return isPipelined(grid, side, places.length) ? { pipeline: pipelineName(side) } : {};
 }

@@ -8,7 +8,7 @@ import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { chooseSolver } from '../solver-choice.ts';
-import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, usualGrid, verticalParts } from './grid.ts';
+import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, type SideGrid, usualGrid, verticalParts } from './grid.ts';
 
 /** All that the pieces of a plan are made from. */
 export interface AlsProblem {
@@ -32,8 +32,12 @@ export interface AlsProblem {
 
 export interface AlsPlanOptions {
   readonly anchored?: boolean;
-  /** Default: see usualGrid. */
+  /** The grid of the plan. Default: the usual one, or that with the least estimated time which fits. */
   readonly grid?: AlsGrid;
+  /** Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged. */
+  readonly ratings?: readonly SideGrid['ratings'][];
+  /** True estimates the time of an iteration, and lists what was rejected, on one device too. */
+  readonly compares?: boolean;
 }
 
 export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
@@ -42,7 +46,7 @@ export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: 
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows, params.rank), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
 }
 
 /** The place of each part of a side. */
