@@ -67,6 +67,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
+export type { StagedCopies } from './engine/run/staged-copies.ts';
 export type { Device, Executor, HostStore, SpillStore, WireRequest } from './engine/run/device.ts';
 export type { Wire } from './engine/run/step.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';

@@ -1,6 +1,7 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
+import type { StagedCopies } from './staged-copies.ts';
 import type { Wire } from './step.ts';
 
 /**
@@ -43,11 +44,11 @@ export interface HostStore extends Device {
   take(bytes: number): SharedArrayBuffer;
 }
 
-/** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once it is given back. */
+/** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once the copy of it, which `runSteps` notes, is freed. */
 export interface SpillStore extends Device {
   /** Throws CapacityError with the bytes where the disk is full. */
   write(ref: PartitionRef, partition: Partition): Promise<void>;
-  giveBack(partition: Partition): void;
+  readonly copies: StagedCopies;
 }
 
 /** The devices of a run; `LocalExecutor` has those of this process. */

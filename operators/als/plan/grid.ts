@@ -68,6 +68,11 @@ export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
   return grid[otherSide[solved]].fixed === 'parts';
 }
 
+/** True where the lengths of a side's rows lie apart from its ratings, which are in blocks or come from elsewhere. */
+export function hasLengths(grid: AlsGrid, side: Side): boolean {
+  return isInBlocks(grid, side) || grid[side].ratings !== 'device';
+}
+
 /** p of the half-iteration that solves a side: the vertical parts of the fixed one. */
 export function verticalParts(grid: AlsGrid, solved: Side): number {
   return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;

@@ -40,10 +40,16 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...(choice === undefined ? {} : { heldBytes: Math.ceil(choice.deviceBytes / (grid[side].ratings === 'device' ? problem.places.length : q)) }),
+    ...(choice === undefined ? {} : { heldBytes: Math.ceil((choice.deviceBytes * listsHeld(problem, side)) / q) }),
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
+}
+
+/** Parts of a side whose work lists a device holds at once: of ratings that are staged those of two. */
+function listsHeld({ grid, places }: AlsProblem, side: Side): number {
+  const parts = Math.ceil(grid[side].q / places.length);
+  return grid[side].ratings === 'device' ? parts : Math.min(2, parts);
 }
 
 /** The device's choice as parameters of tasks. */
