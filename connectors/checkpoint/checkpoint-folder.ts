@@ -10,7 +10,7 @@ import { bytesOfMatrices, isCheckpointEntry, readMatrices, readState, type Store
 import { FolderLock } from './folder-lock.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
-const LEFTOVER = /^\.(checkpoint-\d{8,15}|lock)\.(tmp|old)-\d+-\d+@/;
+const LEFTOVER = /^(\.(checkpoint-\d{8,15}|lock[0-9a-f.]*)\.(tmp|old)-\d+-\d+@|lock(\.[0-9a-f]{12})+$)/;
 
 /** Checkpoints that are kept. */
 export const KEPT = 2;

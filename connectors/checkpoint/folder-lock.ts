@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type FileHandle, link, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -52,15 +53,8 @@ export class FolderLock {
     const file = join(folder, NAME);
     const holder: Holder = { process: process.pid, start: startOf(process.pid) ?? 0, host: hostname(), machine: hostDigest(), since: new Date().toISOString() };
     const text = `${JSON.stringify(holder)}\n`;
-    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-      const written = await place(file, text);
-      if (written === undefined) return new FolderLock(file, text, await open(file, 'r+'));
-      const found = await readFile(file, 'utf8').catch(() => undefined);
-      if (found === undefined) continue;
-      await requireEnded(file, found, written);
-      await removeStale(file, found);
-    }
-    throw new UsageError('other processes keep taking the folder', { file: folder, advice: 'Let one run at a time use it' });
+    await acquire(file, text);
+    return new FolderLock(file, text, await open(file, 'r+'));
   }
 
   /** Throws UsageError where another process has taken the folder over from this one, which had been silent for long. */
@@ -79,6 +73,25 @@ export class FolderLock {
   async #isHeld(): Promise<boolean> {
     return (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
   }
+}
+
+/**
+ * Makes the file with this text, where there is none or its holder has ended. Of those that replace the same stale file only one has the claim on it, a file
+ * named for its text, and only with the claim a file may be replaced; a claim of a process that has ended is replaced in the same way.
+ */
+async function acquire(file: string, text: string): Promise<void> {
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const now = await place(file, text);
+    if (now === undefined) return;
+    const found = await readFile(file, 'utf8').catch(() => undefined);
+    if (found === undefined) continue;
+    await requireEnded(file, found, now);
+    const claim = `${file}.${createHash('sha256').update(found).digest('hex').slice(0, 12)}`;
+    await acquire(claim, text);
+    if ((await readFile(file, 'utf8').catch(() => undefined)) === found) return rename(claim, file);
+    await rm(claim, { force: true });
+  }
+  throw new UsageError('other processes keep taking the folder', { file, advice: 'Let one run at a time use it' });
 }
 
 /** Puts the lock there, whole from its first moment. Gives nothing, or the file system's present time where there is a lock. */
@@ -125,12 +138,4 @@ function parse(text: string): Holder | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Removes the lock that was read. One that another process has put there meanwhile goes back. */
-async function removeStale(file: string, text: string): Promise<void> {
-  const aside = siblingName(file, 'old');
-  if (!(await rename(file, aside).then(() => true, () => false))) return;
-  if ((await readFile(aside, 'utf8').catch(() => text)) !== text) await link(aside, file).catch(() => undefined);
-  await rm(aside, { force: true });
 }
