@@ -199,7 +199,7 @@ export class CpuDevice implements Device {
     else if ('host' in stored) {
       const bytes = partitionBytes(stored.host);
       this.#hostBytes -= bytes;
-      this.#releasedBytes += bytes;
+      if (!stored.host.reused) this.#releasedBytes += bytes;
     }
     else this.#leaveFile(stored.spilled.file);
     this.#store.delete(key);
