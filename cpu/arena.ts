@@ -1,4 +1,5 @@
 import { CapacityError } from '../engine/errors.ts';
+import { MemoryMeter } from '../engine/run/memory-meter.ts';
 
 const PAGE = 65_536;
 const ALIGNMENT = 64;
@@ -14,6 +15,7 @@ export class Arena {
   #free: { start: number; end: number }[] = [];
   readonly #sizes = new Map<number, number>();
   #end: number;
+  readonly meter = new MemoryMeter();
 
   constructor(memory: WebAssembly.Memory, maximumPages: number) {
     this.memory = memory;
@@ -38,6 +40,7 @@ export class Arena {
     range.start += size;
     this.#free = this.#free.filter((candidate) => candidate.end > candidate.start);
     this.#sizes.set(start, size);
+    this.meter.add(size);
     return start;
   }
 
@@ -45,6 +48,7 @@ export class Arena {
     const size = this.#sizes.get(start);
     if (size === undefined) return;
     this.#sizes.delete(start);
+    this.meter.add(-size);
     this.#free.push({ start, end: start + size });
     this.#free.sort((left, right) => left.start - right.start);
     const merged: { start: number; end: number }[] = [];

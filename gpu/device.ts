@@ -2,11 +2,12 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
+import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { formatBytes } from '../engine/format.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
+import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
@@ -57,6 +58,7 @@ interface Stored {
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
+  readonly memory = new MemoryMeter();
   readonly adapter: GpuInfo;
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
@@ -70,6 +72,8 @@ export class GpuDevice implements Device {
   readonly #capacityBytes: number;
   readonly #bindingBytes: number;
   #usedBytes = 0;
+  /** Host memory of the thread's staging buffers. */
+  #stagingBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
   #collection = 0;
@@ -218,7 +222,9 @@ export class GpuDevice implements Device {
     }
     await this.#pool.close();
     this.#ended();
-    this.#store.clear();
+    for (const [key, stored] of this.#store) this.#forget(key, stored);
+    hostMeter.add(-this.#stagingBytes);
+    this.#stagingBytes = 0;
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
@@ -227,23 +233,36 @@ export class GpuDevice implements Device {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
-      return await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      const answer = await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      this.#count(answer.outcome.memory);
+      return answer;
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;
       throw error;
     }
   }
 
+  /** Counts what the thread tells of its allocations since its last answer. */
+  #count(memory: TaskOutcome['memory']): void {
+    if (memory === undefined) return;
+    this.memory.add(memory.peak - this.memory.now);
+    this.memory.add(memory.now - this.memory.now);
+    hostMeter.add(memory.staging - this.#stagingBytes);
+    this.#stagingBytes = memory.staging;
+  }
+
   #hold(key: string, stored: Stored, change: StoreChange): void {
     const old = this.#store.get(key);
     if (old !== undefined) this.#forget(key, old);
     this.#store.set(key, stored);
+    if (stored.host !== undefined) hostMeter.hold(stored.host);
     this.#usedBytes += stored.bytes;
     this.#changes.note(change);
   }
 
   #forget(key: string, stored: Stored): void {
     this.#usedBytes -= stored.bytes;
+    if (stored.host !== undefined) hostMeter.drop(stored.host);
     this.#store.delete(key);
   }
 

@@ -83,7 +83,7 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     moved ??= gpu.counters.since(before);
     pass();
   });
-  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take() };
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take(), memory: gpu.takeMemory() };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {

@@ -39,7 +39,8 @@ export const plan = defineCommand({
     checkTraining(values, given);
     const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/explained-plan.ts');
-    return { json: { command: 'plan', analyzed: values.analyze, plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)) };
+    const { comparedMemory } = await import('../../engine/plan/physical-plan.ts');
+    return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)) };
   },
 });
 

@@ -1,6 +1,7 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/training-report.ts';
 import type { Baselines } from '../../index.ts';
+import { comparedMemory } from '../../engine/plan/physical-plan.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
@@ -47,6 +48,7 @@ export function trainingJson({ model, training, adapter, options, totalSeconds, 
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
+    memory: comparedMemory(training.plan),
     peakRssBytes,
   };
 }

@@ -2,7 +2,7 @@ import Table from 'cli-table3';
 import { formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
 import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
-import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
+import { comparedMemory, type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
 export function explain(plan: PhysicalPlan): string {
@@ -12,7 +12,7 @@ export function explain(plan: PhysicalPlan): string {
     const capacity = capacityBytes === null ? 'its memory is not known' : `${formatBytes(capacityBytes)} for factors and scratch`;
     lines.push(`  ${'device'.padEnd(10)} ${place}: ${description}; ${capacity}`);
   }
-  lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(plan.memory).map(([place, bytes]) => `${place} ${formatBytes(bytes)}`).join(', ')}`, '');
+  lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(comparedMemory(plan)).map(([place, { planned, measured }]) => `${place} ${formatBytes(planned)}${measured === null ? '' : ` (measured ${formatBytes(measured)})`}`).join(', ')}`, '');
   const stages = stagesOf(plan);
   lines.push(stageTable(stages, plan.measured), '');
   stages.forEach(({ stage }, at) => {

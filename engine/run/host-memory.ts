@@ -1,5 +1,6 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
 import type { HostStore } from './device.ts';
+import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
 
@@ -8,10 +9,13 @@ const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: fa
 /** Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks. */
 export class HostMemory implements HostStore {
   readonly info = info;
+  readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
 
   put(ref: PartitionRef, partition: Partition): void {
+    this.release(ref);
     this.#partitions.set(partitionKey(ref), partition);
+    hostMeter.hold(partition);
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns }: MatrixShape): void {
@@ -33,12 +37,17 @@ export class HostMemory implements HostStore {
   }
 
   release(ref: PartitionRef): void {
-    this.#partitions.delete(partitionKey(ref));
+    const key = partitionKey(ref);
+    const found = this.#partitions.get(key);
+    if (found === undefined) return;
+    this.#partitions.delete(key);
+    hostMeter.drop(found);
   }
 
   async trim(): Promise<void> {}
 
   async close(): Promise<void> {
+    for (const partition of this.#partitions.values()) hostMeter.drop(partition);
     this.#partitions.clear();
   }
 }

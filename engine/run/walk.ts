@@ -62,8 +62,8 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without memory of its own reaches host partitions where they are.
-    const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
+    // A device without memory of its own has matrices there, and reaches all else in host memory.
+    const owns = place === HOST || set.layout === 'factors' || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     if (!owns && place !== set.parts[partition].at[0]) return;
     // A later round may have the largest blocks side by side.
     const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;

@@ -1,4 +1,5 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
+import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { spinKernel } from '../kernels/copies/spin.ts';
 import { admits, type KernelDescriptor, type KernelParams } from '../kernels/kernel.ts';
@@ -24,6 +25,7 @@ export class Gpu {
   readonly #staging: Staging;
   readonly #kernels = new Map<string, Promise<CompiledKernel>>();
   readonly #scratch = new Map<string, GPUBuffer>();
+  readonly #memory = new MemoryMeter();
   #lost: string | undefined;
   #closing = false;
 
@@ -58,6 +60,7 @@ export class Gpu {
     const error = await this.device.popErrorScope();
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
+    this.#meter(buffer);
     return buffer;
   }
 
@@ -70,6 +73,26 @@ export class Gpu {
     const buffer = await this.buffer(bytes, label);
     this.#scratch.set(label, buffer);
     return buffer;
+  }
+
+  /** Counts a buffer until it is destroyed. */
+  #meter(buffer: GPUBuffer): void {
+    const { size } = buffer;
+    const destroy = buffer.destroy.bind(buffer);
+    let alive = true;
+    this.#memory.add(size);
+    buffer.destroy = () => {
+      if (alive) this.#memory.add(-size);
+      alive = false;
+      return destroy();
+    };
+  }
+
+  /** Bytes of buffers now, and at most since the last call; those of staging buffers. */
+  takeMemory(): { readonly now: number; readonly peak: number; readonly staging: number } {
+    const { now, peak } = this.#memory;
+    this.#memory.restart();
+    return { now, peak, staging: this.#staging.bytes };
   }
 
   /** A buffer filled with `source`. */

@@ -63,6 +63,11 @@ export class Staging {
     await Promise.all(parts);
   }
 
+  /** Bytes of the buffers, which lie in host memory. */
+  get bytes(): number {
+    return STAGING_BYTES * (this.#up.buffers + this.#down.buffers);
+  }
+
   destroy(): void {
     this.#up.destroy();
     this.#down.destroy();
@@ -86,6 +91,10 @@ class StagingPool {
     this.#device = device;
     this.#usage = usage;
     this.#label = label;
+  }
+
+  get buffers(): number {
+    return this.#all.length;
   }
 
   async take(): Promise<GPUBuffer> {

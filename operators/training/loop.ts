@@ -119,7 +119,7 @@ class Loop<Factors> {
     for (;;) {
       try {
         const training = await this.#options.prepare(devices, this.#copy);
-        const result = await Holdings.within(ctx, (held) => {
+        const result = await Holdings.measured(ctx, (held) => {
           this.#ctx = held;
           return this.#train(training);
         });
