@@ -61,7 +61,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
-export type { Device, Executor, HostStore } from './engine/run/device.ts';
+export type { Device, Executor, HostStore, SpillStore } from './engine/run/device.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';
@@ -85,6 +85,7 @@ export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';
 export type { Interval } from './operators/evaluation/ranking/bootstrap.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
+export type { CalibrationBin, ErrorBin, ErrorBreakdown } from './operators/evaluation/error-bins.ts';
 export { Exclusions } from './operators/serving/exclusions.ts';
 export type { ItemLists } from './operators/serving/choose-items.ts';
 export type { MetricValues, RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';

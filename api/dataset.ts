@@ -56,9 +56,9 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   }
 
   /** The columns; opens metadata only. */
-  async schema(): Promise<Schema> {
+  async schema({ signal }: Pick<RunOptions, 'signal'> = {}): Promise<Schema> {
     using _ = this.session.beginPhase('open files');
-    return await schemaOf(this.plan);
+    return await schemaOf(this.plan, undefined, signal);
   }
 
   /** This data set through one more operator, of the library or of the caller. */
@@ -104,7 +104,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
 
   async #timeParts(cut: readonly number[] | { readonly before: number | Date }, options: TimeSplitOptions): Promise<Dataset[]> {
     const { timestampCol = 'timestamp', ...run } = options;
-    const schema = await this.schema();
+    const schema = await this.schema(run);
     requireTimes(schema, timestampCol);
     if ('before' in cut) return this.#parts(timestampCol, [timeInUnit(cut.before, schema, timestampCol)]);
     requireReplayable(this, 'a time split by weights');
@@ -135,7 +135,7 @@ export class Dataset implements AsyncIterable<RecordBatch> {
   }
 
   async #leaveOut(k: number, { by, seed = 0, timestampCol: timestamp = 'timestamp', userCol, itemCol, ...run }: LeaveOutOptions): Promise<TrainTest> {
-    const schema = await this.schema();
+    const schema = await this.schema(run);
     if (by === 'time') requireTimes(schema, timestamp);
     const [user, item] = pairColumns(schema, { userCol, itemCol });
     requireReplayable(this, 'leaving ratings out');

@@ -40,6 +40,8 @@ import type { RankingOptions } from './validation/evaluate-ranking.ts';
 export interface ModelParts extends FactorModel {
   /** Ratings of each item, in the order of their ids. */
   readonly itemCounts?: Uint32Array;
+  /** Ratings of each user, in the order of their ids; a model that was loaded has none. */
+  readonly userCounts?: Uint32Array;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string; readonly prediction: string };
   readonly coldStartStrategy: ColdStart;
   readonly session: Session;
@@ -60,6 +62,8 @@ export class Model {
   readonly metadata: JsonObject;
   /** Ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of releases that did not save them. */
   readonly itemCounts: Uint32Array | undefined;
+  /** Ratings of each user, in the order of `userFactors`; undefined for models that were loaded or went on from another. */
+  readonly userCounts: Uint32Array | undefined;
   readonly #factors: FactorModel;
   readonly #means: DampedMeans | undefined;
   readonly #session: Session;
@@ -75,6 +79,7 @@ export class Model {
     this.metadata = parts.training ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean) : (parts.metadata ?? {});
     this.rank = rank - (this.#hasBiases ? 2 : 0);
     this.itemCounts = parts.itemCounts;
+    this.userCounts = parts.userCounts;
     this.#session = parts.session;
     this.#served = { factors: this.#factors, rank: this.rank, itemCounts: this.itemCounts, columns: this.columns, session: parts.session, searches: new Searches(parts.session), metadata: this.metadata };
   }
@@ -136,15 +141,16 @@ export class Model {
 
   /**
    * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Beside them the errors of the mean and of damped
-   * means of the training ratings, which the model contains.
+   * means of the training ratings, which the model contains. `breakdown`: the errors by rating, by the number of training ratings of user and item,
+   * and how far predictions and ratings agree, over at most a million pairs at even distances.
    */
-  async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy } = {}): Promise<Evaluation> {
+  async evaluate(ratings: Dataset, options: RunOptions & { readonly onBadRows?: BadRowPolicy; readonly breakdown?: boolean } = {}): Promise<Evaluation> {
     this.#served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
-    checkOptions('evaluate', options, ['onBadRows', ...runOptionNames], "{ onBadRows: 'skip' }");
+    checkOptions('evaluate', options, ['onBadRows', 'breakdown', ...runOptionNames], "{ onBadRows: 'skip' }");
     const { user, item, rating } = this.columns;
     const select = new SelectRatings({ user, item, rating }, options.onBadRows);
-    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, this.#means, this.#hasBiases), this.#session.context(options));
+    return runInto(andThen(ratings.plan, select), new Evaluate(this.#factors, { means: this.#means, biases: this.#hasBiases, breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined }), this.#session.context(options));
   }
 
   /**

@@ -72,10 +72,10 @@ export class RatingInput {
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
   async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
     const selected = this.selected(ratings.plan);
-    const { users, items, timestamps } = typesOf(await schemaOf(selected));
+    const { users, items, timestamps } = typesOf(await schemaOf(selected, undefined, ctx.signal));
     const ids = (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32';
     const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
-    if (validation) await this.#checkIdTypes(ratings, validation);
+    if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
     if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ids, ratings.session);
     return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
@@ -103,8 +103,8 @@ export class RatingInput {
     return andThen(plan, new SelectRatings({ user, item, rating }, this.onBadRows));
   }
 
-  async #checkIdTypes(ratings: Dataset, validation: Dataset): Promise<void> {
-    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map((plan) => schemaOf(plan)));
+  async #checkIdTypes(ratings: Dataset, validation: Dataset, signal: AbortSignal): Promise<void> {
+    const [train, test] = await Promise.all([this.selected(ratings.plan), this.#selectedPairs(validation.plan)].map((plan) => schemaOf(plan, undefined, signal)));
     for (const [i, column] of [this.columns.user, this.columns.item].entries()) {
       const [own, other] = [train.fields[i].type, test.fields[i].type];
       if (DataType.isUtf8(own) === DataType.isUtf8(other)) continue;

@@ -3,7 +3,7 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { RowGroupFilter } from '../connectors/parquet/row-group-filter.ts';
-import { SpillFolder } from '../connectors/output/spill-folder.ts';
+import { SpillFolder } from '../connectors/spill/spill-folder.ts';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
@@ -15,6 +15,7 @@ import type { Executor } from '../engine/run/device.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
+import { SpillMemory } from '../connectors/spill/spill-memory.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
@@ -107,7 +108,7 @@ export class Session implements AsyncDisposable {
     using _ = profile?.begin('open devices');
     try {
       const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
-      return new Session(new LocalExecutor(opened.devices), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
+      return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
     } catch (error) {
       await spill.close();
       throw error;

@@ -11,7 +11,7 @@ import type { BoundPlan } from '../engine/plan/bound-plan.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { expand } from '../engine/run/expand.ts';
 import { runSteps } from '../engine/run/run-steps.ts';
-import { bindAls } from '../operators/als/bind.ts';
+import { bindAls } from '../operators/als/bind/bind-als.ts';
 import { checkAlsParams } from '../operators/als/params.ts';
 import { planAls } from '../operators/als/plan/plan-als.ts';
 import { evenRanges } from '../operators/ratings/row-ranges.ts';

@@ -9,7 +9,7 @@ import { commandName } from './quick-answer.ts';
 import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
-import { endAtOnce, watchSignals } from './signals.ts';
+import { endAtOnce, type Interruption, watchSignals } from './signals.ts';
 
 /** The output of a run: the process's own streams, or those of a test. */
 export interface Terminal {
@@ -44,16 +44,18 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     () => run.progress?.close('failed'),
   );
   try {
-    return await finish(run, interruption.signal);
+    const code = await finish(run, interruption);
+    // An open input, such as a terminal, would keep the process.
+    return interruption.signal.aborted ? await endAtOnce(code) : code;
   } finally {
     interruption.close();
   }
 }
 
 /** Runs a command line to its exit code. Signals and crashes of the process are the caller's. */
-export async function finish(run: Run, signal: AbortSignal): Promise<number> {
+export async function finish(run: Run, { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>): Promise<number> {
   try {
-    return await execute(run, signal);
+    return await Promise.race([execute(run, signal), ...(stuck ? [stuck] : [])]);
   } catch (error) {
     run.progress?.close('failed');
     return await fail(error, run);
@@ -74,8 +76,9 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
+  if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
   const trace = command.trace && (await (await import('./output/open-trace.ts')).openTrace(command.trace));
-  const profile = command.profile || trace ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
+  const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
   let result: CommandResult;
   try {
     result = await command.run({ signal, onEvent, expect: progress.expect, profile });
@@ -84,6 +87,10 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
     if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);
   }
   progress.close('done');
+  if (command.report !== undefined && result.report !== undefined && profile !== undefined) {
+    const { writeReport } = await import('./page/report-file.ts');
+    await writeReport(command.report, result.report, profile.report(), run.argv);
+  }
   const { json, text, exitCode = 0 } = profile === undefined || !command.profile ? result : await profiled(result, profile.report(), run);
   // A command that wrote its output to stdout has nothing more to say there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);

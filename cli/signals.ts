@@ -1,9 +1,13 @@
 import { removeTemporaries } from '../connectors/output/temporaries.ts';
+import { CancelledError } from '../engine/errors.ts';
 import { endFirst } from '../engine/threads/endings.ts';
+import { longestWait } from '../engine/waits.ts';
 
 export interface Interruption {
   /** Fires at the first signal. */
   readonly signal: AbortSignal;
+  /** Rejects when the run was asked to end, and still waits for another program, which may last for ever. */
+  readonly stuck: Promise<never>;
   /** Gives the signals back to the system. */
   close(): void;
 }
@@ -15,6 +19,10 @@ const DRAIN_MILLISECONDS = 20;
 
 /** Time for a GPU to end its work, unless it hangs. */
 const GPU_MILLISECONDS = 2000;
+
+/** Time between looks at a run that was asked to end, and least time of a wait that is given up. */
+const LOOK_MILLISECONDS = 50;
+const PATIENCE_MILLISECONDS = 200;
 
 /** Ends the process in the middle of its work. Removes unfinished output, and gives a GPU's thread a moment to end. */
 export async function endAtOnce(exitCode: number): Promise<never> {
@@ -34,11 +42,19 @@ export async function endAtOnce(exitCode: number): Promise<never> {
  */
 export function watchSignals(onFirst: () => void, onSecond: () => void): Interruption {
   const controller = new AbortController();
+  let look: NodeJS.Timeout | undefined;
+  let giveUp: (reason: Error) => void = () => {};
+  const stuck = new Promise<never>((_, reject) => (giveUp = reject));
+  stuck.catch(() => {});
+  const watch = () => {
+    if (longestWait() >= PATIENCE_MILLISECONDS) giveUp(new CancelledError({ phase: 'read' }));
+  };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   const handle = () => {
     if (!controller.signal.aborted) {
       onFirst();
       controller.abort();
+      look = setInterval(watch, LOOK_MILLISECONDS);
       return;
     }
     onSecond();
@@ -46,7 +62,8 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
   };
   for (const name of names) process.on(name, handle);
   const close = () => {
+    clearInterval(look);
     for (const name of names) process.off(name, handle);
   };
-  return { signal: controller.signal, close };
+  return { signal: controller.signal, stuck, close };
 }

@@ -2,7 +2,7 @@ import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
 import { fileFormats, kindOfPath, knownExtensions } from './files/format-names.ts';
 import type { FileKind } from './files/format-names.ts';
-import { isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
+import { inputName, isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
 import { firstBytes } from './files/stored-bytes.ts';
 
 /**
@@ -16,7 +16,7 @@ export async function detectFormat(paths: readonly string[]): Promise<FileKind> 
   const format = await formatOfFile(first);
   for (const file of others) {
     const other = await formatOfFile(file);
-    if (other !== format) throw new DataError(`this is ${other}, and ${first} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
+    if (other !== format) throw new DataError(`this is ${other}, and ${inputName(first)} is ${format}`, { phase: 'read', file, advice: 'Name files of one format, or a pattern such as "folder/*.csv"' });
   }
   return format;
 }

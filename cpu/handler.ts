@@ -30,6 +30,7 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   /** A host input (throws when the task does not name it). */
   partition(name: string): Partition;
   hasInput(name: string): boolean;
+  /** True where the task names a matrix so. */
   hasMatrix(name: string): boolean;
   /** A device matrix among the inputs or outputs. Inputs must not be written. */
   matrix(name: string): MatrixView;

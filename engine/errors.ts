@@ -42,7 +42,8 @@ export abstract class FactorFlowError extends Error {
   readonly summary: string;
   readonly details: ErrorDetails;
 
-  constructor(summary: string, details: ErrorDetails = {}) {
+  constructor(summary: string, given: ErrorDetails = {}) {
+    const details = given.file === undefined ? given : { ...given, file: publicPath(given.file) };
     super(compose(summary, details), details.cause === undefined ? undefined : { cause: details.cause });
     this.name = new.target.name;
     this.summary = summary;
@@ -139,6 +140,18 @@ export function deserializeError(data: SerializedError): Error {
 /** The error of work that still runs, or begins, in a closed session. */
 export function sessionClosed(): UsageError {
   return new UsageError('the session is closed', { advice: 'Close it once everything that runs in it has ended' });
+}
+
+/** A path as messages show it: a web address without user, password, query and fragment, which may be secrets. */
+export function publicPath(path: string): string {
+  if (!/^https?:/i.test(path)) return path;
+  const bare = path.replace(/[?#].*$/s, '');
+  return bare.replace(/^(https?:\/*)[^/]*@/i, '$1');
+}
+
+/** A text of a library with its web addresses as publicPath shows them. */
+export function publicText(text: string): string {
+  return text.replace(/https?:\/\/[^\s"'<>]+/gi, (address) => publicPath(address) + (/[?#]/.test(address) ? (/[).,;:]+$/.exec(address)?.[0] ?? '') : ''));
 }
 
 /** Throws CancelledError, with the signal's reason as its cause, when the signal has fired. */

@@ -100,7 +100,7 @@ export class GpuDevice implements Device {
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
-      const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
+      const request: GpuRequest = { changes: [], command: { type: 'open', options: { ...options, memoryBytes } }, collection: 0 };
       const open = () => pool.run(() => request);
       const { outcome } = await (card === undefined ? open() : withCard(card, open));
       device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);

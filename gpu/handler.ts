@@ -7,7 +7,7 @@ import type { DeviceBlock, DeviceList, DeviceMatrix } from './device/resources.t
 
 /** The kernels of a GPU: of KernelTasks, and those that serve only GPUs, each described with its handler. */
 export interface GpuTasks
-  extends Pick<KernelTasks, 'upload' | 'update' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'shrink-rows' | 'squared-error' | 'weighted-norm' | 'gram' | 'update-implicit' | 'implicit-error' | 'shifted-norm' | 'predict' | 'top-n' | 'rank-listed' | 'compile-search'> {
+  extends Pick<KernelTasks, 'upload' | 'update' | 'normal-equations' | 'solve-equations' | 'add-rows' | 'place-rows' | 'sgd-block' | 'sgd-tiles' | 'sgd-waves' | 'copy-rows' | 'shrink-rows' | 'squared-error' | 'weighted-norm' | 'gram' | 'update-implicit' | 'implicit-error' | 'shifted-norm' | 'predict' | 'top-n' | 'rank-listed' | 'compile-search'> {
   'kernel-times': KernelTimesTask;
   'check-kernels': CheckKernelsTask;
   'time-variants': TimeVariantsTask;
@@ -17,6 +17,8 @@ export interface GpuTasks
 export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
   readonly params: Params;
+  /** True where the task names a matrix so. */
+  hasMatrix(name: string): boolean;
   /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
   matrix(name: string): DeviceMatrix;
   /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */

@@ -3,6 +3,10 @@ import type { GpuTaskHandler, GpuTasks, GpuTaskScope } from './handler.ts';
 import { checkKernels } from './tasks/check-kernels.ts';
 import { compileSearch } from './tasks/compile-search.ts';
 import { copyRows } from './tasks/copy-rows.ts';
+import { addRows } from './tasks/equations/add-rows.ts';
+import { normalEquations } from './tasks/equations/normal-equations.ts';
+import { placeRows } from './tasks/equations/place-rows.ts';
+import { solveEquations } from './tasks/equations/solve-equations.ts';
 import { gram } from './tasks/implicit/gram.ts';
 import { implicitError } from './tasks/implicit/implicit-error.ts';
 import { shiftedNorm } from './tasks/implicit/shifted-norm.ts';
@@ -24,6 +28,10 @@ const handlers: { readonly [K in keyof GpuTasks]: GpuTaskHandler<K> } = {
   // The partitions that a task names are on the device before its handler is called.
   upload: async () => ({ rows: 0 }),
   update,
+  'normal-equations': normalEquations,
+  'solve-equations': solveEquations,
+  'add-rows': addRows,
+  'place-rows': placeRows,
   'sgd-block': sgdBlock,
   'sgd-tiles': sgdTiles,
   'sgd-waves': sgdWaves,

@@ -21,7 +21,7 @@ export type StoreChange =
   | { readonly release: string };
 
 export type GpuCommand =
-  | { readonly type: 'open'; readonly options: AcquireOptions }
+  | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
   /** Gives the partition as `fetched`. */
@@ -126,6 +126,7 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
   const scope: GpuTaskScope = {
     gpu,
     params,
+    hasMatrix: (name) => entry(name)?.matrix !== undefined,
     matrix: (name) => named('matrix', name, entry(name)?.matrix),
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),

@@ -40,7 +40,7 @@ export async function foldInUsers(parts: ModelParts, rule: RowRule, ratings: Dat
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, onDuplicates, onBadRows });
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {
     using _ = ctx.metrics.begin('fold-in');
-    const rated = rule.implicit ? await unratedAsOnes(ratings, rating, ctx.events) : ratings;
+    const rated = rule.implicit ? await unratedAsOnes(ratings, rating, ctx) : ratings;
     const indexed = await input.index(rated, undefined, ctx);
     const { byUser } = await buildUserBlock(indexed, input.onDuplicates, ctx);
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);

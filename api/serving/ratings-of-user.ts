@@ -22,7 +22,7 @@ export interface RatingsOfUser {
 export async function ratingsOfUser({ factors, columns, metadata }: ServedModel, { user, ratings }: RatingsOfUser, options: RunOptions): Promise<RatedItem[]> {
   requireDataset(ratings, 'explain');
   const ctx = ratings.session.context(options);
-  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, columns.rating, ctx.events) : ratings;
+  const rated = (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true ? await unratedAsOnes(ratings, columns.rating, ctx) : ratings;
   const { type } = factors.users;
   const found: RatedItem[] = [];
   if (fitsKeys(type, user)) {

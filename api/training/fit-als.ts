@@ -36,7 +36,7 @@ export interface AlsFit {
 /** The plan of such a training: reads the ids once, to count users and items. */
 export async function planAlsFit({ params, input }: AlsFit, given: Dataset, options: FitOptions): Promise<ExplainedPlan> {
   const context = given.session.context(options);
-  const ratings = params.implicitPrefs ? await unratedAsOnes(given, input.columns.rating, context.events) : given;
+  const ratings = params.implicitPrefs ? await unratedAsOnes(given, input.columns.rating, context) : given;
   const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
   const { users, items, ratings: count, userDegrees, itemDegrees, rating } = await runInto(input.selected(ratings.plan), new ProfileRatings(), ctx);
@@ -53,7 +53,7 @@ export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions)
   const context = ratings.session.context(options);
   const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  const rated = (dataset: Dataset) => (fit.params.implicitPrefs ? unratedAsOnes(dataset, fit.input.columns.rating, context.events) : dataset);
+  const rated = (dataset: Dataset) => (fit.params.implicitPrefs ? unratedAsOnes(dataset, fit.input.columns.rating, context) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
   return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, train, { ...options, validation }, ctx));
 }
@@ -95,7 +95,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */

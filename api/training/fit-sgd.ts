@@ -132,7 +132,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const compute = computingOf(plan, devices, 'sgd-epoch');
   const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, started, loaded }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

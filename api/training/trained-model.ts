@@ -20,6 +20,7 @@ export interface EndedTraining {
   readonly items: KeyColumn;
   /** Ratings of each item, those of a model that was continued among them. */
   readonly itemCounts: Uint32Array | undefined;
+  readonly userCounts: Uint32Array | undefined;
   readonly ratings: number;
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
@@ -32,7 +33,7 @@ export interface EndedTraining {
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, itemCounts, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
@@ -46,6 +47,7 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
     userFactors: result.userFactors,
     itemFactors: result.itemFactors,
     itemCounts,
+    userCounts,
     columns: { user, item, rating, prediction: 'prediction' },
     coldStartStrategy: input.coldStartStrategy,
     means: looked.means,

@@ -1,4 +1,4 @@
-import type { EventSink } from '../../engine/events.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { columnNames } from '../../operators/ratings/columns.ts';
 import { Ones } from '../../operators/ratings/ones.ts';
 import type { Dataset } from '../dataset.ts';
@@ -7,8 +7,8 @@ import type { Dataset } from '../dataset.ts';
 const DEFAULT_COLUMN = 'rating';
 
 /** Pairs without a column of ratings as implicit data, each with a rating of 1, and a note that says so; other data as they are. A column that the caller names must be there. */
-export async function unratedAsOnes(ratings: Dataset, ratingCol: string, events: EventSink): Promise<Dataset> {
-  const schema = await ratings.schema();
+export async function unratedAsOnes(ratings: Dataset, ratingCol: string, { events, signal }: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
+  const schema = await ratings.schema({ signal });
   if (ratingCol !== DEFAULT_COLUMN || schema.fields.some(({ name }) => name === ratingCol)) return ratings;
   events({ type: 'note', text: `there is no column "${ratingCol}" among ${columnNames(schema)}: each pair counts as a rating of 1` });
   return ratings.pipe(new Ones(ratingCol));

@@ -44,7 +44,7 @@ export async function updateImplicit(updated: UpdatedModel, ratings: Dataset, op
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
     const result = await trainAls({ byUser, byItem, users, items }, params, { devices: devices.compute, plan: () => plan, start }, ctx);
-    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
+    return trainedModel({ about: { algorithm: 'als', params }, session: ratings.session, input, users, items, itemCounts, userCounts: undefined, ratings: byUser.ratings, duplicates, test: undefined, looked: { warnings: [] }, result, planned: plan, started, loaded }, ctx);
   });
 }
 
@@ -72,7 +72,7 @@ async function prepare({ model, factors }: UpdatedModel, given: Dataset, options
   }
   const { user, item, rating } = model.columns;
   const input = new RatingInput({ userCol: user, itemCol: item, ratingCol: rating, coldStartStrategy: model.coldStartStrategy, ...rest });
-  const ratings = await unratedAsOnes(given, input.columns.rating, ctx.events);
+  const ratings = await unratedAsOnes(given, input.columns.rating, ctx);
   const params = updateParams(model.metadata.params as unknown as AlsParams, model.rank);
   const { indexed, users, items } = await widenRatings(await input.index(ratings, undefined, ctx), factors, ctx);
   const blocks = await buildRatingBlocks(indexed, input.onDuplicates, ctx);

@@ -71,7 +71,7 @@ function warn({ algorithm, params }: JsonObject, excluding: boolean, { events }:
 }
 
 async function excludedPairs(dataset: Dataset, { user, item, rating }: { readonly user: string; readonly item: string; readonly rating: string }, { users, items }: FactorModel, ctx: ExecutionContext): Promise<ExcludedPairs> {
-  const hasRatings = (await dataset.schema()).fields.some(({ name }) => name === rating);
+  const hasRatings = (await dataset.schema(ctx)).fields.some(({ name }) => name === rating);
   const plan = andThen(dataset.plan, new SelectRatings({ user, item, ...(hasRatings ? { rating } : {}) }));
   const { indexed, coldPairs } = await readKnownPairs(plan, { users, items }, dataset.session.splitBytes, ctx);
   if (coldPairs > 0) ctx.events({ type: 'note', text: `${formatCount(coldPairs)} excluded pairs have a user or an item that the model does not know` });

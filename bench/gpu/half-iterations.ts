@@ -160,7 +160,7 @@ export class HalfIterations {
       params: { from: 0, to: this.#test.rows, rank: x.columns },
       matrix: (name) => (name === 'rowFactors' ? x : theta),
       block: () => this.#test,
-      has: () => false,
+      has: () => false, hasMatrix: () => true,
       submitted: () => undefined,
       list: unused,
       matrixWithHalf: unused,

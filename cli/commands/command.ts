@@ -1,5 +1,6 @@
 import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, Profile } from '../../index.ts';
+import type { Report } from '../page/section.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Options, Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
@@ -34,6 +35,8 @@ export interface CommandResult {
   readonly text: string;
   /** Exit code of a run that found a fault; 0 without it. */
   readonly exitCode?: ExitCode;
+  /** The page of --report, without the parts that every page has. */
+  readonly report?: Report | undefined;
 }
 
 export interface CommandInput<O extends Options> {
@@ -60,6 +63,8 @@ export interface PreparedCommand {
   readonly quiet: boolean;
   /** True with --profile. */
   readonly profile: boolean;
+  /** The file of --report. */
+  readonly report: string | undefined;
   /** Present with --trace. */
   readonly trace?: TraceRequest | undefined;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
@@ -81,10 +86,10 @@ export function defineCommand<O extends Options>({ run, ...description }: Comman
     ...description,
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
-      const { json = false, quiet = true, profile = false, trace } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string };
+      const { json = false, quiet = true, profile = false, trace, report } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string; readonly report?: string };
       const named = (flags: readonly (keyof O)[]) => flags.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []));
       const traced = trace === undefined ? undefined : { file: trace, inputs: [...Object.values(raw.positionals).flat(), ...named(inputFlags)], outputs: named(outputFlags) };
-      return { json, quiet, profile, trace: traced, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      return { json, quiet, profile, trace: traced, report, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }

@@ -9,7 +9,7 @@ import { readOptions, readSpec } from '../options/text-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
-import { commonOptions, profileOption, traceOption } from '../options/output-options.ts';
+import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
 
 const IMPLICIT_NOTE = 'The model is of implicit data: it predicts preferences from 0 to 1, and their errors tell little. Measure it with --ranking';
 
@@ -19,7 +19,7 @@ export const evaluate = defineCommand({
     { name: 'model', describe: 'folder of a model', required: true },
     { name: 'ratings', describe: 'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin', required: true, many: true },
   ],
-  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, trace: traceOption, ...commonOptions },
+  options: { ...readOptions, onBadRows: badRowsOption, ...rankingOptions, ...machineOptions, parquetBackend: parquetBackendOption, profile: profileOption, trace: traceOption, report: reportOption, ...commonOptions },
   examples: [
     ['evaluate model test.parquet', 'RMSE and MAE over the pairs that the model knows'],
     ['evaluate model test.parquet --ranking --k 10,20 --exclude train.parquet', 'NDCG, recall and others over full rankings of what users have not seen'],
@@ -33,14 +33,20 @@ export const evaluate = defineCommand({
     const model = await session.loadModel(positionals.model[0]);
     if (values.ranking) {
       const exclude = values.exclude === undefined ? undefined : await session.read.any(values.exclude, readSpec(values));
-      return rankingResult(await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows }));
+      const found = await model.evaluateRanking(ratings, { ...rankingSettings(values), exclude, signal, onEvent, onBadRows: values.onBadRows });
+      if (values.report === undefined) return rankingResult(found);
+      const { rankingSection } = await import('../page/sections/ranking.ts');
+      return { ...rankingResult(found), report: { title: `Rankings of ${positionals.model[0]}`, adapter: session.device.adapter, sections: [rankingSection(found)] } };
     }
-    const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = await model.evaluate(ratings, { signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows });
+    const evaluation = await model.evaluate(ratings, { signal, onEvent: withoutComparison(onEvent), onBadRows: values.onBadRows, breakdown: values.report !== undefined });
+    const { rmse, mae, pairs, coldPairs, badRows, baselines, warnings } = evaluation;
     const error = (name: 'rmse' | 'mae', value: number) => {
       if (Number.isFinite(value)) return besideMeans(name, value, baselines);
       return coldPairs === pairs ? 'none: the model knows no pair' : 'none: a prediction is beyond the numbers (NaN or infinite)';
     };
+    const report = values.report === undefined ? undefined : (await import('../report/evaluation-page.ts')).evaluationPage(evaluation, positionals.model[0], model, session.device.adapter);
     return {
+      report,
       json: { command: 'evaluate', metrics: { rmse, mae }, baselines: baselines ?? null, pairs, coldPairs, badRows, warnings: warnings.map(({ code, text }) => ({ code, text })) },
       text: [facts([
         ['RMSE', error('rmse', rmse)],

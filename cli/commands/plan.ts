@@ -3,6 +3,7 @@ import type { PhysicalPlan } from '../../index.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
+import { reportOption } from '../options/output-options.ts';
 import { flagName, type Values } from '../options/option.ts';
 import { checkTraining, initModelOption, trainingOptions } from '../options/training-options.ts';
 import { trainerOf } from '../sessions/trainer.ts';
@@ -19,6 +20,7 @@ const options = {
   initModel: initModelOption,
   modelDir: text({ describe: "flag of train, so that the same line or configuration can be planned; nothing is written", group: 'Output:' }),
   force: toggle({ describe: "flag of train, likewise", group: 'Output:' }),
+  report: reportOption,
 };
 
 type PlanValues = Values<typeof options>;
@@ -40,7 +42,8 @@ export const plan = defineCommand({
     const { physical, planned } = positionals.paths.length > 0 ? await planOfData(positionals.paths, values, given, context) : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/explained-plan.ts');
     const { comparedMemory } = await import('../../engine/plan/physical-plan.ts');
-    return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)) };
+    const report = values.report === undefined ? undefined : { title: `Plan: ${physical.algorithm.toUpperCase()}`, sections: [(await import('../page/sections/plan.ts')).planSection(physical)] };
+    return { json: { command: 'plan', analyzed: values.analyze, ...(values.analyze ? { memory: comparedMemory(physical) } : {}), plan: JSON.parse(JSON.stringify(planned)) }, text: String(new ExplainedPlan(physical)), report };
   },
 });
 

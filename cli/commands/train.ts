@@ -41,7 +41,7 @@ export const train = defineCommand({
     const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
-    return trainingResult({
+    const run = {
       model,
       training: model.training,
       adapter: session.device.adapter,
@@ -51,7 +51,10 @@ export const train = defineCommand({
       // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,
       peakRssBytes: process.resourceUsage().maxRSS * 1024,
-    });
+    };
+    if (values.report === undefined) return trainingResult(run);
+    const { trainingPage } = await import('../report/training-page.ts');
+    return { ...trainingResult(run), report: await trainingPage(run, sets.test, { signal, onBadRows: values.onBadRows }) };
   },
 });
 

@@ -1,4 +1,5 @@
 import type { RatingsTuning } from '../../api/training/tune-ratings.ts';
+import { publicPath } from '../../engine/errors.ts';
 import { counted, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
@@ -26,7 +27,7 @@ export async function tune({ rank, solver, biases, paths, columns }: TuneRequest
   const { tuneRatings } = await import('../../api/training/tune-ratings.ts');
   const scale = session.device.warning === undefined ? GENERATED.scale.hardware : GENERATED.scale.software;
   const ratings = paths.length > 0 ? await session.read.any(paths) : session.source(await syntheticSource(scale));
-  const of = paths.length > 0 ? paths.join(' ') : `generated, ${GENERATED.preset} x ${scale}`;
+  const of = paths.length > 0 ? paths.map(publicPath).join(' ') : `generated, ${GENERATED.preset} x ${scale}`;
   const { users, items, ratings: count, tunings } = await tuneRatings(ratings, wanted, columns, { signal, onEvent });
   const tables = tunings.flatMap((sides, i) => tablesOf(rank[i], sides));
   return {

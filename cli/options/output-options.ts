@@ -11,6 +11,9 @@ export const commonOptions = {
 /** Of the commands that take long. */
 export const profileOption = toggle({ describe: 'tell where the time of the whole command went, phase by phase, with busy cores and bytes moved', group: 'Output:' });
 
+/** Of the commands that have a page to show. */
+export const reportOption = text({ describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced', group: 'Output:' });
+
 /** Of the commands with --profile. */
 export const traceOption = text({ describe: "write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace", group: 'Output:' });
 

@@ -5,7 +5,7 @@ import { checkHeldOut, heldOutOptions } from './held-out-options.ts';
 import { choice, requiredText, text } from './kinds.ts';
 import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from './machine-options.ts';
 import type { Values } from './option.ts';
-import { commonOptions, forceOption, profileOption, traceOption } from './output-options.ts';
+import { commonOptions, forceOption, profileOption, reportOption, traceOption } from './output-options.ts';
 import { paramOptions } from './param-options.ts';
 import { planOption } from './plan-file.ts';
 import { readOptions } from './text-options.ts';
@@ -33,7 +33,7 @@ export const initModelOption = text({ describe: "model to go on from, with these
 
 export const modelDirOption = requiredText({ describe: 'folder that the model is written to', group: 'Required:' });
 
-export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption };
+export const trainOptions = { modelDir: modelDirOption, ...trainingOptions, initModel: initModelOption, plan: planOption, force: forceOption, profile: profileOption, trace: traceOption, report: reportOption };
 
 export type TrainingValues = Values<typeof trainingOptions>;
 

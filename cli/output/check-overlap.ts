@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { isUrl } from '../../connectors/files/path-kinds.ts';
+import { isPassedOver, isUrl } from '../../connectors/files/path-kinds.ts';
+import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 
 /**
@@ -11,24 +12,50 @@ export async function refuseOverlap(output: string, inputs: readonly (string | u
   const target = await realPlace(resolve(output));
   for (const input of inputs) {
     if (input === undefined || input === '-' || isUrl(input)) continue;
+    await recoverInput(input);
     for (const path of await placesOf(input)) {
       const place = await realPlace(resolve(path));
       const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: output, advice });
       if (place === target) throw fail(`the output is an input too: ${input}`, 'Choose another output');
       if (place.startsWith(inside(target))) throw fail(`the output would replace a folder that holds an input: ${input}`, 'Choose another output');
-      if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some((name) => /^[._]/.test(name))) continue;
+      if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver)) continue;
       throw fail(`the output would lie in a folder that is read: ${input}`, 'Choose another output, or a name that starts with "_", which readers pass over');
+    }
+    if (await matches(input, target)) {
+      throw new UsageError(`the output would match the pattern that is read: ${input}`, { phase: 'write', file: output, advice: 'Choose another output: the next run would read it as well' });
     }
   }
 }
 
 /** The files and folders of a pattern, or the path itself; nothing where nothing exists. */
 async function placesOf(input: string): Promise<string[]> {
-  const exists = await stat(input).then(() => true, () => false);
-  if (exists) return [input];
-  // Loaded for patterns alone: an error of usage should come at once.
-  const { glob, isDynamicPattern } = await import('tinyglobby');
-  return !isDynamicPattern(input) ? [] : glob(input, { onlyFiles: false, expandDirectories: false });
+  if (await exists(input)) return [input];
+  if (!(await isPattern(input))) return [];
+  const { glob } = await import('tinyglobby');
+  return glob(input, { onlyFiles: false, expandDirectories: false });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(() => true, () => false);
+}
+
+/** True for wildcards, where nothing has them for its name. */
+async function isPattern(input: string): Promise<boolean> {
+  if (await exists(input)) return false;
+  // Loaded where it may be a pattern: an error of usage should come at once.
+  return (await import('tinyglobby')).isDynamicPattern(input);
+}
+
+/** True where a pattern names the target, or a folder that it would lie in. */
+async function matches(input: string, target: string): Promise<boolean> {
+  if (!(await isPattern(input))) return false;
+  const { staticBase } = await import('../../connectors/files/dataset-path.ts');
+  const { default: picomatch } = await import('picomatch');
+  const base = staticBase(input);
+  const below = relative(await realPlace(resolve(base)), target).split(sep);
+  if (below[0] === '..') return false;
+  const isMatch = picomatch(base === '.' ? input.replace(/^\.\//, '') : input.slice(base.length).replace(/^\/+/, ''));
+  return below.some((_, depth) => isMatch(below.slice(0, depth + 1).join('/')) && !below.slice(depth).some(isPassedOver));
 }
 
 /** The path with links resolved, also when its last parts do not exist yet. */

@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import { publicPath } from '../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { DegreeProfile, RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import type { TrainingWarning } from '../../index.ts';
@@ -42,7 +43,7 @@ export function inspectionResult(inspection: Inspection): CommandResult {
 
 function inspectionText({ layout, columns, missing, names, summary, firstBadRow, warnings = [] }: Inspection): string {
   const { paths, files, bytes, rows, rowGroups } = layout;
-  const head = `${paths.join(', ')}: ${counted(rows, 'row')} in ${counted(files, 'file')}, ${rowGroups === 0 ? '' : `${counted(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
+  const head = `${paths.map(publicPath).join(', ')}: ${counted(rows, 'row')} in ${counted(files, 'file')}, ${rowGroups === 0 ? '' : `${counted(rowGroups, 'row group')}, `}${formatBytes(bytes)}`;
   const parts = [head, columnTable(columns, rows > 0)];
   if (missing !== undefined) {
     const named = missing.map((name) => `"${name}"`).join(', ');

@@ -1,5 +1,5 @@
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import { CapacityError, DataError, type ErrorCode, type ExitCode, FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { CapacityError, DataError, type ErrorCode, type ExitCode, FactorFlowError, publicText, UsageError } from '../../engine/errors.ts';
 import type { Options } from '../options/option.ts';
 import { bugsUrl, packageInfo } from '../package-info.ts';
 import { nameFlags } from './name-flags.ts';
@@ -24,8 +24,8 @@ export function reportError(thrown: unknown, options: Options = {}): ErrorReport
     return { message, text: `factorflow: ${message}`, code: error.code, exitCode: error.exitCode };
   }
   const { version } = packageInfo();
-  const message = error instanceof Error ? error.message : String(error);
-  const stack = error instanceof Error ? (error.stack ?? message) : message;
+  const message = publicText(error instanceof Error ? error.message : String(error));
+  const stack = error instanceof Error ? publicText(error.stack ?? message) : message;
   const machine = `factorflow ${version}, node ${process.version}, ${process.platform} ${process.arch}`;
   const text = `factorflow: internal error: ${stack}\n\nThis is a bug in FactorFlow (${machine}). Please report it with the command line and the lines above:\n${bugsUrl()}`;
   return { message: `internal error: ${message}`, text, code: 'INTERNAL', exitCode: 1 };

@@ -20,7 +20,7 @@ export async function trainingSets(session: Session, paths: readonly string[], v
   const rated = async (dataset: Dataset) => {
     if (!values.implicitPrefs) return dataset;
     const { unratedAsOnes } = await import('../../api/training/unrated-as-ones.ts');
-    return unratedAsOnes(dataset, ratingCol, context.onEvent);
+    return unratedAsOnes(dataset, ratingCol, { events: context.onEvent, signal: context.signal });
   };
   const all = await rated(await session.read.any(paths, readSpec(values)));
   const timestamp = onDuplicates === 'last' ? (timestampCol ?? 'timestamp') : undefined;

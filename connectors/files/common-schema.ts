@@ -4,6 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { constantData, partitionField } from './hive-partitions.ts';
 import type { ConstantColumn, PartitionColumn } from './hive-partitions.ts';
+import { inputName } from './path-kinds.ts';
 
 /** A file of any format and its columns. */
 interface FileColumns {
@@ -22,13 +23,13 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
     const fields = new Map(other.schema.fields.map((field) => [field.name, field]));
     for (const { name, type } of first.schema.fields) {
       const field = fields.get(name);
-      if (field === undefined) throw differs(`has no column "${name}", which ${first.file} has`, other, name);
-      if (String(field.type) !== String(type)) throw differs(`has column "${name}" as ${String(field.type)}, and ${first.file} as ${String(type)}`, other, name);
+      if (field === undefined) throw differs(`has no column "${name}", which ${inputName(first.file)} has`, other, name);
+      if (String(field.type) !== String(type)) throw differs(`has column "${name}" as ${String(field.type)}, and ${inputName(first.file)} as ${String(type)}`, other, name);
       if (field.nullable) nullable.add(name);
       fields.delete(name);
     }
     const [extra] = fields.keys();
-    if (extra !== undefined) throw differs(`has a column "${extra}", which ${first.file} lacks`, other, extra);
+    if (extra !== undefined) throw differs(`has a column "${extra}", which ${inputName(first.file)} lacks`, other, extra);
   }
   return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
 }

@@ -4,10 +4,11 @@ import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
 import { compressionOf } from '../compression/compressions.ts';
+import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem } from './file-problem.ts';
 import { partitionColumns, partitionsOf } from './hive-partitions.ts';
 import type { PartitionColumn, PartitionValues } from './hive-partitions.ts';
-import { isUrl } from './path-kinds.ts';
+import { isPassedOver, isUrl } from './path-kinds.ts';
 
 export interface DatasetFile {
   /** The path that the user named, joined with the path found below it. */
@@ -48,6 +49,7 @@ export async function resolveDataset(paths: string | readonly string[], options:
 
 async function resolveOne(path: string, options: DatasetPathOptions): Promise<DatasetFile[]> {
   if (isUrl(path)) return [{ file: path, partitions: {} }];
+  await recoverInput(isDynamicPattern(path) ? staticBase(path) : path);
   const kind = await kindOf(path);
   if (kind === 'file') return [{ file: path, partitions: {} }];
   if (kind === 'folder') {
@@ -64,15 +66,16 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
   const files: string[] = [];
   for (const match of matches) {
+    if (isPassedOver(basename(match))) continue;
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
-    else if (!isIgnored(basename(match))) files.push(match);
+    else files.push(match);
   }
   if (files.length === 0) throw new DataError(`no file matches the pattern "${pattern}"`, { phase: 'read', advice: 'Check the pattern' });
   return files.map((file) => ({ file, partitions: partitionsOf(relative(base, file)) }));
 }
 
 /** The folders of a pattern before its first wildcard. */
-function staticBase(pattern: string): string {
+export function staticBase(pattern: string): string {
   const segments = pattern.split('/');
   const first = segments.findIndex((segment) => isDynamicPattern(segment));
   return segments.slice(0, Math.max(first, 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
@@ -87,17 +90,13 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   }
   const files: string[] = [];
   for (const entry of entries) {
-    if (isIgnored(entry.name)) continue;
+    if (isPassedOver(entry.name)) continue;
     const path = join(folder, entry.name);
     const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';
     if (kind === 'folder') files.push(...(await filesBelow(path, options)));
     else if (kind === 'file' && isData(entry.name, options)) files.push(path);
   }
   return files;
-}
-
-function isIgnored(name: string): boolean {
-  return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
 }
 
 function isData(name: string, options: DatasetPathOptions): boolean {

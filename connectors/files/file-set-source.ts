@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -13,6 +13,7 @@ import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { constantsOf } from './hive-partitions.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
+import { isPipe } from './stored-bytes.ts';
 
 /** The files with their own layouts. */
 interface Opened<Layout> {
@@ -27,27 +28,30 @@ interface Agreed<Layout> extends Opened<Layout> {
 
 /**
  * Files of one format as rows: a file, a folder, a glob, several of these (see resolveDataset), or "-" for stdin, which can be read
- * only once. Files are read one after the other in the order of their paths.
+ * only once, as other pipes can. Files are read one after the other in the order of their paths.
  */
 export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
   abstract readonly name: string;
   readonly replayable: boolean;
   protected readonly paths: readonly string[];
   readonly #format: FileFormat<Layout>;
+  /** Stdin or another pipe. */
+  readonly #stream: string | undefined;
   #opened: Promise<Opened<Layout>> | undefined;
-  /** Stdin, open from the first look at its columns until its rows are read. */
+  /** The stream, open from the first look at its columns until its rows are read. */
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 
   constructor(paths: string | readonly string[], format: FileFormat<Layout>) {
     this.paths = typeof paths === 'string' ? [paths] : paths;
-    this.replayable = !this.paths.includes(STANDARD_STREAM);
-    if (!this.replayable && this.paths.length > 1) throw new UsageError('"-" (stdin) cannot be read together with files', { phase: 'read' });
+    this.#stream = this.paths.find((path) => path === STANDARD_STREAM || isPipe(path));
+    this.replayable = this.#stream === undefined;
+    if (this.#stream !== undefined && this.paths.length > 1) throw new UsageError(`${this.#name} cannot be read together with files`, { phase: 'read' });
     this.#format = format;
   }
 
   describe(): JsonObject {
-    return { paths: this.paths };
+    return { paths: this.paths.map(publicPath) };
   }
 
   async schema(needs?: ValueNeeds): Promise<Schema> {
@@ -55,7 +59,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   }
 
   async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-    if (this.#used) throw new UsageError('stdin can be read only once, and it was read already', { phase: 'read', advice: 'Write it to a file first' });
+    if (this.#used) throw new UsageError(`${this.#name} can be read only once, and it was read already`, { phase: 'read', advice: 'Write it to a file first' });
     const opened = this.#agreed(await this.#open(), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
@@ -86,17 +90,22 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
 
   #open(): Promise<Opened<Layout>> {
     if (this.#opened === undefined) {
-      this.#opened = this.replayable ? this.#openFiles() : this.#openStandard();
+      this.#opened = this.#stream === undefined ? this.#openFiles() : this.#openStandard(this.#stream);
       // A failure is not kept: the next attempt opens the files again.
       this.#opened.catch(() => (this.#opened = undefined));
     }
     return this.#opened;
   }
 
-  async #openStandard(): Promise<Opened<Layout>> {
-    this.#standard = await this.#format.open(STANDARD_STREAM);
+  /** The stream in messages. */
+  get #name(): string {
+    return this.#stream === STANDARD_STREAM ? 'stdin' : `the pipe ${this.#stream}`;
+  }
+
+  async #openStandard(stream: string): Promise<Opened<Layout>> {
+    this.#standard = await this.#format.open(stream);
     const { layout } = this.#standard;
-    return { files: [{ file: { file: STANDARD_STREAM, partitions: {} }, layout }], partitionColumns: [] };
+    return { files: [{ file: { file: stream, partitions: {} }, layout }], partitionColumns: [] };
   }
 
   async #openFiles(): Promise<Opened<Layout>> {

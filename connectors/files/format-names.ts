@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { compressionOf, withCompressed } from '../compression/compressions.ts';
-import { isUrl } from './path-kinds.ts';
+import { isUrl, urlOf } from './path-kinds.ts';
 
 /** Formats of ratings by name. "text" is separated text of any kind; csv, tsv and dat settle the delimiter too. */
 export const fileFormats = ['parquet', 'csv', 'tsv', 'dat', 'text', 'ndjson', 'jsonl', 'arrow', 'feather'] as const;
@@ -32,7 +32,7 @@ export function kindOfFormat(format: FileFormatName): FileKind {
 
 /** The kind of file that a path's ending names. */
 export function kindOfPath(path: string): FileKind | undefined {
-  const name = (isUrl(path) ? new URL(path).pathname : path).toLowerCase();
+  const name = (isUrl(path) ? urlOf(path).pathname : path).toLowerCase();
   const has = (extensions: readonly string[]) => extensions.some((extension) => name.endsWith(extension));
   if (has(parquetExtensions)) return 'parquet';
   if (has(arrowExtensions)) return 'arrow';

@@ -1,9 +1,11 @@
+import { publicPath, UsageError } from '../../engine/errors.ts';
+
 /** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';
 
 /** The name of an input in messages. */
 export function inputName(path: string): string {
-  return path === STANDARD_STREAM ? 'stdin' : path;
+  return path === STANDARD_STREAM ? 'stdin' : publicPath(path);
 }
 
 /** The name of an output in messages. */
@@ -14,4 +16,18 @@ export function outputName(path: string): string {
 /** True for a path that names a file on a web server. */
 export function isUrl(path: string): boolean {
   return /^https?:\/\//i.test(path);
+}
+
+/** The parts of a URL. Throws UsageError where it is none. */
+export function urlOf(path: string): URL {
+  try {
+    return new URL(path);
+  } catch (cause) {
+    throw new UsageError('this is no URL', { phase: 'read', file: path, advice: 'Check the address', cause });
+  }
+}
+
+/** True for names in folders that are no data, such as _SUCCESS and .crc; "_a=1" is a partition. */
+export function isPassedOver(name: string): boolean {
+  return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
 }

@@ -1,20 +1,32 @@
-import { createReadStream } from 'node:fs';
+import { constants, createReadStream, openSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { waitForOther } from '../../engine/waits.ts';
 import { fileProblem } from './file-problem.ts';
 import { inputName, STANDARD_STREAM } from './path-kinds.ts';
 
-/** Stored bytes of a file or of stdin, chunk by chunk. Throws DataError that names the file. */
+/** Stored bytes of a file, a pipe or stdin, chunk by chunk. Throws DataError that names the file. */
 export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
-  const stream: Readable = file === STANDARD_STREAM ? process.stdin : createReadStream(file, { highWaterMark: 1 << 18 });
+  const stream: Readable = file === STANDARD_STREAM ? process.stdin : isPipe(file) ? openPipe(file) : createReadStream(file, { highWaterMark: 1 << 18 });
   try {
-    for await (const chunk of stream) yield chunk as Uint8Array;
+    const chunks = stream[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+    for (;;) {
+      const chunk = await waitForOther(chunks.next());
+      if (chunk.done) return;
+      yield chunk.value;
+    }
   } catch (error) {
     throw fileProblem(error, 'read', inputName(file));
   } finally {
     stream.destroy();
   }
+}
+
+/** Opens a pipe so that no thread is held while nobody writes: a thread that is could not be ended. */
+function openPipe(file: string): Readable {
+  return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false });
 }
 
 /**
@@ -40,9 +52,10 @@ export async function* bytesFrom(file: string, position: number): AsyncGenerator
   }
 }
 
-/** The first bytes of a file, fewer when it is shorter. Throws DataError that names the file. */
+/** The first bytes of a file, fewer when it is shorter; none of a pipe, which would lose them. Throws DataError that names the file. */
 export async function firstBytes(file: string, length: number): Promise<Uint8Array> {
   const bytes = new Uint8Array(length);
+  if (isPipe(file)) return bytes.subarray(0, 0);
   const handle = await open(file, 'r').catch((error: unknown) => {
     throw fileProblem(error, 'read', file);
   });
@@ -64,6 +77,15 @@ export async function fileSize(file: string): Promise<number> {
 /** True for a file that has its bytes on a disk, and is no pipe. Throws DataError that names it. */
 export async function isRegularFile(file: string): Promise<boolean> {
   return (await statOf(file)).isFile();
+}
+
+/** True for a pipe with a name. */
+export function isPipe(file: string): boolean {
+  try {
+    return statSync(file).isFIFO();
+  } catch {
+    return false;
+  }
 }
 
 async function statOf(file: string): Promise<Stats> {

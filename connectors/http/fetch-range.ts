@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DataError } from '../../engine/errors.ts';
+import { DataError, publicText } from '../../engine/errors.ts';
+import { waitForOther } from '../../engine/waits.ts';
+import { urlOf } from '../files/path-kinds.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
 
 /** A part of a file on a web server. */
@@ -23,12 +25,12 @@ class Passing extends Error {}
 
 /**
  * Sends one GET with a Range header. After a broken connection or an answer of a busy server it tries again, twice. Throws
- * DataError that names the URL (without its query, which may hold a secret) and the bytes.
+ * DataError that names the URL and the bytes, UsageError for what is no URL.
  */
 export async function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   for (let attempt = 0; ; attempt++) {
     try {
-      return await fetchOnce(url, range);
+      return await waitForOther(fetchOnce(url, range));
     } catch (error) {
       if (!(error instanceof Passing)) throw error;
       if (attempt === waits.length) throw httpProblem(url, range, `${error.message}, ${attempt + 1} times`, 'Check the connection and try again', error);
@@ -39,13 +41,24 @@ export async function fetchRange(url: string, range: ByteRange): Promise<Fetched
 
 /** An error that names the URL and the bytes. */
 export function httpProblem(url: string, range: ByteRange, summary: string, advice?: string, cause?: unknown): DataError {
-  return new DataError(`${summary} (${rangeText(range)})`, { phase: 'read', file: publicUrl(url), advice, cause });
+  return new DataError(`${summary} (${rangeText(range)})`, { phase: 'read', file: url, advice, cause });
 }
 
-/** The URL in messages: without its query, which may hold a secret. */
-export function publicUrl(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return `${origin}${pathname}`;
+/** The address and headers of a request: user and password of the URL go into a header, since addresses may not have them. */
+function requestOf(url: string): { readonly address: URL; readonly headers: Record<string, string> } {
+  const address = urlOf(url);
+  const { username, password } = address;
+  if (username === '' && password === '') return { address, headers: {} };
+  [address.username, address.password] = ['', ''];
+  return { address, headers: { Authorization: `Basic ${Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64')}` } };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function rangeText(range: ByteRange): string {
@@ -54,10 +67,11 @@ function rangeText(range: ByteRange): string {
 
 async function fetchOnce(url: string, range: ByteRange): Promise<FetchedRange> {
   const header = 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`;
+  const { address, headers } = requestOf(url);
   const idle = new AbortController();
   const timer = setTimeout(() => idle.abort(), IDLE_MILLISECONDS);
   try {
-    const response = await fetch(url, { headers: { Range: header, 'Accept-Encoding': 'identity' }, signal: idle.signal });
+    const response = await fetch(address, { headers: { ...headers, Range: header, 'Accept-Encoding': 'identity' }, signal: idle.signal });
     if (response.status !== 206) {
       await response.body?.cancel();
       return refuse(url, range, response);
@@ -117,5 +131,5 @@ async function readBody({ body }: Response, expected: number, onChunk: () => voi
 function reason(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'AbortError') return `nothing came for ${IDLE_MILLISECONDS / 1000} s`;
-  return error.cause instanceof Error ? error.cause.message || error.cause.name : error.message;
+  return publicText(error.cause instanceof Error ? error.cause.message || error.cause.name : error.message);
 }

@@ -8,7 +8,7 @@ import type { Executor } from '../../engine/run/device.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
-import { isBeingReplaced, recoverOutput } from '../output/temporaries.ts';
+import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
@@ -93,6 +93,7 @@ export async function checkModelDirectory(directory: string, overwrite = false):
  * replaces the model meanwhile, it is read again, so that users and items are of the same model.
  */
 export async function loadModel(directory: string): Promise<StoredModel> {
+  await recoverInput(directory);
   await recoverOutput(resolve(directory));
   for (let attempt = 1; ; attempt++) {
     const before = await identityOf(directory);

@@ -44,7 +44,7 @@ export class NdjsonSource extends FileSetSource<RowLayout> {
 
   override describe(): JsonObject {
     const { batchSize: _batchSize, ...options } = this.#options;
-    return { paths: this.paths, ...(options as JsonObject) };
+    return { ...super.describe(), ...(options as JsonObject) };
   }
 }
 

@@ -1,12 +1,15 @@
 import type { Dirent } from 'node:fs';
-import { mkdir, open, readdir, realpath, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { isUrl } from '../files/path-kinds.ts';
+import { realPath } from '../files/real-path.ts';
 import { syncHandle } from './new-file.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
+import { partOfModel } from './part-of-model.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
 export interface AtomicOutputOptions {
@@ -42,8 +45,8 @@ export interface AtomicOutput {
 
 /**
  * Throws UsageError when `target` may not be written: it exists and `overwrite` is not set, or it is not an output of this kind
- * (a folder with foreign files, the home folder, a parent of the working folder). An old output that a dead process had moved
- * aside counts: it is moved back first.
+ * (a folder with foreign files, the home folder, a parent of the working folder, a device, a pipe, a part of a model). An old output
+ * that a dead process had moved aside counts: it is moved back first.
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
   await recoverOutput(await realPath(target));
@@ -52,8 +55,12 @@ export async function checkOutput(target: string, options: AtomicOutputOptions):
 
 async function check(path: string, name: string, options: AtomicOutputOptions): Promise<void> {
   const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: name, advice });
+  if (isUrl(name)) throw fail('nothing is written to a web server', 'Name a file or folder');
   const kind = await kindOf(path);
+  const model = await partOfModel(path);
+  if (model !== undefined) throw fail(`the output would lie in a model: ${model}`, 'Choose another output');
   if (kind === undefined) return;
+  if (kind !== 'file' && kind !== 'folder') throw fail(`the output is a ${kind}, which is never replaced`, 'Choose another output, or write to stdout ("-") and redirect it');
   if (kind !== options.kind) throw fail(`the output exists and is a ${kind}, not a ${options.kind}`, 'Choose another output');
   const empty = kind === 'folder' && (await entriesOf(path)).length === 0;
   if (!empty && !options.overwrite) throw fail('the output exists already', 'Choose another output, or pass overwrite: true to replace it');
@@ -77,11 +84,14 @@ async function entriesOf(folder: string): Promise<Dirent[]> {
   }
 }
 
-/** The first entry below a folder that `recognizes` does not know, as a path with "/"; folders end with "/". A folder that vanishes has none. */
+/**
+ * The first entry below a folder that `recognizes` does not know, or that is a device, a pipe or a socket, as a path with "/"; folders end with "/". A
+ * folder that vanishes has none.
+ */
 async function foreignEntry(folder: string, prefix: string, recognizes: (path: string) => boolean): Promise<string | undefined> {
   for (const entry of await entriesOf(folder)) {
     const path = `${prefix}${entry.name}${entry.isDirectory() ? '/' : ''}`;
-    if (!recognizes(path)) return path;
+    if (!recognizes(path) || !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink())) return path;
     const below = entry.isDirectory() ? await foreignEntry(join(folder, entry.name), path, recognizes) : undefined;
     if (below !== undefined) return below;
   }
@@ -105,11 +115,6 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
   }
-}
-
-/** The target of links; the path itself where it does not exist yet. */
-async function realPath(target: string): Promise<string> {
-  return realpath(target).catch(() => resolve(target));
 }
 
 class PendingOutput implements AtomicOutput {
@@ -197,9 +202,11 @@ async function renamed(from: string, to: string, explained: readonly string[]): 
   }
 }
 
-async function kindOf(path: string): Promise<'file' | 'folder' | undefined> {
+async function kindOf(path: string): Promise<'file' | 'folder' | 'pipe' | 'socket' | 'device' | undefined> {
   try {
-    return (await stat(path)).isDirectory() ? 'folder' : 'file';
+    const found = await stat(path);
+    if (found.isDirectory()) return 'folder';
+    return found.isFile() ? 'file' : found.isFIFO() ? 'pipe' : found.isSocket() ? 'socket' : 'device';
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return undefined;
     throw error;

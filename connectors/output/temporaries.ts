@@ -3,7 +3,9 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../files/file-problem.ts';
+import { realPath } from '../files/real-path.ts';
 
 /** A file or folder beside a target that must not outlive the process. */
 interface Temporary {
@@ -66,6 +68,33 @@ export async function recoverOutput(target: string): Promise<void> {
     if (!back) left.splice(left.indexOf(old), 1);
   }
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
+}
+
+/** Time between looks at an output that another process replaces, and their number: renaming takes microseconds. */
+const LOOK_MILLISECONDS = 20;
+const MOST_LOOKS = 100;
+
+/**
+ * Brings a missing input back, where it is or lies in an output that a process had moved aside when it died, and waits while a living process
+ * replaces it. True when the path exists.
+ */
+export async function recoverInput(path: string): Promise<boolean> {
+  for (let look = 0; look < MOST_LOOKS; look++) {
+    if (existsSync(path)) return true;
+    const missing = await firstMissing(path);
+    await recoverOutput(missing);
+    if (existsSync(missing)) continue;
+    if (!(await isBeingReplaced(missing))) return false;
+    await setTimeout(LOOK_MILLISECONDS);
+  }
+  return existsSync(path);
+}
+
+/** The first of a path's folders that does not exist, or the path itself; links are followed. */
+async function firstMissing(path: string): Promise<string> {
+  const real = await realPath(path);
+  const parent = dirname(real);
+  return existsSync(parent) || parent === real ? real : firstMissing(parent);
 }
 
 /** True while a living process replaces the target (it has moved the old one aside), or when the target exists. */

@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { throwIfAborted } from '../../engine/errors.ts';
+import { publicPath, throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { SourceSplits } from '../../engine/stream/split.ts';
@@ -59,7 +59,7 @@ export class ParquetSource implements Source {
 
   describe(): JsonObject {
     const { backend, filter } = this.#options;
-    return { paths: this.#paths, ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
+    return { paths: this.#paths.map(publicPath), ...(backend && { backend }), ...(filter && { filter: { ...filter, min: filter.min?.toString(), max: filter.max?.toString() } }) };
   }
 
   async schema(): Promise<Schema> {

@@ -1,4 +1,5 @@
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
+import { DataError } from '../../engine/errors.ts';
 import { isUrl } from '../files/path-kinds.ts';
 import { HttpFile } from '../http/http-file.ts';
 
@@ -10,7 +11,11 @@ export interface RandomAccess {
   close(): Promise<void>;
 }
 
-/** Opens a path or an http(s) URL. Throws the error of the file system or the server. */
-export function openRandomAccess(file: string): Promise<RandomAccess> {
-  return isUrl(file) ? HttpFile.open(file) : open(file, 'r');
+/** Opens a path or an http(s) URL. Throws the error of the file system or the server, DataError for pipes and devices. */
+export async function openRandomAccess(file: string): Promise<RandomAccess> {
+  if (isUrl(file)) return HttpFile.open(file);
+  // An open pipe would wait for its writer.
+  const found = await stat(file);
+  if (!found.isFile() && !found.isDirectory()) throw new DataError('this is no regular file, and Parquet is read from its end', { phase: 'read', file, advice: 'Copy it into a file first' });
+  return open(file, 'r');
 }

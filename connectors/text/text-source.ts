@@ -47,7 +47,7 @@ export class TextSource extends FileSetSource<TextLayout> {
 
   override describe(): JsonObject {
     const { batchSize: _batchSize, ...options } = this.#options;
-    return { paths: this.paths, ...(options as JsonObject) };
+    return { ...super.describe(), ...(options as JsonObject) };
   }
 }
 

@@ -11,14 +11,19 @@ export interface Visit {
 }
 
 /** The part of a data set that a visit uses, and the band of it where the parts are fewer than the grid's rows or columns. */
-export function partOf({ name, by, parts }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
-  if (column !== undefined && by === 'block') return { partition: row * columns + column };
+export function partOf({ name, by, parts, ofBlocks }: DataSet, { row, column, columns = 0 }: Visit): { readonly partition: number; readonly band?: number } {
+  if (column !== undefined && by === 'block') return { partition: ofBlocks?.[row * columns + column] ?? row * columns + column };
   const wanted = column !== undefined && by === 'column' ? column : row;
   if (parts.length > 1) {
     if (wanted >= parts.length) throw new Error(`${name} has no part ${wanted}`);
     return { partition: wanted };
   }
   return column === undefined || by === undefined ? { partition: 0 } : { partition: 0, band: wanted };
+}
+
+/** The part of a data set that belongs to the column of a block. */
+export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
+  return parts.length > 1 ? column : 0;
 }
 
 /** True where a stage reads the version of a data set from before the round. */

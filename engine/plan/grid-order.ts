@@ -1,4 +1,5 @@
 import { CounterRandom, randomOrder } from '../random.ts';
+import type { Work } from './stages.ts';
 
 /** Block (row band, column band) of the grid. */
 export interface GridBlock {
@@ -32,7 +33,8 @@ export function blockWaves(rowBands: number, columnBands: number, random: Counte
 const ORDER_STREAM = 0xb10c;
 
 /** The blocks of a grid in the order of a stage's work; see Work. */
-export function gridOrder(order: 'latin' | 'rotated', { rows, columns }: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
+export function gridOrder(order: Extract<Work, { readonly kind: 'blocks' }>['order'], { rows, columns }: { readonly rows: number; readonly columns: number }, seed: number, round: number): GridBlock[] {
   if (order === 'latin') return blockWaves(rows, columns, new CounterRandom(seed, ORDER_STREAM).derive(round)).flat();
+  if (order === 'rows') return Array.from({ length: rows * columns }, (_, k) => ({ row: Math.floor(k / columns), column: k % columns }));
   return Array.from({ length: rows * columns }, (_, k) => ({ row: k % rows, column: (Math.floor(k / rows) + (k % rows)) % columns }));
 }

@@ -34,6 +34,8 @@ export interface DataSet {
   /** Kept with a copy of half the width beside it on GPUs. */
   readonly half?: boolean;
   readonly by?: 'row' | 'column' | 'block';
+  /** With `by: 'block'`: the part that belongs to each block, row-major; default: each block has its own. */
+  readonly ofBlocks?: readonly number[];
   /** True for a data set that exists before the steps begin and stays: it has no versions. */
   readonly given?: boolean;
   /** True for a copy made from other data sets in each round: only its newest version is needed. */
@@ -47,6 +49,8 @@ export interface DataSet {
  *     users@old       the version from before this round
  *     rows@here       stepped in place, by this task alone
  *     rows@shared     stepped in place, by all slices at once
+ *
+ *     users@column    the newest version, in a grid: of the part that belongs to the block's column
  *
  * `part.*` names the parts part.0, part.1, ... of one row of the grid.
  */
@@ -74,16 +78,17 @@ export interface TaskPlan {
  *
  *     tasks      one task for each part, at the stage's places; its slices run at once
  *     blocks     the blocks of a grid in an order: `latin` is one of a random Latin square, drawn anew for each round from the seed
- *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column. A block is visited where its row is.
+ *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column, `rows` goes through row after row. A block is visited where its row is, or at a place of its own.
  *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
  *                from host memory to their home; `all-gather`: every place gets all parts as one matrix, under the name `to`
  *     allocate   zeros
  */
 export type Work =
   | { readonly kind: 'tasks'; readonly tasks: readonly TaskPlan[] }
-  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated'; readonly seed: number; readonly grid: BlockGrid }
+  | { readonly kind: 'blocks'; readonly tasks: readonly TaskPlan[]; readonly order: 'latin' | 'rotated' | 'rows'; readonly seed: number; readonly grid: BlockGrid }
   | { readonly kind: 'exchange'; readonly how: 'move'; readonly data: readonly string[]; readonly to: 'places' | 'host' | 'from-host' }
   | { readonly kind: 'exchange'; readonly how: 'all-gather'; readonly data: readonly string[]; readonly to: readonly string[] }
+  | { readonly kind: 'exchange'; readonly how: 'reduce-to-one' | 'reduce-scatter'; readonly data: readonly string[]; readonly to: readonly string[]; readonly groups?: readonly (readonly Place[])[] }
   | { readonly kind: 'allocate'; readonly data: readonly string[] };
 
 /** A grid of blocks; those of the data set `of` that are empty are not visited. */
@@ -97,7 +102,7 @@ export interface BlockGrid {
 export interface Stage {
   /** Also the name under which its measures are kept. */
   readonly name: string;
-  /** The place of each part, or of each row of a grid. */
+  /** The place of each part, or of each row of a grid, or of each of its blocks, row-major. */
   readonly at: readonly Place[];
   readonly work: Work;
   /** A description for printing: "update tensor-f16 cg(6)". */
@@ -110,8 +115,10 @@ export interface Stage {
   readonly bytesWritten?: number;
   readonly flops?: number;
   readonly exchange?: string;
-  /** Bytes at each place that the kernel keeps from its first run on: work lists, partial sums. */
+  /** Bytes at each place that the kernel keeps from its first run on: work lists. */
   readonly heldBytes?: number;
+  /** Buffers at each place by name, which the stages that name them share. */
+  readonly scratchBytes?: Readonly<Record<string, number>>;
   readonly reasons?: readonly string[];
 }
 

@@ -34,10 +34,19 @@ export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
 }
 
+/** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once it is given back. */
+export interface SpillStore extends Device {
+  /** Throws CapacityError with the bytes where the disk is full. */
+  write(ref: PartitionRef, partition: Partition): Promise<void>;
+  giveBack(partition: Partition): void;
+}
+
 /** The devices of a run; `LocalExecutor` has those of this process. */
 export interface Executor {
   readonly devices: readonly Device[];
   /** The place `host`. */
   readonly memory: HostStore;
+  /** The place `spill`; absent where everything stays in memory. */
+  readonly spilled?: SpillStore;
   close(): Promise<void>;
 }

@@ -2,11 +2,12 @@ import { UsageError } from '../errors.ts';
 import type { Device, Executor } from './device.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../plan/physical-plan.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 
 /** The device at a place. */
-export function deviceAt({ devices, memory }: Executor, place: Place): Device {
+export function deviceAt({ devices, memory, spilled }: Executor, place: Place): Device {
   if (place === HOST) return memory;
+  if (place === SPILL && spilled !== undefined) return spilled;
   const found = devices.find(({ info }) => info.place === place);
   if (found === undefined) throw new Error(`this executor has no device ${place}`);
   return found;

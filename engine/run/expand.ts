@@ -55,13 +55,17 @@ class Expansion {
     else if (work.kind === 'blocks') this.#visits.blocks(stage, work);
     else if (work.kind === 'allocate') for (const data of work.data) this.#allocate(stage.name, data);
     else if (work.how === 'move') for (const data of work.data) this.#move(stage.name, data, work.to);
+    else if (work.how !== 'all-gather') throw new Error(`${stage.name}: no steps for ${work.how}`);
     else work.data.forEach((data, i) => this.#gather(stage.name, data, work.to[i]));
     this.versions.endStage(stage, later);
   }
 
   #allocate(stage: string, data: string): void {
     const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at: [home] }, partition) => this.list.allocate(stage, home, this.versions.next(stage, set, partition), shapeAt(this.#bound, set, partition, home)));
+    set.parts.forEach(({ at }, partition) => {
+      const ref = this.versions.next(stage, set, partition);
+      for (const place of at) this.list.allocate(stage, place, ref, shapeAt(this.#bound, set, partition, place));
+    });
   }
 
   #move(stage: string, data: string, to: 'places' | 'host' | 'from-host'): void {

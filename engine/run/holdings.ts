@@ -1,4 +1,4 @@
-import type { Device, Executor } from './device.ts';
+import type { Device, Executor, SpillStore } from './device.ts';
 import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
@@ -8,12 +8,12 @@ import { HostMemory } from './host-memory.ts';
  * A device for the length of one run. It notes every partition that is put, allocated or written through it, and releases those
  * that are left when it closes.
  */
-class HeldDevice implements Device {
-  readonly #device: Device;
+class HeldDevice<Held extends Device = Device> implements Device {
+  readonly #device: Held;
   readonly #live = new Map<string, PartitionRef>();
   #closed = false;
 
-  constructor(device: Device) {
+  constructor(device: Held) {
     this.#device = device;
   }
 
@@ -27,19 +27,19 @@ class HeldDevice implements Device {
 
   put(ref: PartitionRef, partition: Partition): void {
     this.#device.put(ref, partition);
-    this.#hold(ref);
+    this.hold(ref);
   }
 
   allocate(ref: PartitionRef, shape: MatrixShape): void {
     this.#device.allocate(ref, shape);
-    this.#hold(ref);
+    this.hold(ref);
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
     try {
       return await this.#device.run(task, signal);
     } finally {
-      for (const name in task.outputs) this.#hold(task.outputs[name]);
+      for (const name in task.outputs) this.hold(task.outputs[name]);
     }
   }
 
@@ -68,15 +68,30 @@ class HeldDevice implements Device {
     this.#live.clear();
   }
 
-  #hold(ref: PartitionRef): void {
+  protected get device(): Held {
+    return this.#device;
+  }
+
+  protected hold(ref: PartitionRef): void {
     // The caller did not wait for this task, so its output has no reader any more.
     if (this.#closed) this.#device.release(ref);
     else this.#live.set(partitionKey(ref), ref);
   }
 }
 
+class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
+  async write(ref: PartitionRef, partition: Partition): Promise<void> {
+    await this.device.write(ref, partition);
+    this.hold(ref);
+  }
+
+  giveBack(partition: Partition): void {
+    this.device.giveBack(partition);
+  }
+}
+
 /**
- * All partitions of one run, on every device and in host memory. `close` releases those that are left, after a success as after
+ * All partitions of one run, on every device, in host memory and in files. `close` releases those that are left, after a success as after
  * a failure; the devices stay open.
  */
 export class Holdings {
@@ -86,8 +101,9 @@ export class Holdings {
   constructor(ctx: ExecutionContext) {
     const devices = ctx.executor.devices.map((device) => new HeldDevice(device));
     const memory = new HostMemory();
-    const close = async () => void (await Promise.all([...devices, memory].map((device) => device.close())));
-    this.#executor = { devices, memory, close };
+    const spilled = ctx.executor.spilled && new HeldSpill(ctx.executor.spilled);
+    const close = async () => void (await Promise.all([...devices, memory, ...(spilled ? [spilled] : [])].map((device) => device.close())));
+    this.#executor = { devices, memory, ...(spilled ? { spilled } : {}), close };
     this.ctx = { ...ctx, executor: this.#executor };
   }
 
@@ -127,7 +143,7 @@ export class Holdings {
       return await Holdings.within(ctx, work);
     } finally {
       // The loss of a device at this point does not fail the run: the next call to the device reports it.
-      await Promise.allSettled(ctx.executor.devices.map((device) => device.trim()));
+      await Promise.allSettled([...ctx.executor.devices, ...(ctx.executor.spilled ? [ctx.executor.spilled] : [])].map((device) => device.trim()));
     }
   }
 }

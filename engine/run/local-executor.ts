@@ -1,4 +1,4 @@
-import type { Device, Executor } from './device.ts';
+import type { Device, Executor, SpillStore } from './device.ts';
 import { HostMemory } from './host-memory.ts';
 
 /** Runs tasks with worker threads of this process: each device brings its own pool (see `ThreadPool`). */
@@ -6,13 +6,16 @@ export class LocalExecutor implements Executor {
   readonly devices: readonly Device[];
   readonly memory = new HostMemory();
 
-  constructor(devices: readonly Device[]) {
+  readonly spilled: SpillStore | undefined;
+
+  constructor(devices: readonly Device[], spilled?: SpillStore) {
     const places = devices.map(({ info }) => info.place);
     if (new Set(places).size < places.length) throw new Error(`two devices share a place: ${places.join(', ')}`);
     this.devices = devices;
+    this.spilled = spilled;
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.devices.map((device) => device.close()));
+    await Promise.all([...this.devices, ...(this.spilled ? [this.spilled] : [])].map((device) => device.close()));
   }
 }

@@ -5,9 +5,10 @@ import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
 import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { traceStep, traceTask } from '../trace/trace-steps.ts';
+import { StagedCopies } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -85,6 +86,7 @@ class StepRun {
   readonly #ready: number[] = [];
   readonly #slices: number;
   readonly #done = Promise.withResolvers<StepResults>();
+  readonly #staged: StagedCopies;
   #finishedSlices = 0;
   #left: number;
   #running = 0;
@@ -95,6 +97,7 @@ class StepRun {
     this.#steps = steps;
     this.#ctx = ctx;
     this.#onProgress = onProgress;
+    this.#staged = new StagedCopies(ctx.executor.spilled);
     this.#tracer = ctx.metrics.tracer;
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
@@ -210,7 +213,10 @@ class StepRun {
         device.allocate(action.ref, action.shape);
         return undefined;
       case 'free':
-        for (const ref of action.refs) device.release(ref);
+        for (const ref of action.refs) {
+          device.release(ref);
+          this.#staged.free(at, ref);
+        }
         return undefined;
       case 'spill':
         return this.#spill(device, stage, action.refs);
@@ -233,7 +239,9 @@ class StepRun {
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
     // The other slices end early; all are waited for.
+    const ended = this.#staged.read(step.at, Object.values(task.inputs));
     await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
+    ended();
   }
 
   #count(stage: string, metrics: Partial<TaskMetrics>, runs = 1): void {
@@ -243,8 +251,13 @@ class StepRun {
   async #move(step: Step, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
-    target.put(as, partition);
     const bytes = partitionBytes(partition);
+    if (to === SPILL) {
+      await this.#ctx.executor.spilled?.write(as, partition);
+      return bytes;
+    }
+    if (from === SPILL) this.#staged.add(to, as, partition);
+    target.put(as, partition);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;
     const result = await target.run({ kernel: 'upload', inputs: { data: as }, outputs: {}, params: {} }, this.#signal);

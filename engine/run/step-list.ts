@@ -1,7 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { type MatrixShape, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task } from '../task.ts';
-import { HOST, type Place } from '../plan/place.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Action, How, Step, TaskContracts } from './step.ts';
 
 /** The whole of a partition, among its bands. */
@@ -96,7 +96,7 @@ export class StepList {
     }
     // Frees keep their order, so waiting for the latest is waiting for all.
     const place = action.kind === 'move' ? action.to : at;
-    const freed = place === HOST || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
+    const freed = place === HOST || place === SPILL || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
     if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
     if (action.kind === 'free') this.#freed.set(at, id);

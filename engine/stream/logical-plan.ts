@@ -3,6 +3,7 @@ import { throwIfAborted } from '../errors.ts';
 import type { Description, Operator, Sink, Source, ValueNeeds } from './operator.ts';
 import type { ExecutionContext } from '../run/context.ts';
 import { batchStream, type BatchStream } from './stream.ts';
+import { Patience } from '../waits.ts';
 
 /** A source, or an operator over a plan: names the result, not the devices or the steps that compute it. Immutable. */
 export type LogicalPlan =
@@ -27,10 +28,13 @@ export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
   return plan.kind === 'source' ? [] : [...operatorsOf(plan.input), plan.operator];
 }
 
-/** The columns of the plan's result; opens the source's metadata, reads no rows. */
-export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds): Promise<Schema> {
-  if (plan.kind === 'source') return plan.source.schema(needs);
-  return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs)));
+/** The columns of the plan's result; opens the source's metadata, reads no rows. A signal cancels it. */
+export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+  if (plan.kind === 'operator') return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
+  const { source } = plan;
+  if (signal === undefined) return source.schema(needs);
+  using patience = new Patience(signal, source.phase ?? source.name);
+  return await patience.waitFor(() => source.schema(needs));
 }
 
 function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNeeds | undefined {
@@ -55,8 +59,10 @@ export async function executePlan(plan: LogicalPlan, ctx: ExecutionContext, colu
 }
 
 async function openSource(source: Source, ctx: ExecutionContext, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-  using _ = ctx.metrics.begin(source.phase ?? source.name);
-  return await source.execute(ctx, columns, needs);
+  const phase = source.phase ?? source.name;
+  using _ = ctx.metrics.begin(phase);
+  using patience = new Patience(ctx.signal, phase);
+  return left(await patience.waitFor(() => source.execute(ctx, columns, needs)), phase, ctx);
 }
 
 /** Runs the plan into a sink. */
@@ -64,6 +70,28 @@ export async function runInto<Result>(plan: LogicalPlan, sink: Sink<Result>, ctx
   throwIfAborted(ctx.signal, sink.name);
   using _ = ctx.metrics.begin(sink.phase ?? sink.name);
   return await sink.consume(await executePlan(plan, ctx, sink.requiredColumns(), sink.needs), ctx);
+}
+
+/** A source's stream, which is left alone where it gives no batch after the run was cancelled. */
+function left(stream: BatchStream, phase: string, ctx: ExecutionContext): BatchStream {
+  async function* pull() {
+    using patience = new Patience(ctx.signal, phase);
+    const iterator = stream[Symbol.asyncIterator]();
+    let hangs = false;
+    try {
+      for (;;) {
+        hangs = true;
+        const next = await patience.waitFor(() => iterator.next().finally(() => (hangs = false)));
+        if (next.done) return;
+        yield next.value;
+      }
+    } finally {
+      const end = iterator.return?.();
+      end?.catch(() => {});
+      if (!hangs) await patience.outlast(end);
+    }
+  }
+  return batchStream(stream.schema, pull());
 }
 
 interface PullClock {

@@ -51,6 +51,7 @@ export class BufferPool {
   }
 
   async #create(bytes: number, label: string): Promise<GPUBuffer> {
+    if (!this.#gpu.hasRoomFor(bytes)) this.trim();
     try {
       return await this.#gpu.buffer(bytes, label);
     } catch (error) {

@@ -21,6 +21,7 @@ import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
 import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
+import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
@@ -40,5 +41,5 @@ export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileS
 
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...dataParallelChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

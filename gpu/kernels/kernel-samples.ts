@@ -2,6 +2,9 @@ import { fromHalfKernel } from './copies/from-half.ts';
 import { spinKernel } from './copies/spin.ts';
 import { subtractBiasKernel } from './copies/subtract-bias.ts';
 import { toHalfKernel } from './copies/to-half.ts';
+import { addMatrixKernel } from './equations/add-matrix.ts';
+import { addSlotsKernel } from './equations/add-slots.ts';
+import { fillSlotsKernel } from './equations/fill-slots.ts';
 import { addGramKernel } from './implicit/add-gram.ts';
 import { gramSumKernel } from './implicit/gram-sum.ts';
 import { implicitErrorKernel } from './implicit/implicit-error.ts';
@@ -58,6 +61,9 @@ export const kernelSamples: readonly KernelSample[] = [
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
+  sample(addSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
+  sample(fillSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),
+  sample(addMatrixKernel, [{}]),
   sample(addGramKernel, [{ rank: 40 }]),
   sample(gramSumKernel, [{ rank: 40 }]),
   sample(implicitErrorKernel, [{ stride: 48 }]),

@@ -12,6 +12,7 @@ import type { Binding, CompiledKernel, KernelTimes, Pass, SubmitOptions } from '
 import { addCentred } from './centred.ts';
 import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
 import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
+import { submitSolved } from './solved-pass.ts';
 import type { UpdateSettings } from './variant.ts';
 
 export interface UpdateInputs {
@@ -29,9 +30,6 @@ export interface UpdateInputs {
   readonly shifts?: GPUBuffer;
 }
 
-/** Content of `status` while no row is bad. */
-const NO_ROW = 0xffff_ffff;
-
 /** Workgroups of one subgroup that walk the short rows: enough to fill any GPU several times. */
 const SHORT_WORKGROUPS = 4224;
 
@@ -40,14 +38,7 @@ const SHORT_WORKGROUPS = 4224;
  * `timed` the kernels' times.
  */
 export async function updateRows(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
-  const status = await gpu.scratch('status', 16);
-  gpu.device.queue.writeBuffer(status, 0, new Uint32Array([NO_ROW]));
-  const pass = gpu.pass(`update ${settings.variant.name}`);
-  const kernels = new UpdateKernels(gpu, inputs, settings, status);
-  await kernels.addTo(pass);
-  const { times, bytes } = await pass.submit({ ...options, read: { buffer: status, bytes: 4 } });
-  const [bad] = new Uint32Array(bytes);
-  return { badRow: bad === NO_ROW ? -1 : bad, times };
+  return submitSolved(gpu, `update ${settings.variant.name}`, options, (pass, status) => new UpdateKernels(gpu, inputs, settings, status).addTo(pass));
 }
 
 /** Picks, compiles and dispatches the kernels of one half-iteration. */

@@ -9,6 +9,11 @@ import type { Parts } from './work.ts';
 /** Bytes of normal equations between the kernel that sums them and the solver. */
 export const SLOT_BYTES = 512 << 20;
 
+/** Slots that the scratch buffer holds. */
+export function slotsOf({ info: { limits } }: Gpu, rank: number, biases: boolean): number {
+  return Math.max(2, Math.floor(Math.min(SLOT_BYTES, limits.bindingBytes, limits.bufferBytes) / (slotElements(rank, biases) * 4)));
+}
+
 /** Rows whose slots fit the scratch buffer together. */
 interface Batch {
   readonly parts: GPUBuffer;
@@ -48,7 +53,7 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
     fused: variant.fused?.longest ?? -1,
     part: variant.partRatings,
     regionRows: regionRowsOf(fixedRows, rank, variant),
-    slots: Math.max(2, Math.floor(Math.min(SLOT_BYTES, gpu.info.limits.bindingBytes, gpu.info.limits.bufferBytes) / slotBytes)),
+    slots: slotsOf(gpu, rank, biases),
   };
   const key = `rows ${from} ${to} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;

@@ -26,10 +26,12 @@ export class Gpu {
   readonly #kernels = new Map<string, Promise<CompiledKernel>>();
   readonly #scratch = new Map<string, GPUBuffer>();
   readonly #memory = new MemoryMeter();
+  readonly #memoryBytes: number;
   #lost: string | undefined;
   #closing = false;
 
-  private constructor(acquired: AcquiredGpu) {
+  private constructor(acquired: AcquiredGpu, memoryBytes: number) {
+    this.#memoryBytes = memoryBytes;
     this.#acquired = acquired;
     this.device = acquired.device;
     this.info = acquired.info;
@@ -42,9 +44,9 @@ export class Gpu {
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
   }
 
-  /** Throws UsageError with the reason when there is no adapter. */
-  static async open(options: AcquireOptions = {}): Promise<Gpu> {
-    return new Gpu(await acquireGpu(options));
+  /** `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there is no adapter. */
+  static async open({ memoryBytes = Number.POSITIVE_INFINITY, ...options }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
+    return new Gpu(await acquireGpu(options), memoryBytes);
   }
 
   /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. */
@@ -86,6 +88,11 @@ export class Gpu {
       alive = false;
       return destroy();
     };
+  }
+
+  /** True while buffers take no more than the memory that was given. */
+  hasRoomFor(bytes: number): boolean {
+    return this.#memory.now + bytes <= this.#memoryBytes;
   }
 
   /** Bytes of buffers now, and at most since the last call; those of staging buffers. */

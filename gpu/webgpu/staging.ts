@@ -2,7 +2,8 @@ import type { TransferCounters } from './counters.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
-const STAGING_BUFFERS = 4;
+/** In each direction. */
+export const STAGING_BUFFERS = 4;
 
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
@@ -104,9 +105,13 @@ class StagingPool {
       return next.buffer;
     }
     if (this.#all.length >= STAGING_BUFFERS) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
-    const buffer = this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
-    this.#all.push(buffer);
-    return buffer;
+    const isWritten = (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0;
+    const make = () => this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: isWritten });
+    // Those that are written are mapped, which takes time; the others are made together.
+    const made = Array.from({ length: isWritten ? 1 : STAGING_BUFFERS }, make);
+    this.#all.push(...made);
+    for (const buffer of made.slice(1)) this.give(buffer, Promise.resolve());
+    return made[0];
   }
 
   /** Gives a buffer back; it can be taken again once `when` has resolved. */

@@ -1,5 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { TrainedSide } from './bind.ts';
+import type { TrainedSide } from './bind/als-data.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 
 /** μ: the mean rating, summed in float64 in the block's order, which doesn't depend on the input's. */

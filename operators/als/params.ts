@@ -1,5 +1,6 @@
 import { commonParams, type CommonParams, checkMetric, dependentDefaults, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
+import { askedPartitions } from './partitions.ts';
 
 /** Parameters of ALS, on explicit ratings with weighted-λ regularization or on implicit data. */
 export interface AlsParams extends CommonParams {
@@ -31,6 +32,13 @@ export interface AlsParams extends CommonParams {
   readonly unobservedWeight?: number;
   /** Name of the GPU kernel that solves the rows; without it the device chooses. */
   readonly kernel?: string;
+  /**
+   * The grid of R while users are solved, as "p,q": items in p vertical parts, users in q horizontal ones (cuMF, section 4). p is 1, or the q of
+   * `partitionItems`. Without it the planner chooses.
+   */
+  readonly partitionUsers?: string;
+  /** The same while items are solved: users in p vertical parts, items in q horizontal ones. */
+  readonly partitionItems?: string;
 }
 
 /**
@@ -57,6 +65,8 @@ export const alsTable: ParamTable<AlsParams> = {
     alpha: { kind: 'number', help: 'α of implicit data: a rating adds α |r| to the weight of its pair', least: 0, fallback: 40, defaultText: '40; 1 with --unobserved-weight' },
     unobservedWeight: { kind: 'number', help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; without it Spark's weights", above: 0 },
     kernel: { kind: 'text', help: "GPU kernel that solves the rows; without it the device's choice", meaning: 'the name of a GPU kernel' },
+    partitionUsers: { kind: 'text', help: 'grid of the ratings while users are solved: p parts of the items, q parts of the users', meaning: 'p,q' },
+    partitionItems: { kind: 'text', help: 'grid of the ratings while items are solved: p parts of the users, q parts of the items', meaning: 'p,q' },
   },
   rules: [
     { refused: 'solver', when: ({ solver, nonnegative }) => nonnegative && solver === 'cg', message: (named) => `${named('solver', 'cg')} cannot act with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`, advice: 'Leave the solver at auto, or leave nonnegative out' },
@@ -83,5 +93,6 @@ export const alsDefaults: AlsParams = defaultsOf(alsTable);
 export function checkAlsParams(given: Partial<AlsParams>, others?: readonly string[]): AlsParams {
   const params = checkParams(alsTable, given, others);
   checkMetric(params);
+  askedPartitions(params);
   return params;
 }

@@ -16,7 +16,8 @@ import { validationMetric, type ValidationRanking, validationRanking } from '../
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
 import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
-import { type AlsData, type AlsStart, bindAls, type TrainedSide } from './bind.ts';
+import type { AlsData, AlsStart, TrainedSide } from './bind/als-data.ts';
+import { bindAls } from './bind/bind-als.ts';
 import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { rowShifts } from './implicit/weights.ts';
@@ -110,7 +111,7 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
     round: () => ({}),
     check: (number, results) => {
       for (const solved of ['items', 'users'] as const) {
-        const bad = badRow(valuesOfStage(results, `update-${solved}`, params.implicitPrefs ? 'update-implicit' : 'update'), slices[`update-${solved}`], blocks[solved].rows);
+        const bad = badRow(solvedValues(results, solved), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
         const { offsets } = blocks[solved];
         throw new DivergedError(
@@ -129,6 +130,11 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
       new DivergedError(`iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`, { phase: 'train', iteration: number, side: 'users', advice: `Raise regParam (λ), which is ${regParam}, or use solver cholesky` }),
     factors: (results) => ({ users: side(results, 'users'), items: side(results, 'items') }),
   };
+}
+
+/** The values of the tasks that solve the rows of a side. */
+function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[] {
+  return (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) => valuesOfStage(results, `update-${side}`, kernel));
 }
 
 /** The places of the validation pairs; a device that slices its passes gives their bits in a vector of floats. */

@@ -13,6 +13,7 @@ import { scorePairs } from '../serving/predict.ts';
 import { compareToMeans } from './compare-to-means.ts';
 import type { TrainingWarning } from './rating-warnings.ts';
 import { type Baselines, BaselineSums, type DampedMeans, ErrorSums, type PairErrors } from './baselines.ts';
+import { type ErrorBreakdown, ErrorCollector } from './error-bins.ts';
 
 /** The errors are over the pairs that the model knows; NaN where it knows none. */
 export interface Evaluation extends PairErrors {
@@ -26,20 +27,27 @@ export interface Evaluation extends PairErrors {
   readonly baselines?: Baselines;
   /** Warnings about the model; each was an event too. */
   readonly warnings: readonly TrainingWarning[];
+  /** The errors by properties of the pairs, where that was asked for and the model knows a pair. */
+  readonly breakdown?: ErrorBreakdown;
+}
+
+export interface EvaluateOptions {
+  readonly means?: DampedMeans | undefined;
+  /** True where the model has biases, for advice. */
+  readonly biases?: boolean;
+  /** Asks for a breakdown of the errors. Training ratings of each user and item, by position, where they are known. */
+  readonly breakdown?: { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined } | undefined;
 }
 
 /** Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, as SelectRatings gives them. */
 export class Evaluate implements Sink<Evaluation> {
   readonly name = 'evaluate';
   readonly #model: FactorModel;
-  readonly #means: DampedMeans | undefined;
-  readonly #biases: boolean;
+  readonly #options: EvaluateOptions;
 
-  /** `biases`: true where the model has them, for advice. */
-  constructor(model: FactorModel, means?: DampedMeans, biases = false) {
+  constructor(model: FactorModel, options: EvaluateOptions = {}) {
     this.#model = model;
-    this.#means = means;
-    this.#biases = biases;
+    this.#options = options;
   }
 
   describe(): JsonObject {
@@ -54,7 +62,8 @@ export class Evaluate implements Sink<Evaluation> {
     const { place, parallelism } = computeDevice(ctx.executor).info;
     const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
     const phase = startPhase(ctx.events, 'evaluate', 'pairs');
-    const means = this.#means;
+    const { means, biases = false } = this.#options;
+    const collector = this.#options.breakdown && new ErrorCollector(this.#options.breakdown);
     const [own, simple] = [new ErrorSums(), new BaselineSums()];
     let [pairs, coldPairs] = [0, 0];
     await Holdings.within(ctx, async (held) => {
@@ -68,8 +77,10 @@ export class Evaluate implements Sink<Evaluation> {
         coldPairs += predictions.length - warm.length;
         for (let k = 0; k < warm.length; k++) {
           const rating = ratings[warm[k]];
-          own.add(rating - predictions[warm[k]]);
+          const prediction = predictions[warm[k]];
+          own.add(rating - prediction);
           if (means) simple.add(rating, means.mean, means.users[users[k]], means.items[items[k]]);
+          collector?.add(rating, prediction, means ? means.mean + means.users[users[k]] + means.items[items[k]] : Number.NaN, users[k], items[k]);
         }
         phase.progress(pairs);
       }
@@ -78,8 +89,9 @@ export class Evaluate implements Sink<Evaluation> {
     if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const errors = own.errors();
     const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
-    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines, biases: this.#biases }) : undefined;
+    const verdict = baselines && Number.isFinite(errors.rmse) ? compareToMeans({ testRmse: errors.rmse, baselines, biases }) : undefined;
     if (verdict) ctx.events({ type: 'warning', ...verdict });
-    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: verdict ? [verdict] : [] };
+    const breakdown = collector?.breakdown();
+    return { ...errors, pairs, coldPairs, badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0, ...(baselines ? { baselines } : {}), warnings: verdict ? [verdict] : [], ...(breakdown ? { breakdown } : {}) };
   }
 }

@@ -2,13 +2,12 @@ import { DeviceLostError, type DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../engine/plan/bound-plan.ts';
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import { type Given, runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { TrainingIteration } from './iteration.ts';
@@ -20,7 +19,7 @@ export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
   /** Partitions that the first steps find in host memory. */
-  readonly given: readonly (readonly [PartitionRef, Partition])[];
+  readonly given: readonly Given[];
   /** The loss that the first round is compared with; `measure`: that of the start; undefined: the first round is not compared. */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */

@@ -1,4 +1,5 @@
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { factorflow, fails, json, quick, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
@@ -19,6 +20,11 @@ describe('an output never takes the place of an input, with --force either', () 
     ['the same by way of a link', /the output is an input too/, () => ['predict', path('model'), path('link/a.parquet'), '--output', path('data/a.parquet')]],
     ['predictions over a folder of pairs', /the output is an input too/, () => ['predict', path('model'), path('data'), '--output', path('data')]],
     ['a file of a pattern', /the output is an input too/, () => ['predict', path('model'), path('data/*.parquet'), '--output', path('data/a.parquet')]],
+    ['a new file of a pattern', /the output would match the pattern that is read/, () => ['convert', path('data/*.parquet'), path('data/b.parquet')]],
+    ['the same by way of a link', /the output would match the pattern that is read/, () => ['convert', path('link/*.parquet'), path('data/b.parquet')]],
+    ['the same from a pattern of links', /the output would match the pattern that is read/, () => ['convert', path('data/*'), path('link/b.parquet')]],
+    ['a new folder of a pattern', /the output would match the pattern that is read/, () => ['predict', path('model'), path('data/*/**'), '--output', path('data/new/below')]],
+    ['a partition of a pattern', /the output would match the pattern that is read/, () => ['convert', path('data/*'), path('data/_year=1/b.parquet')]],
     ['recommendations over the ratings that are left out', /the output is an input too/, () => ['recommend', path('model'), '--exclude', path('data'), '--output', path('data')]],
     ['recommendations over a folder of a model', /would lie in a folder that is read/, () => ['recommend', path('model'), '--output', path('model/userFactors')]],
     ['a folder above an input', /would replace a folder that holds an input/, () => ['recommend', path('model'), '--exclude', path('data/a.parquet'), '--output', path('data')]],
@@ -40,7 +46,17 @@ describe('an output never takes the place of an input, with --force either', () 
     cpSync(path('data'), path('mine'), { recursive: true });
     await json('train', path('mine'), '--model-dir', path('mine/_model'), ...quick);
     await json('train', path('mine'), '--model-dir', path('mine-model'), ...quick);
+    await json('convert', path('mine/*.parquet'), path('mine/b.csv'));
+    await json('convert', path('mine/*.parquet'), path('mine/_b.parquet'));
   });
+});
+
+it('devices, pipes and parts of models are left as they are', async () => {
+  execFileSync('mkfifo', [path('pipe')]);
+  await fails(2, /the output is a device, which is never replaced \(\/dev\/null\)/, 'convert', ratings, '/dev/null', '--to', 'csv', '--force');
+  await fails(2, /the output is a pipe/, 'convert', ratings, path('pipe'), '--to', 'csv', '--force');
+  await fails(2, /the output would lie in a model/, 'convert', ratings, path('model/itemFactors'), '--force');
+  expect([statSync('/dev/null').isCharacterDevice(), statSync(path('pipe')).isFIFO()]).toEqual([true, true]);
 });
 
 it('inspect names no codecs where there are no rows', async () => {

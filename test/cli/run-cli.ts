@@ -30,9 +30,9 @@ export interface Started {
 }
 
 /** Starts the built command. It must have been built: `npm run build`. */
-export function start(args: readonly string[], options: { readonly stdout?: number; readonly nodeArgs?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): Started {
+export function start(args: readonly string[], options: { readonly stdin?: 'pipe'; readonly stdout?: number; readonly nodeArgs?: readonly string[]; readonly env?: NodeJS.ProcessEnv } = {}): Started {
   if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build first`);
-  const stdio: StdioOptions = ['ignore', options.stdout ?? 'pipe', 'pipe'];
+  const stdio: StdioOptions = [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'];
   const child = spawn(process.execPath, [...(options.nodeArgs ?? []), program, ...args], { cwd: root, stdio, env: { ...process.env, NO_COLOR: '1', ...options.env } });
   let [stdout, stderr] = ['', ''];
   const waiting = new Set<() => void>();
@@ -80,7 +80,7 @@ export function objectOf(stdout: string): Record<string, unknown> {
 export async function runHere(...args: readonly string[]): Promise<Outcome> {
   let [stdout, stderr] = ['', ''];
   const terminal = { print: async (text: string) => void (stdout += `${text}\n`), say: (line: string) => void (stderr += `${line}\n`) };
-  const code = await finish(startRun(args, terminal), new AbortController().signal);
+  const code = await finish(startRun(args, terminal), new AbortController());
   return { code, signal: null, stdout, stderr };
 }
 

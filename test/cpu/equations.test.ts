@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
 import { equationsOfRow } from '../../cpu/reference/equations.ts';
+import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical-parts.ts';
 import { addRows } from '../../cpu/tasks/equations/add-rows.ts';
 import { normalEquations } from '../../cpu/tasks/equations/normal-equations.ts';
 import { placeRows } from '../../cpu/tasks/equations/place-rows.ts';
@@ -12,7 +13,6 @@ import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { equationColumns, equationLayout } from '../../operators/tasks/equation-tasks.ts';
-import { verticalParts } from '../support/vertical-parts.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from './scope.ts';
 
 const lengths = [0, 1, 2, 7, 8, 9, 31, 33, 64, 65, 97, 300, 1100, 0];
@@ -131,10 +131,10 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
 
       const columns = equationColumns(rank, kind === 'biases');
       const sum = zeros(memory, lengths.length, columns);
-      for (const { block: part, first, last } of verticalParts(block, COLUMNS, p)) {
+      for (const { first, last, ...part } of verticalParts(block.columns as unknown as CompressedRows, COLUMNS, p)) {
         const fixed = { ...theta, pointer: theta.pointer + first * theta.stride * 4, rows: last - first };
         const partial = zeros(memory, lengths.length, columns);
-        add(memory, kind, part, fixed, partial, { first });
+        add(memory, kind, { ...block, columns: { ...part } }, fixed, partial, { first });
         addRows(memory.scope({ from: 0, to: 5 }, {}, { addend: partial, sum }));
         addRows(memory.scope({ from: 5, to: lengths.length }, {}, { addend: partial, sum }));
       }

@@ -4,21 +4,24 @@ import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../engine/run/walk.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
-import { type BoundProblem, boundAls, boundSgd, fates, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
+import { type BoundProblem, boundAls, boundSgd, fates, gridsOf, listsOfRun, shapes } from '../support/steps/bound-problems.ts';
 import { checkCoverage, checkEdges, LiveSet } from '../support/steps/check-steps.ts';
 import { eagerOrder, lateFrees, orderOf, peakIn } from '../support/steps/orders.ts';
 import { testRandom } from '../support/ratings.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
 
-const alsCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), implicit: fc.boolean(), early: fc.boolean(), fate: fates, seed: fc.nat() });
+const alsCases = shapes.chain((shape) => fc.record({ shape: fc.constant(shape), grid: fc.option(gridsOf(shape), { nil: undefined }), rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), implicit: fc.boolean(), early: fc.boolean(), fate: fates, seed: fc.nat() }));
 const sgdCases = fc.record({ shape: shapes, rank: fc.integer({ min: 1, max: 20 }), biases: fc.boolean(), early: fc.boolean(), adaptive: fc.boolean(), resident: fc.boolean(), hogwild: fc.boolean(), schedule: fc.constantFrom('auto' as const, 'blocks' as const, 'hogwild' as const, 'wavefront' as const, 'tile' as const), fate: fates, seed: fc.nat() });
 
 type AlsCase = typeof alsCases extends fc.Arbitrary<infer Case> ? Case : never;
 type SgdCase = typeof sgdCases extends fc.Arbitrary<infer Case> ? Case : never;
 
-const als = ({ shape, rank, biases, implicit, early }: AlsCase) =>
-  boundAls(shape, { rank, ...(implicit ? { implicitPrefs: true } : { biases }), ...(early ? { earlyStop: 2, ...(implicit ? { earlyStopMetric: 'ndcg@5' } : {}) } : {}) });
+function als({ shape, rank, biases, implicit, early, grid }: AlsCase): BoundProblem {
+  // All items are ranked at once.
+  const ranked = early && implicit && grid ? { ...grid, items: { ...grid.items, fixed: 'whole' as const, factors: 'device' as const } } : grid;
+  return boundAls(shape, { rank, ...(implicit ? { implicitPrefs: true } : { biases }), ...(early ? { earlyStop: 2, ...(implicit ? { earlyStopMetric: 'ndcg@5' } : {}) } : {}) }, ranked);
+}
 
 function sgd({ shape, rank, biases, early, adaptive, schedule, resident, hogwild }: SgdCase): Promise<BoundProblem> {
   const [device] = shape.devices;

@@ -39,7 +39,8 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/commands/', to: ['operators/params/common.ts', 'connectors/files/format-names.ts'], because: 'choices that --help prints' },
   { from: 'cli/commands/generate.ts', to: ['synthetic/preset.ts', 'synthetic/presets.ts', 'synthetic/any-shape.ts', 'synthetic/dataset/generate-dataset.ts', 'synthetic/copies/copy-dataset.ts'], because: 'generated ratings are no part of the api' },
   { from: 'cli/commands/train.ts', to: ['connectors/model/model-store.ts'], because: "the model's folder is checked before the work" },
-  { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts'], because: 'an output is opened and checked before the work, and written after it' },
+  { from: 'cli/output/', to: ['connectors/open-sink.ts', 'connectors/files/dataset-path.ts', 'connectors/files/path-kinds.ts', 'connectors/output/checked-sink.ts', 'connectors/output/temporaries.ts'], because: 'an output is opened and checked before the work, and written after it' },
+  { from: 'cli/page/', to: ['operators/evaluation/error-bins.ts', 'connectors/output/byte-output.ts'], because: 'a page counts ratings by degree, and is written whole or not at all' },
   { from: 'cli/report/inspect', to: ['connectors/files/dataset-path.ts', 'connectors/files/format-names.ts', 'engine/stream/logical-plan.ts', 'operators/evaluation/rating-warnings.ts', 'operators/ratings/profile-ratings.ts', 'operators/ratings/bad-rows.ts', 'operators/ratings/select-ratings.ts'], because: 'inspect counts files and ratings, which the api does not' },
   { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
@@ -47,7 +48,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
     to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts'],
     because: 'the api plans ratings, not counts alone',
   },
-  { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts'], because: 'a process that is stopped leaves nothing behind' },
+  { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts', 'engine/waits.ts'], because: 'a process that is stopped leaves nothing behind' },
   { from: 'cli/worker/', to: ['engine/threads/worker-file.ts'], because: 'stdin is read by a thread' },
   {
     from: 'cli/doctor/',

@@ -24,6 +24,7 @@ describe('package.json', () => {
       'liquidjs', // WGSL kernels as templates of their rank and variant
       'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
+      'picomatch', // patterns, as tinyglobby reads them
       'piscina', // worker-thread pools
       'tinyglobby', // globs
       'yargs-parser', // the command line

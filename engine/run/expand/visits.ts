@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf, partRef, strideOf } from '../../plan/bound-plan.ts';
-import { partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
+import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
 import { gridOrder } from '../../plan/grid-order.ts';
 import type { DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { type MatrixShape, partitionKey, type PartitionRef } from '../../partition.ts';
@@ -20,6 +20,7 @@ interface Use {
   readonly set: DataSet;
   readonly how: How;
   readonly old: boolean;
+  readonly ofColumn: boolean;
 }
 
 /** Copies that a visit brought to its place, and those of them that go home behind it. */
@@ -58,7 +59,7 @@ export class Visits {
       if (own !== undefined && own.length === 0) return;
       const visit = { row, fields: { ...this.#round.params } };
       const transients: Transients = { refs: new Map(), home: [], old: [] };
-      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves.before(place)));
+      const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
     });
@@ -68,13 +69,16 @@ export class Visits {
   blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
     const { bands, blockFields, visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
+    const slices = this.#bound.slices[stage.name];
     const waves = new Waves(this.#list, stage.name);
     const visits = new Int32Array(grid.rows);
     const seen = { row: new Set<number>(), column: new Set<number>() };
     for (const { row, column } of gridOrder(order, grid, seed, this.#round.number)) {
       if (sizes?.[row][column] === 0 || (visitsARow !== undefined && visits[row] >= visitsARow)) continue;
       visits[row]++;
-      const place = stage.at[row] ?? stage.at[0];
+      const own = slices?.[row * grid.columns + column];
+      if (own !== undefined && own.length === 0) continue;
+      const place = (stage.at.length > grid.rows ? stage.at[row * grid.columns + column] : stage.at[row]) ?? stage.at[0];
       const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
       const fields = { ...this.#round.params, ...blockFields?.[row][column], row, column, rowFrom: rows?.from, rowCount: rows && rows.to - rows.from, columnFrom: columns?.from };
       const transients: Transients = { refs: new Map(), home: [], old: [] };
@@ -85,7 +89,7 @@ export class Visits {
           if (seen[task.once].has(at)) continue;
           seen[task.once].add(at);
         }
-        ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, undefined, waves.before(place)));
+        ended.push(this.#task(stage, task, task.at ?? place, { row, column, columns: grid.columns, fields }, transients, own, waves));
       }
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: leavesOf(transients, place) });
@@ -95,12 +99,12 @@ export class Visits {
   }
 
   /** One task, with its inputs copied to its place. Gives its step, which must have ended before the copies are freed. */
-  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, ended: readonly number[]): number {
+  #task(stage: Stage, plan: TaskPlan, place: Place, visit: Visit, transients: Transients, slices: readonly RowRange[] | undefined, waves: Waves): number {
     const [inputs, outputs, bands, how]: [Record<string, PartitionRef>, Record<string, PartitionRef>, Record<string, number>, Record<string, How>] = [{}, {}, {}, {}];
     for (const [name, text] of Object.entries(plan.uses)) {
       const use = this.#use(plan.kernel, name, text);
-      const { partition, band } = partOf(use.set, visit);
-      const ref = this.#bring(stage, use, partition, place, transients, ended);
+      const { partition, band = undefined } = use.ofColumn ? { partition: columnPart(use.set, visit) } : partOf(use.set, visit);
+      const ref = this.#bring(stage, use, partition, place, transients, waves);
       if (use.old && use.set.parts.length > 1) transients.old.push({ set: use.set, partition });
       (use.how === 'read' ? inputs : outputs)[name] = ref;
       how[name] = use.how;
@@ -114,17 +118,18 @@ export class Visits {
   }
 
   #use(kernel: string, name: string, text: string): Use {
-    const [data, mode] = text.split('@') as [string, 'old' | 'here' | 'shared' | undefined];
+    const [data, mode] = text.split('@') as [string, 'old' | 'here' | 'shared' | 'column' | undefined];
     const contract = this.#contracts[kernel]?.[name];
     if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
-    const how = mode === 'old' ? 'read' : mode === 'here' ? 'alone' : mode === 'shared' ? 'shared' : contract;
-    return { set: dataSetOf(this.#bound, data), how, old: mode === 'old' };
+    const how = mode === 'old' || mode === 'column' ? 'read' : mode === 'here' ? 'alone' : mode === 'shared' ? 'shared' : contract;
+    return { set: dataSetOf(this.#bound, data), how, old: mode === 'old', ofColumn: mode === 'column' };
   }
 
   /** Makes a partition available at a place, and gives its name there. */
-  #bring(stage: Stage, { set, how, old }: Use, partition: number, place: Place, transients: Transients, ended: readonly number[]): PartitionRef {
+  #bring(stage: Stage, { set, how, old }: Use, partition: number, place: Place, transients: Transients, waves: Waves): PartitionRef {
     const { at } = set.parts[partition];
     const resident = at.includes(place);
+    const ended = waves.before(place);
     if (how === 'write') {
       const ref = this.#versions.next(stage.name, set, partition);
       if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), ended);
@@ -138,7 +143,7 @@ export class Visits {
     const key = partitionKey(as);
     if (transients.refs.has(key)) return as;
     const streams = set.by === 'block' || stage.at.indexOf(place) !== stage.at.lastIndexOf(place);
-    this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
+    if (inPlace || !waves.takeOver(place, ref)) this.#list.move(stage.name, ref, at[0], place, { as, load: streams, ended });
     this.#transient(set, partition, place, as, inPlace, transients);
     return as;
   }

@@ -1,4 +1,4 @@
-import type { PartitionRef } from '../../partition.ts';
+import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { StepList } from '../step-list.ts';
 
@@ -39,6 +39,15 @@ export class Waves {
     const before = this.#last.get(place);
     if (before !== undefined) this.#left.set(place, [...before.ended, ...this.#leave(before)]);
     this.#last.set(place, visited);
+  }
+
+  /** Takes over a copy that the visit before has at a place, which then leaves behind the next visit. False: it has none. */
+  takeOver(place: Place, ref: PartitionRef): boolean {
+    const last = this.#last.get(place);
+    const leaves = last?.leaves.filter((leaving) => leaving.at !== place || partitionKey(leaving.ref) !== partitionKey(ref));
+    if (last === undefined || leaves?.length === last.leaves.length) return false;
+    this.#last.set(place, { ...last, leaves: leaves ?? [] });
+    return true;
   }
 
   end(): void {

@@ -11,7 +11,7 @@ export function deviation(found: ArrayLike<number>, expected: ArrayLike<number>)
 
 /** The larger error; NaN counts as the largest. */
 export function worse(left: number, right: number): number {
-  return left >= right ? left : right;
+  return left >= right || Number.isNaN(left) ? left : right;
 }
 
 /** Random numbers of [0, 1), the same for a seed on any machine (mulberry32). */

@@ -101,6 +101,7 @@ export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Par
       if (matrix.half === undefined) made.push((matrix.half = await gpu.buffer((matrix.rows + 1) * matrix.stride * 2, `${name} half`)));
       return matrix;
     },
+    hasMatrix: (name) => matrices.has(name),
     matrix: (name) => given(matrices, name),
     block: (name) => given(blocks, name),
     list: (name) => given(lists, name),

@@ -1,19 +1,19 @@
 import type { Place } from '../../../engine/plan/place.ts';
-import type { DataSet, DataUses, RowRange, Stage } from '../../../engine/plan/stages.ts';
+import type { DataSet, DataUses, RowRange, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { factorBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import type { AlsParams } from '../params.ts';
 import type { Side } from '../plan/grid.ts';
-import { implicitWeights, unobservedWeightOf } from './weights.ts';
+import { unobservedWeightOf } from './weights.ts';
 
 /** Rows of G that one task of a device with slices computes. */
 const GRAM_ROWS = 16;
 
 /** The names of a side's data sets of implicit ALS: G of its factors, and the shifts of its rows. */
 export function implicitNames(side: Side) {
-  return { gram: `${side}-gram`, shifts: `${side}-shifts` } as const;
+  return { gram: `${side}-gram`, grams: `${side}-grams`, shifts: `${side}-shifts` } as const;
 }
 
 /** The names of the stages that measure the implicit loss. */
@@ -37,15 +37,16 @@ export function gramSlices(rank: number, whole: boolean): { readonly from: numbe
 }
 
 /**
- * G of each side, once on every device, since each has all rows of the fixed side; and the shifts. G has rows up to the stride, which
+ * G of each side on every device, and that of each part of a side that is fixed in parts; `vertical`: their places. And the shifts. G has rows up to the stride, which
  * solvers read.
  */
-export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts']): DataSet[] {
+export function implicitDataSets(rank: number, places: readonly Place[], parts: (side: Side, part: (rows: number, place: Place) => DataSet['parts'][number]) => DataSet['parts'], vertical: (side: Side) => readonly Place[]): DataSet[] {
   const stride = Math.ceil(rank / 16) * 16;
   return (['users', 'items'] as const).flatMap((side): DataSet[] => {
     const names = implicitNames(side);
     return [
       { name: names.gram, layout: 'factors', columns: rank, derived: true, parts: [{ rows: stride, at: places }] },
+      ...(vertical(side).length === 0 ? [] : [{ name: names.grams, layout: 'factors', columns: rank, derived: true, parts: vertical(side).map((place) => ({ rows: stride, at: [place] })) }]),
       { name: names.shifts, layout: 'row-shifts', given: true, parts: parts(side, (own, place) => ({ rows: own, bytes: 4 * own, at: ['host', place] })) },
     ];
   });
@@ -64,6 +65,18 @@ export function gramStage(side: Side, whole: string, rows: number, { rank, unobs
   };
 }
 
+/** The stages that compute G of a side that is fixed in parts: that of each part, and at each place their sum in part order. */
+export function gramOfParts(side: Side, rows: number, params: AlsParams, { parts, places }: { readonly parts: readonly Place[]; readonly places: readonly Place[] }, wholePasses: boolean): Stage[] {
+  const { gram, grams } = implicitNames(side);
+  const ofPart = gramStage(side, side, rows, params, parts, wholePasses);
+  const add: TaskPlan = { kernel: 'add-rows', uses: { addend: `${grams}@column`, sum: gram }, params: { from: 0, to: params.rank } };
+  return [
+    { ...ofPart, name: `grams-${side}`, work: { kind: 'tasks', tasks: [{ kernel: 'gram', uses: { factors: side, gram: grams }, params: { rank: params.rank, weight: unobservedWeightOf(params) } }] } },
+    { name: `allocate-gram-${side}`, at: places, work: { kind: 'allocate', data: [gram] } },
+    { name: `gram-${side}`, at: places, work: { kind: 'blocks', tasks: [add], order: 'rows', seed: 0, grid: { rows: places.length, columns: parts.length, of: gram } }, kernel: 'add-rows', tasks: parts.length },
+  ];
+}
+
 /** Uses and parameters of a half-iteration's task beside those of explicit ALS. */
 export function implicitUses(solved: Side, fixed: Side): DataUses {
   return { gram: implicitNames(fixed).gram, shifts: implicitNames(solved).shifts };
@@ -73,13 +86,13 @@ export function implicitUses(solved: Side, fixed: Side): DataUses {
  * The stages that measure the loss without touching m x n cells: Σ w₀ (x_uᵀθ_v)² over all pairs is the trace of the product of both
  * Gram matrices, and the observed pairs are corrected one by one. `items`: the data set with all of Θ. `ranked`: of a run that a ranking metric may end.
  */
-export function implicitMeasure(params: AlsParams, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
+export function implicitMeasure(params: AlsParams, error: Pick<Stage, 'at' | 'work' | 'partitions'>, items: string, places: Readonly<Record<Side, readonly Place[]>>, tasks: Readonly<Record<Side, number>>, nz: number, ranked?: { readonly users: number; readonly whole: boolean }): Stage[] {
   const { rank } = params;
   const at = places.users;
   const q = at.length;
   const norm = (side: Side): Stage => ({ name: implicitStages[side], at: places[side], work: { kind: 'tasks', tasks: [{ kernel: 'shifted-norm', uses: { shifts: implicitNames(side).shifts, factors: side }, params: { rank } }] }, kernel: 'shifted-norm', tasks: tasks[side] });
   return [
-    { name: implicitStages.error, at, work: { kind: 'tasks', tasks: [{ kernel: 'implicit-error', uses: { block: 'ratings-by-user', rowFactors: 'users', columnFactors: items }, params: { rank, ...implicitWeights(params) } }] }, kernel: 'implicit-error', tasks: tasks.users, partitions: { p: 1, q }, flops: 2 * nz * rank },
+    { name: implicitStages.error, kernel: 'implicit-error', tasks: tasks.users, ...error, flops: 2 * nz * rank },
     norm('users'),
     norm('items'),
     { name: implicitStages.grams, at: [...new Set(at)], work: { kind: 'exchange', how: 'move', data: [implicitNames('users').gram, implicitNames('items').gram], to: 'host' } },

@@ -1,11 +1,12 @@
 import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
-import { HOST, type Place } from '../../../engine/plan/place.ts';
+import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { blockBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
-import { type Side, sides } from './grid.ts';
-import { type AlsProblem, partPlaces, sideNames } from './problem.ts';
+import { equationDataSets } from './equations.ts';
+import { isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
+import { type AlsProblem, partPlaces, ratingPlaces, sideNames } from './problem.ts';
 
 /** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
 export function alsDataSets(problem: AlsProblem): DataSet[] {
@@ -16,19 +17,24 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     return partPlaces(problem, side).map((place, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), place));
   };
   const ratings = (name: string, side: Side, count: number): DataSet => {
-    const { q, ratings: home } = grid[side];
-    return { name, layout: 'rating-block', given: true, parts: parts(side, (own, place) => ({ rows: own, bytes: blockBytes(own, Math.ceil(count / q)), at: home === 'device' ? [HOST, place] : [HOST] })) };
+    const home = homeOfRatings(grid[side].ratings);
+    const p = verticalParts(grid, side);
+    const rows = parts(side, (own) => ({ rows: own, at: [] })).flatMap((own) => Array.from({ length: p }, () => own.rows));
+    const all = ratingPlaces(problem, side).map((place, k): DataPart => ({ rows: rows[k], bytes: blockBytes(rows[k], Math.ceil(count / (p * grid[side].q))), at: grid[side].ratings === 'device' ? [home, place] : [home] }));
+    return { name, layout: 'rating-block', given: true, ...(isInBlocks(grid, side) ? { by: 'block' } : {}), parts: all };
   };
   const factors = sides.flatMap((side): DataSet[] => {
     const names = sideNames(side, problem);
     const own = parts(side, (count, place) => ({ rows: count, at: [grid[side].factors === 'device' ? place : HOST] }));
     const all: DataPart[] = [{ rows: rows[side], at: places }];
-    const gathered = names.whole !== names.factors;
+    const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
+    const lengths: DataSet = { name: names.lengths, layout: 'rating-block', given: true, parts: own.map(({ rows: count, at: [home] }) => ({ rows: count, bytes: 4 * (count + 1), at: home === HOST ? [HOST] : [HOST, home] })) };
     return [
       { name: names.factors, layout: 'factors', columns: f, parts: own },
       ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
       ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, parts: all }] : []),
       ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
+      ...(isInBlocks(grid, side) ? [...(params.implicitPrefs ? [] : [lengths]), ...equationDataSets(problem, side, own.map((part) => part.rows))] : []),
     ];
   });
   const tests = (count: number) => partPlaces(problem, 'users').map((place) => ({ rows: Math.ceil(count / grid.users.q), bytes: 4 * Math.ceil(count / grid.users.q), at: [place] }));
@@ -38,9 +44,14 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings)]),
     { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts('users', (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
     ...factors,
-    ...(params.implicitPrefs ? implicitDataSets(f, places, parts) : []),
+    ...(params.implicitPrefs ? implicitDataSets(f, places, parts, (side) => (grid[side].fixed === 'parts' ? partPlaces(problem, side) : [])) : []),
     ...(params.implicitPrefs && testRatings !== undefined ? [testPlaces(tests(testRatings), !compute[0].wholePasses)] : []),
   ];
+}
+
+/** The place at which ratings lie before the steps begin. */
+function homeOfRatings(ratings: SideGrid['ratings']): Place {
+  return ratings === 'spill' ? SPILL : HOST;
 }
 
 /** Bytes of all blocks of ratings. */

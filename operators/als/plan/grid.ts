@@ -1,5 +1,6 @@
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { Place } from '../../../engine/plan/place.ts';
+import type { askedPartitions } from '../partitions.ts';
 
 export type Side = 'users' | 'items';
 
@@ -29,15 +30,27 @@ export function usualGrid(devices: number): AlsGrid {
   return { users: side, items: side };
 }
 
+/** True where the grid has the parts that parameters ask for. */
+export function suits(grid: AlsGrid, asked: ReturnType<typeof askedPartitions>): boolean {
+  return sides.every((side) => {
+    const one = asked[side];
+    return one === undefined || (one.q === grid[side].q && one.p === verticalParts(grid, side));
+  });
+}
+
 /** The grid of a plan. */
 export function gridOf(plan: PhysicalPlan): AlsGrid {
   return (plan.choices.grid as AlsGrid | undefined) ?? usualGrid(stageNamed(plan, 'update-users').at.length);
 }
 
-/** Vertical parts of the fixed side in the half-iteration that solves a side. */
+/** True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid of blocks. */
+export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
+  return grid[otherSide[solved]].fixed === 'parts';
+}
+
+/** p of the half-iteration that solves a side: the vertical parts of the fixed one. */
 export function verticalParts(grid: AlsGrid, solved: Side): number {
-  const { q, fixed } = grid[otherSide[solved]];
-  return fixed === 'whole' ? 1 : q;
+  return isInBlocks(grid, solved) ? grid[otherSide[solved]].q : 1;
 }
 
 /** The place of each of q parts: adjacent parts lie together. */

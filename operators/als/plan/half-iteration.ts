@@ -3,8 +3,8 @@ import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
 import { forSides } from '../../params/table.ts';
 import { blockBytes, factorBytes } from '../../planner/sizes.ts';
-import type { RowRegularization } from '../../tasks/tasks.ts';
-import { gramStage, implicitUses } from '../implicit/stages.ts';
+import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
+import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
 import { otherSide, type Side } from './grid.ts';
@@ -25,10 +25,9 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
   };
-  const kernel = choice && { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
   const weights = params.implicitPrefs ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) } : regularizationOf(params, side);
-  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernel };
+  const taskParams: JsonObject = { rank: f, ...weights, cgBelow: solver.cgBelow, cgSteps: solver.cgSteps, nonnegative: params.nonnegative, ...kernelOf(choice) };
   return {
     name: `update-${side}`,
     at: partPlaces(problem, side),
@@ -40,20 +39,33 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...(choice === undefined ? {} : { heldBytes: Math.ceil(choice.deviceBytes / q) }),
+    ...heldBy(choice, q),
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
 }
 
-function regularizationOf({ regParam, regExponent, biases, biasDamping }: AlsParams, side: Side): RowRegularization {
+/** The device's memory that a choice takes beside the data sets, where the work is shared out in so many parts. */
+export function heldBy(choice: KernelChoice | undefined, parts: number): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
+  if (choice === undefined) return {};
+  const { deviceBytes, scratchBytes = {} } = choice;
+  return { heldBytes: Math.ceil(deviceBytes / parts), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes / parts)])) };
+}
+
+/** The device's choice as parameters of tasks. */
+export function kernelOf(choice: KernelChoice | undefined): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
+  return choice === undefined ? {} : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
+}
+
+export function regularizationOf({ regParam, regExponent, biases, biasDamping }: AlsParams, side: Side): RowRegularization {
   const damping = forSides(biasDamping)[side];
   return { lambda: regParam, ...(regExponent === 1 ? {} : { exponent: regExponent }), ...(biases && damping > 0 ? { damping } : {}) };
 }
 
-/** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, and its Gram matrix. */
+/** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, unless they are read part by part, and its Gram matrix. */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
-  const { params, places, rows, device } = problem;
+  const { params, places, rows, device, grid } = problem;
+  if (grid[side].fixed === 'parts') return params.implicitPrefs ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [];
   const names = sideNames(side, problem);
   const f = params.rank;
   const gather: Stage = {

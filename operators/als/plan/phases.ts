@@ -4,17 +4,19 @@ import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { implicitMeasure } from '../implicit/stages.ts';
+import { implicitWeights } from '../implicit/weights.ts';
 import { ratingBytes } from './data-sets.ts';
-import { type Side, sides } from './grid.ts';
+import { isInBlocks, type Side, sides, verticalParts } from './grid.ts';
 import { fixStages } from './half-iteration.ts';
-import { type AlsProblem, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+import { type AlsProblem, fixedUse, overRatings, partPlaces, ratingPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The ratings go to their places, users are drawn, and items begin as zeros. */
 export function startStages(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params, places, host, device, rows, grid } = problem;
   const [users, items] = sides.map((side) => sideNames(side, problem));
   const absolute = params.nonnegative || params.start === 'level';
-  const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : [])];
+  const lengths = params.implicitPrefs ? [] : sides.flatMap((side) => (isInBlocks(grid, side) ? [`${side}-lengths`] : []));
+  const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []), ...lengths];
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   return [
     { name: 'place-ratings', at: places, work: { kind: 'exchange', how: 'move', data: given, to: 'places' }, ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}) },
@@ -38,23 +40,27 @@ export function measuring(problem: AlsProblem): Stage[] {
   const [users, items] = sides.map((side) => sideNames(side, problem));
   if (params.implicitPrefs) {
     const tasks = { users: tasksOfPart(problem, 'users'), items: tasksOfPart(problem, 'items') };
-    return implicitMeasure(params, items.whole, { users: partPlaces(problem, 'users'), items: partPlaces(problem, 'items') }, tasks, nz, testRatings === undefined ? undefined : { users: rows.users, whole: device.wholePasses });
+    const uses = { block: 'ratings-by-user', rowFactors: users.factors, columnFactors: fixedUse(problem, 'users', items.whole, items.factors) };
+    const work = overRatings(problem, 'users', 'ratings-by-user', [{ kernel: 'implicit-error', uses, params: { rank: params.rank, ...implicitWeights(params) } }]);
+    const error = { at: ratingPlaces(problem, 'users'), work, partitions: { p: verticalParts(problem.grid, 'users'), q: problem.grid.users.q } };
+    return implicitMeasure(params, error, items.whole, { users: partPlaces(problem, 'users'), items: partPlaces(problem, 'items') }, tasks, nz, testRatings === undefined ? undefined : { users: rows.users, whole: device.wholePasses });
   }
-  const biases: DataUses = users.bias && items.wholeBias ? { rowBias: users.bias, columnBias: items.wholeBias } : {};
+  const columnFactors = fixedUse(problem, 'users', items.whole, items.factors);
+  const biases: DataUses = users.bias && items.bias && items.wholeBias ? { rowBias: users.bias, columnBias: fixedUse(problem, 'users', items.wholeBias, items.bias) } : {};
   const errors = (name: string, block: string, ratings: number): Stage => ({
     name,
-    at: partPlaces(problem, 'users'),
-    work: { kind: 'tasks', tasks: [{ kernel: 'squared-error', uses: { block, rowFactors: users.factors, columnFactors: items.whole, ...biases }, params: { rank: params.rank } }] },
+    at: ratingPlaces(problem, 'users'),
+    work: overRatings(problem, 'users', block, [{ kernel: 'squared-error', uses: { block, rowFactors: users.factors, columnFactors, ...biases }, params: { rank: params.rank } }]),
     kernel: 'squared-error',
     tasks: tasksOfPart(problem, 'users', ratings),
-    partitions: { p: 1, q: problem.grid.users.q },
+    partitions: { p: verticalParts(problem.grid, 'users'), q: problem.grid.users.q },
     bytesRead: blockBytes(rows.users, ratings),
     flops: 2 * ratings * params.rank,
   });
   const norm = (side: Side): Stage => ({
     name: measureStages[side],
     at: partPlaces(problem, side),
-    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
+    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: isInBlocks(problem.grid, side) ? sideNames(side, problem).lengths : sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
     kernel: 'weighted-norm',
     tasks: tasksOfPart(problem, side),
   });

@@ -1,5 +1,6 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
+import type { TaskPlan, Work } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
@@ -7,7 +8,7 @@ import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { chooseSolver } from '../solver-choice.ts';
-import { type AlsGrid, placesOfParts, type Side, usualGrid } from './grid.ts';
+import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, usualGrid, verticalParts } from './grid.ts';
 
 /** All that the pieces of a plan are made from. */
 export interface AlsProblem {
@@ -49,13 +50,35 @@ export function partPlaces({ grid, places }: AlsProblem, side: Side): Place[] {
   return placesOfParts(grid[side].q, places);
 }
 
+/** The place of each block of the ratings by a side's rows, row-major: that of its part of the fixed side. */
+export function blockPlaces(problem: AlsProblem, side: Side): Place[] {
+  const columns = partPlaces(problem, otherSide[side]);
+  return Array.from({ length: problem.grid[side].q }, () => columns).flat();
+}
+
+/** The place of each part of the ratings by a side's rows. */
+export function ratingPlaces(problem: AlsProblem, side: Side): Place[] {
+  return isInBlocks(problem.grid, side) ? blockPlaces(problem, side) : partPlaces(problem, side);
+}
+
+/** The stage's work over the ratings by a side's rows: over its parts, or over its blocks in row order. */
+export function overRatings({ grid }: AlsProblem, side: Side, ratings: string, tasks: readonly TaskPlan[]): Work {
+  if (!isInBlocks(grid, side)) return { kind: 'tasks', tasks };
+  return { kind: 'blocks', tasks, order: 'rows', seed: 0, grid: { rows: grid[side].q, columns: verticalParts(grid, side), of: ratings } };
+}
+
+/** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */
+export function fixedUse({ grid }: AlsProblem, side: Side, whole: string, parts: string): string {
+  return isInBlocks(grid, side) ? `${parts}@column` : whole;
+}
+
 /** Tasks that a part of a pass is cut into, over `ratings` of all parts of the side. */
 export function tasksOfPart({ grid, device, rows, profile }: AlsProblem, side: Side, ratings = profile.ratings): number {
   const { q } = grid[side];
-  return device.wholePasses ? 1 : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / q)));
+  return device.wholePasses ? 1 : Math.min(Math.ceil(rows[side] / q), taskCount(Math.ceil(ratings / (q * verticalParts(grid, side)))));
 }
 
-/** The names of a side's data sets. `whole`: all its rows, on every device; the side itself where it is one part on the only device. */
+/** The names of a side's data sets. `whole`: all its rows, on every device, where the side is fixed whole; the side itself where it is one part on the only device. */
 export function sideNames(side: Side, { grid, places, params }: Pick<AlsProblem, 'grid' | 'params'> & { readonly places: { readonly length: number } }) {
   const { q, factors } = grid[side];
   const isWhole = q === 1 && places.length === 1 && factors === 'device';
@@ -66,5 +89,8 @@ export function sideNames(side: Side, { grid, places, params }: Pick<AlsProblem,
     wholeBias: params.biases ? (isWhole ? `${side}-bias` : `${side}-bias-all`) : undefined,
     keys: `${side}-keys`,
     ratings: side === 'users' ? 'ratings-by-user' : 'ratings-by-item',
+    lengths: `${side}-lengths`,
+    partials: `${side}-partials`,
+    equations: `${side}-equations`,
   };
 }

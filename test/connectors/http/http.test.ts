@@ -9,7 +9,10 @@ import { groupRanges } from '../../../connectors/http/http-file.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
-import { DataError } from '../../../engine/errors.ts';
+import { reportError } from '../../../cli/report/report-error.ts';
+import { openSource } from '../../../connectors/open-source.ts';
+import { TextSource } from '../../../connectors/text/text-source.ts';
+import { DataError, FactorFlowError, publicText, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, goldenFolder, plain, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
@@ -135,6 +138,49 @@ describe('what is read', () => {
       } else good(request, response);
     };
     expect((await read('/ratings.parquet', ['user'])).rows).toHaveLength(3 * rowGroupSize);
+  });
+});
+
+describe('secrets of a URL', () => {
+  const secret = () => `${base.replace('//', '//us%65r:pa%2Fss@')}/ratings.parquet?token=SECRET#part`;
+
+  test('user and password become a header', async () => {
+    const good = serve(file);
+    const seen = new Set<string | undefined>();
+    handler = (request, response) => {
+      seen.add(request.headers.authorization);
+      good(request, response);
+    };
+    expect((await readTable(new ParquetSource(secret()), ['user'])).rows).toHaveLength(3 * rowGroupSize);
+    expect([...seen]).toEqual([`Basic ${Buffer.from('user:pa/ss').toString('base64')}`]);
+    expect(requests[0]).toBe('/ratings.parquet?token=SECRET bytes=-65536');
+  });
+
+  test('are in no error, of any kind, nor in descriptions', async () => {
+    const answers: Handler[] = [401, 403, 404, 410, 418, 500].map((status) => (_request, response) => void response.writeHead(status).end('no'));
+    answers.push((request) => request.socket.destroy(), (_request, response) => void response.writeHead(302, { Location: 'http://u:pa%2Fss@[bad/?token=SECRET' }).end(), serve(join(import.meta.dirname, '../../../package.json')));
+    for (const answer of answers) {
+      handler = answer;
+      requests = [];
+      const error = await readTable(new ParquetSource(secret())).then(() => undefined, (thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(FactorFlowError);
+      const said = [String(error), JSON.stringify((error as FactorFlowError).details), reportError(error).text].join();
+      expect(said).toContain(`${base}/ratings.parquet`);
+      expect(said).not.toMatch(/SECRET|pa%2Fss|pa\/ss|us%65r/);
+      if (/40[134]/.test(said)) expect(requests).toHaveLength(1);
+    }
+    expect(JSON.stringify([new ParquetSource(secret()).describe(), new TextSource(secret()).describe()])).not.toMatch(/SECRET|pa%2Fss/);
+    await expect(openSource(secret(), { format: 'csv' })).rejects.not.toThrow(/SECRET|pa%2Fss/);
+    expect(publicText(`cannot parse http://u:p@h/x?token=1). See https://h/y, and a:b@c`)).toBe('cannot parse http://h/x). See https://h/y, and a:b@c');
+  });
+
+  test('what is no URL is refused', async () => {
+    for (const path of ['http://', 'http://u:SECRET@', 'https://[bad']) {
+      const error = await openSource(path).then((source) => source.schema()).then(() => undefined, (thrown: unknown) => thrown);
+      expect(error).toBeInstanceOf(UsageError);
+      expect(String(error)).not.toContain('SECRET');
+    }
+    await expect(new ParquetSink('http://host/x.parquet').check()).rejects.toThrow('nothing is written to a web server');
   });
 });
 

@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -75,6 +76,46 @@ test('the home folder and the working folder are never replaced, an empty folder
   await checkOutput(path('vacant'), { ...options, overwrite: false });
   writeFileSync(path('file'), '');
   await expect(checkOutput(path('file'), options)).rejects.toThrow(/is a file, not a folder/);
+});
+
+test('devices, pipes and sockets are never replaced, by a link either, nor folders that hold one', async () => {
+  execFileSync('mkfifo', [path('pipe')]);
+  const server = createServer().listen(path('socket'));
+  await new Promise((resolve) => server.once('listening', resolve));
+  symlinkSync('/dev/null', path('null-link'));
+  for (const [target, kind] of [['/dev/null', 'device'], [path('pipe'), 'pipe'], [path('socket'), 'socket'], [path('null-link'), 'device']]) {
+    for (const overwrite of [true, false]) {
+      const wanted = { kind: 'file', overwrite, recognizes: () => true } as const;
+      await expect(checkOutput(target, wanted)).rejects.toThrow(`the output is a ${kind}, which is never replaced`);
+      await expect(atomicOutput(target, wanted)).rejects.toBeInstanceOf(UsageError);
+    }
+  }
+  expect([statSync('/dev/null').isCharacterDevice(), statSync(path('pipe')).isFIFO(), statSync(path('socket')).isSocket()]).toEqual([true, true, true]);
+  // It may become one while the output is made.
+  const late = await atomicOutput(path('late-pipe'), { kind: 'file', overwrite: true, recognizes: () => true });
+  writeFileSync(late.temporary, 'new');
+  execFileSync('mkfifo', [path('late-pipe')]);
+  await expect(late.commit()).rejects.toThrow('the output is a pipe');
+  await late.discard();
+  mkdirSync(path('with-pipe'));
+  execFileSync('mkfifo', [path('with-pipe/a.data')]);
+  await expect(checkOutput(path('with-pipe'), options)).rejects.toThrow('it holds "a.data"');
+  await new Promise((resolve) => server.close(resolve));
+});
+
+test('a link that leads nowhere yet stays a link to the output', async () => {
+  symlinkSync('target-of-link', path('empty-link'));
+  await put('empty-link', 'new');
+  expect(readFileSync(path('target-of-link/a.data'), 'utf8')).toBe('new');
+  symlinkSync('loop', path('loop'));
+  await expect(put('loop', 'new')).rejects.toThrow(/ELOOP|links/);
+});
+
+test('a part of a model is no output, whatever it is called', async () => {
+  for (const part of ['metadata', 'userFactors', 'itemFactors']) mkdirSync(path(`whole/${part}`), { recursive: true });
+  for (const part of ['itemFactors', 'itemFactors/a.data', 'notes.data']) {
+    for (const kind of ['file', 'folder'] as const) await expect(checkOutput(path(`whole/${part}`), { ...options, kind })).rejects.toThrow(/the output would lie in a model: .*whole/);
+  }
 });
 
 test('removeTemporaries clears what is unfinished, at once', async () => {

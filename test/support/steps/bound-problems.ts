@@ -6,9 +6,10 @@ import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { expand, expandFree } from '../../../engine/run/expand.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import { bindAls } from '../../../operators/als/bind.ts';
+import { bindAls } from '../../../operators/als/bind/bind-als.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
+import type { AlsGrid } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
@@ -33,13 +34,13 @@ export interface ProblemShape {
   readonly devices: readonly DeviceInfo[];
 }
 
-export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>): BoundProblem {
+export function boundAls({ rows, columns, test, devices }: ProblemShape, given: Partial<AlsParams>, grid?: AlsGrid): BoundProblem {
   const params = checkAlsParams({ biases: false, ...given });
   const drawn = alsProblem(rows, columns, test ? rows : undefined);
   const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(drawn.byUser, columns, params), items: rowShifts(drawn.byItem, rows.length, params) } } : {};
   const data = { ...drawn, ...shifts };
   const ratings = data.byUser.ratings;
-  const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) });
+  const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) }, undefined, { grid });
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
   return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
 }
@@ -100,5 +101,11 @@ export const shapes: fc.Arbitrary<ProblemShape> = fc
       .filter((rows) => rows.some((row) => row.length > 0))
       .map((rows) => ({ rows, columns, ...more })),
   );
+
+/** Grids that a problem of this shape may have; those of `parts` solve a side from vertical parts. */
+export function gridsOf({ rows, columns, devices }: ProblemShape): fc.Arbitrary<AlsGrid> {
+  const side = (count: number) => fc.record({ q: fc.integer({ min: 1, max: Math.min(4, count) }), fixed: devices.length > 1 ? fc.constant(['whole', 'device'] as const) : fc.constantFrom(['whole', 'device'] as const, ['parts', 'device'] as const, ['parts', 'host'] as const), ratings: fc.constantFrom('device' as const, 'host' as const) }).map(({ fixed: [fixed, factors], ...more }) => ({ ...more, fixed, factors }));
+  return fc.record({ users: side(rows.length), items: side(columns) });
+}
 
 export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

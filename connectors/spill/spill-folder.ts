@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
-import { forgetTemporary, registerTemporary } from './temporaries.ts';
+import { forgetTemporary, registerTemporary } from '../output/temporaries.ts';
 
 /** "factorflow-spill-<host>-<process>-<start>-<number>": start tells a process from a later one of the same number. */
 const NAME = /^factorflow-spill-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/;

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { SpillFolder } from '../../../connectors/output/spill-folder.ts';
+import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { CpuDevice } from '../../../cpu/device.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';

@@ -1,0 +1,43 @@
+import { open } from 'node:fs/promises';
+import { ByteOutput } from '../../connectors/output/byte-output.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { ProfileReport } from '../../index.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { GENERATOR } from './generator.ts';
+import type { Report } from './section.ts';
+
+/** Bytes that are read to find the mark. */
+const HEAD = 256;
+
+/** Checks before the work that the report can be written. Another file than an earlier report is never replaced. */
+export async function checkReport(path: string): Promise<void> {
+  if (!/\.html?$/i.test(path)) throw new UsageError(`--report takes the name of an HTML file, got ${JSON.stringify(path)}`, { advice: 'End it in .html' });
+  await ByteOutput.check(path, { overwrite: await isReport(path) });
+  await checkWritable(path);
+}
+
+async function isReport(path: string): Promise<boolean> {
+  // A folder, or a file that may not be read, is refused by the check of outputs.
+  const file = await open(path, 'r').catch(() => undefined);
+  if (file === undefined) return false;
+  try {
+    if (!(await file.stat()).isFile()) return false;
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD), 0, HEAD, 0);
+    return buffer.toString('latin1', 0, bytesRead).includes(GENERATOR);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes the page, with the parts that every page has: the time, the machine, the command. Whole or not at all. */
+export async function writeReport(path: string, { title, warnings, sections, adapter }: Report, profile: ProfileReport, argv: readonly string[]): Promise<void> {
+  const [{ pageOf }, { timeSection }, { environmentSection }] = await Promise.all([import('./page.ts'), import('./sections/time.ts'), import('./sections/environment.ts')]);
+  const text = pageOf({ title, warnings, sections: [...sections, timeSection(profile), environmentSection(argv, adapter ?? null)] });
+  const output = await ByteOutput.open(path, { overwrite: await isReport(path) });
+  try {
+    await output.write(Buffer.from(text));
+    await output.commit();
+  } catch (error) {
+    throw await output.fail(error);
+  }
+}

@@ -1,0 +1,33 @@
+import { formatBytes } from '../../../engine/format.ts';
+import { describeMachine } from '../../doctor/machine.ts';
+import type { Section } from '../section.ts';
+
+/** The machine, the versions, and the command to run again. */
+export function environmentSection(argv: readonly string[], adapter: string | null): Section {
+  const { versions, os, cpu, memory, webAssembly } = describeMachine();
+  return {
+    heading: 'Run it again',
+    code: commandLine(argv),
+    facts: [
+      ['made', `${new Date().toISOString().slice(0, 19).replace('T', ' ')} UTC`],
+      ...Object.entries(versions).map(([name, version]) => [name, version] as const),
+      ['system', os],
+      ['processor', `${cpu.model}, ${cpu.usable} of ${cpu.cores} threads`],
+      ['memory', formatBytes(memory.limit ?? memory.total)],
+      ['GPU', adapter],
+      ['WebAssembly', webAssembly],
+    ],
+  };
+}
+
+/** The words as a shell takes them; credentials and queries of addresses are left out. */
+function commandLine(argv: readonly string[]): string {
+  return ['factorflow', ...argv.map(withoutSecrets)].map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ');
+}
+
+function withoutSecrets(word: string): string {
+  const [, flag = '', address] = /^(--[\w-]+=)?(https?:\/\/.*)$/i.exec(word) ?? [];
+  if (address === undefined || !URL.canParse(address)) return word;
+  const url = new URL(address);
+  return `${flag}${url.protocol}//${url.host}${url.pathname}`;
+}

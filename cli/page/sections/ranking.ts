@@ -1,0 +1,35 @@
+import type { RankingEvaluation } from '../../../index.ts';
+import { formatCount } from '../../../engine/format.ts';
+import { Plot } from '../../generated/charts.js';
+import { fill, stroke } from '../figure.ts';
+import type { Section } from '../section.ts';
+
+/** Ranking metrics with their 95 % intervals, beside rankings that are the same for all users. */
+export function rankingSection({ metrics, intervals, baselines, users }: RankingEvaluation): Section {
+  const shares = Object.entries(metrics).filter(([, value]) => value >= 0 && value <= 1).map(([name, value]) => ({ name, value, low: intervals[name]?.[0] ?? value, high: intervals[name]?.[1] ?? value, popular: baselines.popularity?.[name] }));
+  const known = shares.filter(({ popular }) => popular !== undefined);
+  const number = (value: number | undefined) => (value === undefined ? '' : value.toFixed(4));
+  const rows = Object.entries(metrics).map(([name, value]) => [name, number(value), intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '', number(baselines.popularity?.[name]), number(baselines.itemMean?.[name])]);
+  return {
+    heading: 'Rankings',
+    text: `Means over ${formatCount(users)} users, of full rankings of what each has not seen.`,
+    charts: [{
+      title: 'Ranking metrics',
+      summary: shares.map(({ name, value }) => `${name} ${value.toFixed(4)}`).join(', '),
+      series: [{ name: 'model, with the 95 % interval', style: 0 }, ...(known.length > 0 ? [{ name: 'most popular items for everyone', style: 1 }] : [])],
+      options: (width) => ({
+        height: 50 + 26 * shares.length,
+        marginLeft: Math.min(150, Math.round(0.4 * width)),
+        x: { label: null, grid: true, zero: true },
+        y: { label: null, domain: shares.map(({ name }) => name), type: 'point' },
+        marks: [
+          ...(known.length > 0 ? [Plot.dot(known, { x: 'popular', y: 'name', symbol: 'times', r: 4, ...stroke(1), strokeDasharray: '' })] : []),
+          Plot.link(shares, { x1: 'low', x2: 'high', y1: 'name', y2: 'name', ...stroke(0) }),
+          Plot.dot(shares, { x: 'value', y: 'name', r: 4, ...fill(0), title: ({ name, value }: (typeof shares)[number]) => `${name}: ${value.toFixed(4)}` }),
+          Plot.ruleX([0]),
+        ],
+      }),
+    }],
+    tables: [{ head: ['metric', 'model', '95 % interval', 'popularity', 'item means'], rows }],
+  };
+}

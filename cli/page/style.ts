@@ -1,0 +1,42 @@
+/** The style of a page: light and dark by the reader's setting, readable from 320 pixels on, and on paper. */
+export const style = `
+:root { color-scheme: light dark; --text: #1a1d21; --faint: #5a6270; --back: #ffffff; --panel: #f5f6f8; --line: #d5d9e0;
+  --series-0: #0b6bcb; --series-1: #b8500a; --series-2: #2e7d32; --series-3: #8e24aa; --warn: #8a5300; --warn-back: #fff4dc; }
+@media (prefers-color-scheme: dark) { :root { --text: #e7eaee; --faint: #a3adbb; --back: #14171b; --panel: #1d2127; --line: #39414c;
+  --series-0: #6cb2ff; --series-1: #ffab6b; --series-2: #7fd086; --series-3: #d99cf0; --warn: #ffd48a; --warn-back: #3a2d12; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 860px; margin: 0 auto; padding: 16px; }
+h1 { font-size: 1.6rem; line-height: 1.25; margin: 0.5em 0; }
+h2 { font-size: 1.25rem; margin: 2em 0 0.4em; border-bottom: 1px solid var(--line); padding-bottom: 0.2em; }
+h3 { font-size: 1rem; margin: 1.4em 0 0.4em; }
+nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 16px; }
+a { color: var(--series-0); }
+p { max-width: 70ch; }
+dl { display: grid; grid-template-columns: minmax(110px, max-content) 1fr; gap: 2px 16px; margin: 0.6em 0; }
+dt { color: var(--faint); }
+dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 1.2em 0; padding: 12px; background: var(--panel); border-radius: 8px; }
+figcaption span { color: var(--faint); }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 6px 0; font-size: 0.9rem; }
+.key { display: inline-flex; align-items: center; gap: 6px; }
+.chart svg { width: 100%; height: auto; overflow: visible; }
+.chart.narrow { display: none; }
+@media (max-width: 520px) { .chart.wide { display: none; } .chart.narrow { display: block; } }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 0.875rem; width: 100%; }
+th, td { text-align: left; padding: 3px 12px 3px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { color: var(--faint); font-weight: 600; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+details { margin-top: 8px; }
+summary { cursor: pointer; color: var(--faint); }
+pre { background: var(--panel); padding: 10px; border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }
+.warnings { background: var(--warn-back); color: var(--warn); padding: 8px 12px; border-radius: 8px; }
+.warnings ul { margin: 0; padding-left: 1.2em; }
+svg.plan { font: 12px system-ui, sans-serif; }
+svg.plan rect { fill: var(--panel); stroke: var(--line); }
+svg.plan .round rect { stroke: var(--series-0); } svg.plan .measure rect { stroke: var(--series-2); }
+svg.plan text { fill: var(--text); } svg.plan .name { font-weight: 600; }
+svg.plan .edge { fill: none; stroke: var(--faint); } svg.plan .back { stroke-dasharray: 5 4; } svg.plan marker path { fill: var(--faint); }
+@media print { figure, pre { break-inside: avoid; } }
+`;

@@ -1,0 +1,61 @@
+import { CancelledError, throwIfAborted } from './errors.ts';
+
+/** Time that a wait has for an end in order, once its run was cancelled. */
+const GRACE_MILLISECONDS = 100;
+
+/** Gives up waits for others, such as a source of the caller's: they may never end. */
+export class Patience implements Disposable {
+  readonly #signal: AbortSignal;
+  readonly #phase: string;
+  #timer: NodeJS.Timeout | undefined;
+  #giveUp: (reason: CancelledError) => void = () => {};
+  readonly #end: Promise<never>;
+
+  constructor(signal: AbortSignal, phase: string) {
+    [this.#signal, this.#phase] = [signal, phase];
+    this.#end = new Promise((_, reject) => (this.#giveUp = reject));
+    this.#end.catch(() => {});
+    signal.addEventListener('abort', this.#onAbort);
+  }
+
+  /** The outcome of the wait; CancelledError when the signal has fired and the wait goes on. */
+  async waitFor<T>(start: () => Promise<T>): Promise<T> {
+    throwIfAborted(this.#signal, this.#phase);
+    return Promise.race([start(), this.#end]);
+  }
+
+  /** Waits for the end, or until the signal has fired and it does not come. */
+  async outlast(end: Promise<unknown> | undefined): Promise<void> {
+    if (this.#signal.aborted && this.#timer === undefined) this.#onAbort();
+    await Promise.race([end, this.#end.catch(() => {})]);
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer);
+    this.#signal.removeEventListener('abort', this.#onAbort);
+  }
+
+  readonly #onAbort = (): void => {
+    this.#timer = setTimeout(() => this.#giveUp(new CancelledError({ phase: this.#phase, cause: this.#signal.reason })), GRACE_MILLISECONDS);
+  };
+}
+
+/** When each wait for another program began: a server, the writer of a pipe. */
+const begun = new Map<object, number>();
+
+/** Waits for another program, in view of `longestWait`. */
+export async function waitForOther<T>(wait: Promise<T>): Promise<T> {
+  const key = {};
+  begun.set(key, performance.now());
+  try {
+    return await wait;
+  } finally {
+    begun.delete(key);
+  }
+}
+
+/** Milliseconds since the oldest wait for another program began; 0 where there is none. */
+export function longestWait(): number {
+  const [first = performance.now()] = begun.values();
+  return performance.now() - first;
+}

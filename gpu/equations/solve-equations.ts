@@ -1,0 +1,62 @@
+import type { DeviceMatrix } from '../device/resources.ts';
+import { fillSlotsKernel } from '../kernels/equations/fill-slots.ts';
+import { addGramKernel } from '../kernels/implicit/add-gram.ts';
+import { slotElements } from '../kernels/normal-equations/slots.ts';
+import { regularizationValues } from '../kernels/regularization.ts';
+import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
+import { slotsOf } from '../update/prepared-rows.ts';
+import { compileSolve } from '../update/slot-kernels.ts';
+import { submitSolved } from '../update/solved-pass.ts';
+import type { UpdateSettings } from '../update/variant.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+
+export interface SolveInputs {
+  readonly equations: DeviceMatrix;
+  readonly previous: DeviceMatrix;
+  /** x to write, with its half mirror when the variant writes one. */
+  readonly factors: DeviceMatrix;
+  readonly bias?: GPUBuffer;
+  /** Of implicit data: G of the fixed side (F x F), and a shift for each row. */
+  readonly gram?: GPUBuffer;
+  readonly shifts?: GPUBuffer;
+}
+
+/** `rowStart`: the row of the factors whose equations are the first. */
+export interface SolveSettings extends Omit<UpdateSettings, 'mean' | 'scale' | 'implicit'> {
+  readonly rowStart: number;
+}
+
+/**
+ * Solves the rows [from, to) from their equations in one submission, as many at a time as have slots. Gives the first row whose solution is
+ * not finite, or -1, and with `timed` the kernels' times.
+ */
+export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, gram, shifts }: SolveInputs, settings: SolveSettings, options: Pick<SubmitOptions, 'timed' | 'submitted'> = {}): Promise<{ readonly badRow: number; readonly times: KernelTimes }> {
+  const { variant, from, to, rank, rowStart } = settings;
+  const biases = bias !== undefined;
+  const [fill, solve, add] = await Promise.all([
+    gpu.compile(fillSlotsKernel, { rank, biases }),
+    compileSolve(gpu, settings, biases),
+    gram && gpu.compile(addGramKernel, { rank }),
+  ]);
+  const most = Math.max(1, Math.min(to - from, slotsOf(gpu, rank, biases)));
+  const slots = await gpu.scratch('slots', most * slotElements(rank, biases) * 4);
+  const work = await gpu.scratch('rows of equations', most * 16);
+  if (variant.precision === 'f16' && factors.half === undefined) throw new Error('solve-equations: no half mirror of the factors');
+  const outputs = {
+    previous: previous.values,
+    factors: factors.values,
+    // A written buffer may be bound only once, so each missing output has a buffer of its own.
+    half: (variant.precision === 'f16' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
+    bias: bias ?? (await gpu.scratch('no bias', 16)),
+  };
+  const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0 };
+  return submitSolved(gpu, `solve-equations ${variant.name}`, options, async (pass, status) => {
+    for (let row = from; row < to; row += most) {
+      const count = Math.min(most, to - row);
+      pass.dispatch(fill, { equations: equations.values, slots, work }, { count, first: row - rowStart, row, stride: equations.stride }, count);
+      if (add && gram && shifts) pass.dispatch(add, { work, gram, shifts, slots }, { count }, count);
+      pass.dispatch(solve.compiled, { work, slots, status, ...outputs }, { ...uniforms, count }, solve.workgroups(count));
+    }
+  });
+}

@@ -1,0 +1,54 @@
+// Adds the slots of rows (slots.ts) to their equations (operators/tasks/equation-tasks.ts), a workgroup a row.
+struct Params {
+  count: u32,
+  // The row of row 0 of `equations`, and the numbers of a row there.
+  row_start: u32,
+  stride: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4u>;
+@group(0) @binding(2) var<storage, read> slots: array<f32>;
+@group(0) @binding(3) var<storage, read_write> equations: array<f32>;
+
+{% render 'parts/triangle' %}
+
+// The place in a slot of a column of equations, other than n.
+fn place_of(column: u32) -> u32 {
+  if (column < B) {
+    let element = triangle_place(column);
+    let tile = element / 16;
+    let within = element % 16;
+    return (tile.x * (tile.x + 1) / 2 + tile.y) * 256 + within.x * 16 + within.y;
+  }
+  if (column < N) {
+    return SLOT_B + column - B;
+  }
+  return select(SLOT_B + 2 * PADDED, SLOT_B + PADDED + column - N - 1, column < N + 1 + RANK);
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  // Entry: row, first slot, n, slots.
+  let entry = work[number];
+  if (entry.z == 0) {
+    return;
+  }
+  let row = (entry.x - params.row_start) * params.stride;
+  for (var column = thread; column < COLUMNS; column += THREADS) {
+    var sum = 0.0;
+    if (column == N) {
+      sum = f32(entry.z);
+    } else {
+      let place = place_of(column);
+      for (var slot = entry.y; slot < entry.y + entry.w; slot++) {
+        sum += slots[slot * SLOT + place];
+      }
+    }
+    equations[row + column] += sum;
+  }
+}

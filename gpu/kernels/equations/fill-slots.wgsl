@@ -1,0 +1,56 @@
+// Fills a slot (slots.ts) from each row of equations (operators/tasks/equation-tasks.ts), and lists the rows for solvers, a workgroup a row.
+struct Params {
+  count: u32,
+  // The first of these rows in `equations`, and its row in the outputs of solvers.
+  first: u32,
+  row: u32,
+  // Numbers of a row of `equations`.
+  stride: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> equations: array<f32>;
+@group(0) @binding(2) var<storage, read_write> slots: array<f32>;
+@group(0) @binding(3) var<storage, read_write> work: array<vec4u>;
+
+{% render 'parts/triangle' %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = group.y * groups.x + group.x;
+  if (number >= params.count) {
+    return;
+  }
+  let source = (params.first + number) * params.stride;
+  let n = u32(round(equations[source + N]));
+  if (thread == 0) {
+    // Entry: row, first slot, n, slots.
+    work[number] = vec4u(params.row + number, number, n, 1);
+  }
+  if (n == 0) {
+    return;
+  }
+  for (var at = thread; at < SLOT_B; at += THREADS) {
+    let tile = triangle_place(at / 256);
+    let row = 16 * tile.x + at % 256 / 16;
+    let column = 16 * tile.y + at % 16;
+    let low = max(row, column);
+    var value = 0.0;
+    if (low < RANK) {
+      value = equations[source + low * (low + 1) / 2 + min(row, column)];
+    }
+    slots[number * SLOT + at] = value;
+  }
+  let vectors = number * SLOT + SLOT_B;
+  for (var k = thread; k < PADDED; k += THREADS) {
+    slots[vectors + k] = select(0.0, equations[source + B + k], k < RANK);
+{%- if biases %}
+    slots[vectors + PADDED + k] = select(0.0, equations[source + N + 1 + k], k < RANK);
+{%- endif %}
+  }
+{%- if biases %}
+  if (thread == 0) {
+    slots[vectors + 2 * PADDED] = equations[source + N + 1 + RANK];
+  }
+{%- endif %}
+}

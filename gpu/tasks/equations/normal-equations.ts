@@ -1,0 +1,20 @@
+import { addEquations } from '../../equations/add-equations.ts';
+import type { GpuTaskHandler } from '../../handler.ts';
+import { variantNamed } from '../../update/choose.ts';
+
+/** See `normal-equations` of KernelTasks: one submission for all rows of the range. */
+export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope) => {
+  const { from, to, rank, rowStart = 0, mean = 0, implicit, variant: name, ratingScale = 1 } = scope.params;
+  if (name === undefined) throw new Error('task normal-equations: the device chose no variant');
+  const biases = scope.has('fixedBias');
+  // The name of a variant tells how rows are summed for each solver; with CG there are names of all variants.
+  const variant = variantNamed(name, scope.gpu.info, { rank, biases, implicit: implicit !== undefined, cgSteps: 1, solver: 'cg' });
+  const inputs = {
+    block: scope.block('block'),
+    fixed: variant.precision === 'f16' ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
+    fixedBias: biases ? scope.vector('fixedBias') : undefined,
+    equations: scope.matrix('equations'),
+  };
+  await addEquations(scope.gpu, inputs, { variant, from, to, rank, rowStart, mean, scale: ratingScale, implicit }, { submitted: scope.submitted });
+  return { rows: to - from };
+};

@@ -1,0 +1,37 @@
+import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+
+export interface AlsData {
+  readonly byUser: RatingBlock;
+  readonly byItem: RatingBlock;
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  /** Known pairs of the validation set by user, at the positions of the training set; of implicit data those to be ranked. */
+  readonly test?: RatingBlock;
+  /** Of implicit data: the number added to the diagonal of each row, see rowShifts. */
+  readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
+}
+
+/** One side's factors in host memory. */
+export interface TrainedSide {
+  /** rows x rank. */
+  readonly values: Float32Array;
+  readonly bias?: Float32Array;
+}
+
+/** The factors with which training begins. */
+export interface AlsStart {
+  readonly users: TrainedSide;
+  readonly items: TrainedSide;
+}
+
+/** Parameters that depend on the ratings. */
+export interface BoundParams {
+  readonly biases: boolean;
+  /** μ with biases, else 0. */
+  readonly mean: number;
+  /** o of λ n^ν + o, in the ratings' unit. */
+  readonly offset: number;
+  /** The unit of the ratings: see ratingUnit. */
+  readonly unit: number;
+}

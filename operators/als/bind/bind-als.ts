@@ -1,0 +1,89 @@
+import { keyHashes } from '../../../engine/keys/key-hash.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
+import type { Given } from '../../../engine/run/run-steps.ts';
+import { columnsOfBlock, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
+import { gridOf, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
+import { startNorm } from '../rating-unit.ts';
+import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
+import { BoundSets } from './bound-sets.ts';
+import { alsSlices, type SideBlocks } from './slices.ts';
+import { givenFactors, startFrom } from './start.ts';
+
+export interface BoundAls {
+  /** The plan with the cuts and the counts of the data. */
+  readonly plan: PhysicalPlan;
+  readonly bound: BoundPlan;
+  readonly given: readonly Given[];
+}
+
+/**
+ * Binds a plan to sorted ratings: each side is cut by its ratings into as many parts as the plan has, the ratings of a side that is
+ * solved from vertical parts into blocks, and each pass over a part or block into slices.
+ */
+export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
+  const grid = gridOf(planned);
+  const parts = (offsets: Int32Array, q: number) => balancedRanges(offsets, q, undefined, { exactly: true });
+  const cuts = { users: parts(data.byUser.offsets, grid.users.q), items: parts(data.byItem.offsets, grid.items.q) };
+  const name = dataSetName('als');
+  const sets = new BoundSets(planned);
+  const giveRatings = (set: string, side: Side, whole: RatingBlock): SideBlocks => {
+    const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
+    const ref = (partition: number): PartitionRef => ({ name: `${name}/${set}`, partition, version: 0 });
+    const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
+    const blocks = isInBlocks(grid, side) ? parts.flatMap((part, j) => columnsOfBlock(part, columns, (i) => ref(j * columns.length + i))) : parts;
+    sets.giveBlocks(set, blocks);
+    return { parts, blocks };
+  };
+  const ratings = { users: giveRatings('ratings-by-user', 'users', data.byUser), items: giveRatings('ratings-by-item', 'items', data.byItem) };
+  const tests = data.test && sets.has('test-ratings') ? giveRatings('test-ratings', 'users', data.test).blocks : [];
+  sets.setParts(TEST_PLACES, (j) => ({ rows: tests[j].ratings, bytes: 4 * tests[j].ratings }));
+  const rowsOf = (side: Side, j: number) => cuts[side][j].to - cuts[side][j].from;
+  const giveRows = (set: string, side: Side, layout: string, bytes: number, columns: (range: RowRange) => Readonly<Record<string, Float32Array | Uint32Array>>, called = set) =>
+    sets.give(set, cuts[side].map((range, partition) => ({ ref: { name: `${name}/${called}`, partition, version: 0 }, partition: { layout, rows: rowsOf(side, partition), columns: columns(range) }, bytes: bytes * rowsOf(side, partition) })));
+  for (const side of sides) {
+    const shifts = data.shifts?.[side];
+    if (shifts !== undefined) giveRows(implicitNames(side).shifts, side, 'row-shifts', 4, ({ from, to }) => ({ values: shifts.subarray(from, to) }));
+    if (sets.has(`${side}-lengths`)) sets.giveBlocks(`${side}-lengths`, ratings[side].parts.map((part, partition) => lengthsOfBlock(part, { name: `${name}/${side}-lengths`, partition, version: 0 })));
+    for (const set of [side, `${side}-bias`, `${side}-equations`]) sets.setParts(set, (j) => ({ rows: rowsOf(side, j) }));
+    const sharing = (planned.datasets.find((set) => set.name === `${side}-partials`)?.parts.length ?? 0) / grid[side].q;
+    sets.setParts(`${side}-partials`, (k) => ({ rows: rowsOf(side, Math.floor(k / sharing)) }));
+  }
+  // A given start needs no keys.
+  const { low, high } = start === undefined ? keyHashes(data.users) : { low: new Uint32Array(0), high: new Uint32Array(0) };
+  giveRows('users-keys', 'users', 'key-hashes', 8, ({ from, to }) => ({ low: low.subarray(from, to), high: high.subarray(from, to) }), 'keys');
+  const computing = stageNamed(planned, 'place-ratings').at;
+  const whole = planned.devices.find(({ place }) => place === computing[0])?.wholePasses ?? false;
+  const slices = alsSlices(ratings, tests, { grid, devices: computing.length, rank: Number(planned.params.rank), implicit: data.shifts !== undefined, whole });
+  const stages = (list: readonly Stage[]) => list.map((stage) => counted(withRatings(stage, params), slices));
+  const plan: PhysicalPlan = { ...planned, datasets: sets.datasets, start: stages(planned.start), round: stages(planned.round), measure: stages(planned.measure) };
+  const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
+  const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: sets.refs, slices };
+  return { plan, bound, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
+}
+
+function counted(stage: Stage, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Stage {
+  const own = slices[stage.name];
+  return own === undefined ? stage : { ...stage, tasks: Math.max(...own.map((ranges) => ranges.length)) };
+}
+
+/** The stage with the parameters of its tasks that depend on the ratings. */
+function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams): Stage {
+  const { work } = stage;
+  if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;
+  const ofMean = (): JsonObject => (biases ? { mean } : {});
+  const ofPenalty = ({ lambda }: JsonObject): JsonObject => ({ ...(offset === 0 ? {} : { offset }), ...(unit === 1 ? {} : { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) }) });
+  const more: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
+    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: startNorm(unit) }),
+    update: (params) => ({ ...ofMean(), ...ofPenalty(params) }),
+    'normal-equations': ofMean,
+    'solve-equations': ofPenalty,
+    'squared-error': ofMean,
+  };
+  return { ...stage, work: { ...work, tasks: work.tasks.map((task) => ({ ...task, params: { ...task.params, ...more[task.kernel]?.(task.params ?? {}) } })) } };
+}

@@ -1,0 +1,48 @@
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
+import { measureStages } from '../../training/loss.ts';
+import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
+import { type AlsGrid, isInBlocks, type Side, sides } from '../plan/grid.ts';
+
+/** Rows that one task of a device with slices solves from their equations, at least. */
+const SOLVED_ROWS = 64;
+
+/** The ratings of a side: its parts, and the blocks that tasks are given, which are those parts where the other side is fixed whole. */
+export interface SideBlocks {
+  readonly parts: readonly RatingBlock[];
+  readonly blocks: readonly RatingBlock[];
+}
+
+export interface SliceOptions {
+  readonly grid: AlsGrid;
+  /** Devices that compute. */
+  readonly devices: number;
+  readonly rank: number;
+  readonly implicit: boolean;
+  /** The device shares the rows of a task out itself. */
+  readonly whole: boolean;
+}
+
+/** The slices of the parts and blocks of each stage, by the ratings alone. */
+export function alsSlices(ratings: Readonly<Record<Side, SideBlocks>>, tests: readonly RatingBlock[], { grid, devices, rank, implicit, whole }: SliceOptions): Record<string, RowRange[][]> {
+  const cut = (parts: readonly RatingBlock[]) => parts.map((block) => balancedRanges(block.offsets, whole ? 1 : taskCount(block.ratings)));
+  const rows = (parts: readonly RatingBlock[]) => parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
+  const gram = gramSlices(rank, whole);
+  const ofSide = (side: Side): Record<string, RowRange[][]> => {
+    const { parts, blocks } = ratings[side];
+    return {
+      ...(isInBlocks(grid, side) ? { [`equations-${side}`]: cut(blocks), [`update-${side}`]: rows(parts) } : { [`update-${side}`]: cut(parts) }),
+      [measureStages[side]]: cut(parts),
+      ...(!implicit ? {} : grid[side].fixed === 'whole' ? { [`gram-${side}`]: Array.from({ length: devices }, () => gram) } : { [`grams-${side}`]: parts.map(() => gram) }),
+    };
+  };
+  const { parts, blocks } = ratings.users;
+  return {
+    initialize: parts.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
+    ...Object.assign({}, ...sides.map(ofSide)) as Record<string, RowRange[][]>,
+    [measureStages.train]: cut(blocks),
+    [measureStages.test]: cut(tests),
+    ...(implicit ? { [implicitStages.error]: cut(blocks), [implicitStages.ranks]: parts.map((part) => rankSlices(part.rows, whole)) } : {}),
+  };
+}

@@ -1,0 +1,28 @@
+import { UsageError } from '../../engine/errors.ts';
+import type { AlsParams } from './params.ts';
+
+/** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
+export interface AskedPartition {
+  readonly p: number;
+  readonly q: number;
+}
+
+const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
+
+/** The grids that parameters ask for, by the side that is solved. Throws UsageError for those that no plan can have. */
+export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'partitionItems'>): { readonly users?: AskedPartition; readonly items?: AskedPartition } {
+  const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
+  for (const [name, one, other] of [['partitionUsers', users, items], ['partitionItems', items, users]] as const) {
+    if (one === undefined || other === undefined || one.p === 1 || one.p === other.q) continue;
+    const solved = name === 'partitionUsers' ? 'items' : 'users';
+    throw new UsageError(`${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`, { advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved` });
+  }
+  return { ...(users ? { users } : {}), ...(items ? { items } : {}) };
+}
+
+function parse(name: string, text: string | undefined): AskedPartition | undefined {
+  if (text === undefined) return undefined;
+  const [p, q] = /^\d{1,7},\d{1,7}$/.test(text) ? text.split(',').map(Number) : [0, 0];
+  if (p < 1 || q < 1) throw new UsageError(`${name} must be two whole numbers from 1 on, p,q, got ${JSON.stringify(text)}`, { advice: 'Give vertical parts of the fixed side and horizontal parts of the solved one, such as 1,4' });
+  return { p, q };
+}

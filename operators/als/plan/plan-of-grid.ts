@@ -1,0 +1,57 @@
+import { counted } from '../../../engine/format.ts';
+import { type LoadStage, PLAN_VERSION, type PhysicalPlan, unbound } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { peakOf } from '../../../engine/run/walk.ts';
+import { loadStages } from '../../planner/load-stages.ts';
+import type { RatingsProfile } from '../../planner/profile.ts';
+import { blockBytes, requireBindings, requireDeviceFit, spilledLoadingBytes } from '../../planner/sizes.ts';
+import { contracts } from '../../tasks/tasks.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import type { AlsParams } from '../params.ts';
+import { alsDataSets } from './data-sets.ts';
+import { describeProblem, planReasons } from './description.ts';
+import { equationStages } from './equations.ts';
+import { isInBlocks, sides, verticalParts } from './grid.ts';
+import { fixStages, updateStage } from './half-iteration.ts';
+import { endStages, measuring, startStages } from './phases.ts';
+import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+
+/**
+ * The plan of one grid. A side that is fixed whole is gathered on all devices after it is solved, and the other is solved by model
+ * parallelism (cuMF, section 4.2: p = 1); from a side that is fixed in parts the other is solved by data parallelism (section 4.3). Throws CapacityError where it does not fit.
+ */
+export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
+  const problem = alsProblem(profile, params, devices, choices, options);
+  const { compute, host, device, grid, rows, testRatings, profile: { ratings: nz } } = problem;
+  const plan: Omit<PhysicalPlan, 'memory'> = {
+    planVersion: PLAN_VERSION,
+    algorithm: 'als',
+    problem: describeProblem(problem),
+    sizes: { ...rows, ratings: nz, ...(testRatings === undefined ? {} : { testRatings }) },
+    params: { ...params },
+    choices: { ...choices, ...(options.grid === undefined ? {} : { grid: options.grid }) },
+    devices: compute.includes(host) ? compute : [...compute, host],
+    datasets: alsDataSets(problem),
+    load: alsLoadStages(problem),
+    start: startStages(problem),
+    // The Gram matrix of the new users serves the loss and the next round.
+    round: (['items', 'users'] as const).flatMap((side) => [...(isInBlocks(problem.grid, side) ? equationStages(problem, side) : [updateStage(problem, side)]), ...fixStages(problem, side)]),
+    measure: measuring(problem),
+    end: endStages(problem),
+    rounds: params.maxIter,
+    keep: { start: false, best: params.earlyStop !== undefined },
+    reasons: planReasons(problem),
+  };
+  requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)))) });
+  const peak = peakOf(unbound(plan), contracts, plan.keep);
+  const hostBytes = Math.max(spilledLoadingBytes(nz) + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);
+  const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: hostBytes + (device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0) } };
+  requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
+  return whole;
+}
+
+function alsLoadStages({ profile, rows, host }: AlsProblem): LoadStage[] {
+  const { ratings: nz } = profile;
+  return loadStages(profile, host.place, { kernel: 'counting sort, transpose', bytesWritten: blockBytes(rows.users, nz) + blockBytes(rows.items, nz), reasons: [] });
+}

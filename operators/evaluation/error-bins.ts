@@ -1,0 +1,185 @@
+/** Rows of a side by their number of ratings: those with `least` to `most`. */
+export type DegreeBin = {
+  readonly least: number;
+  readonly most: number;
+  /** Users, or items. */
+  readonly rows: number;
+  /** Their ratings in all. */
+  readonly ratings: number;
+};
+
+/** Pairs that have something in common, and the errors over them. */
+export type ErrorBin = {
+  /** Bounds of the common property, both included. */
+  readonly least: number;
+  readonly most: number;
+  readonly pairs: number;
+  readonly rmse: number;
+  /** Mean of rating minus prediction: above 0 the model predicts too little. */
+  readonly meanError: number;
+  /** RMSE of damped means over the same pairs; absent where the model has none. */
+  readonly dampedMeansRmse?: number;
+};
+
+/** Pairs whose predictions lie close together: the mean prediction and the mean rating. */
+export type CalibrationBin = {
+  readonly pairs: number;
+  readonly predicted: number;
+  readonly rated: number;
+};
+
+/** The errors of a model, by properties of the pairs. Pairs with an unknown user or item are in none. */
+export type ErrorBreakdown = {
+  /** By the rating, or by ranges of ratings where they have more than 20 values. */
+  readonly byRating: readonly ErrorBin[];
+  /** By the training ratings of the pair's user, and of its item; absent where the model does not know them. */
+  readonly byUserRatings?: readonly ErrorBin[];
+  readonly byItemRatings?: readonly ErrorBin[];
+  /** Ten groups of as many pairs each, by prediction. */
+  readonly calibration: readonly CalibrationBin[];
+};
+
+/** Values of ratings that have a bin each, at most. */
+const MOST_VALUES = 20;
+const CALIBRATION_BINS = 10;
+
+/** Pairs that are kept for the breakdown, at most: each n-th beyond that, where n doubles. */
+const MOST_PAIRS = 2 ** 20;
+
+/** Rows by their number of ratings, in bins [1], [2, 3], [4, 7], ...; rows without ratings are in none. */
+export function degreeBins(counts: ArrayLike<number>): DegreeBin[] {
+  const bins: { least: number; most: number; rows: number; ratings: number }[] = [];
+  for (let row = 0; row < counts.length; row++) {
+    const count = counts[row];
+    if (count === 0) continue;
+    const at = binOf(count);
+    while (bins.length <= at) bins.push({ least: 2 ** bins.length, most: 2 ** (bins.length + 1) - 1, rows: 0, ratings: 0 });
+    bins[at].rows++;
+    bins[at].ratings += count;
+  }
+  return bins.slice(Math.max(0, bins.findIndex(({ rows }) => rows > 0)));
+}
+
+function binOf(count: number): number {
+  return 31 - Math.clz32(count);
+}
+
+/** Sums of one bin, in float64. */
+class Sums {
+  least = Number.POSITIVE_INFINITY;
+  most = Number.NEGATIVE_INFINITY;
+  #pairs = 0;
+  #squared = 0;
+  #error = 0;
+  #damped = 0;
+
+  add(property: number, error: number, damped: number): void {
+    this.least = Math.min(this.least, property);
+    this.most = Math.max(this.most, property);
+    this.#pairs++;
+    this.#squared += error * error;
+    this.#error += error;
+    this.#damped += damped * damped;
+  }
+
+  bin(): ErrorBin {
+    const [pairs, rmse] = [this.#pairs, (sum: number) => Math.sqrt(sum / this.#pairs)];
+    return { least: this.least, most: this.most, pairs, rmse: rmse(this.#squared), meanError: this.#error / pairs, ...(Number.isNaN(this.#damped) ? {} : { dampedMeansRmse: rmse(this.#damped) }) };
+  }
+}
+
+/** Collects pairs for a breakdown of the errors. Counts: training ratings of users and items, by position. */
+export class ErrorCollector {
+  readonly #counts: Readonly<Record<'users' | 'items', ArrayLike<number> | undefined>>;
+  #ratings = new Float64Array(1024);
+  #predictions = new Float64Array(1024);
+  #damped = new Float64Array(1024);
+  #ofUser = new Float64Array(1024);
+  #ofItem = new Float64Array(1024);
+  #kept = 0;
+  #every = 1;
+  #seen = 0;
+
+  constructor(counts: { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined }) {
+    this.#counts = { users: counts.users, items: counts.items };
+  }
+
+  /** `damped`: the prediction of damped means, NaN without. */
+  add(rating: number, prediction: number, damped: number, user: number, item: number): void {
+    if (this.#seen++ % this.#every !== 0) return;
+    if (this.#kept === this.#ratings.length) this.#grow();
+    const at = this.#kept++;
+    this.#ratings[at] = rating;
+    this.#predictions[at] = prediction;
+    this.#damped[at] = damped;
+    this.#ofUser[at] = this.#counts.users?.[user] ?? Number.NaN;
+    this.#ofItem[at] = this.#counts.items?.[item] ?? Number.NaN;
+  }
+
+  /** Undefined where no pair came. */
+  breakdown(): ErrorBreakdown | undefined {
+    if (this.#kept === 0) return undefined;
+    const { users, items } = this.#counts;
+    return {
+      byRating: this.#bins(this.#ratings, this.#ratingBin()),
+      ...(users ? { byUserRatings: this.#bins(this.#ofUser, binOf) } : {}),
+      ...(items ? { byItemRatings: this.#bins(this.#ofItem, binOf) } : {}),
+      calibration: this.#calibration(),
+    };
+  }
+
+  #grow(): void {
+    if (this.#kept >= MOST_PAIRS) {
+      for (const column of [this.#ratings, this.#predictions, this.#damped, this.#ofUser, this.#ofItem]) {
+        for (let k = 0; 2 * k < this.#kept; k++) column[k] = column[2 * k];
+      }
+      this.#kept = Math.ceil(this.#kept / 2);
+      this.#every *= 2;
+      return;
+    }
+    const longer = (column: Float64Array) => {
+      const twice = new Float64Array(2 * column.length);
+      twice.set(column);
+      return twice;
+    };
+    [this.#ratings, this.#predictions, this.#damped, this.#ofUser, this.#ofItem] = [longer(this.#ratings), longer(this.#predictions), longer(this.#damped), longer(this.#ofUser), longer(this.#ofItem)];
+  }
+
+  /** The bin of a rating: its own, or one of 20 ranges. */
+  #ratingBin(): (rating: number) => number {
+    const ratings = this.#ratings.subarray(0, this.#kept);
+    const values = new Set<number>();
+    let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const rating of ratings) {
+      if (values.size <= MOST_VALUES) values.add(rating);
+      least = Math.min(least, rating);
+      most = Math.max(most, rating);
+    }
+    if (values.size > MOST_VALUES) return (rating) => Math.min(MOST_VALUES - 1, Math.floor((MOST_VALUES * (rating - least)) / (most - least)));
+    const order = new Map([...values].sort((a, b) => a - b).map((value, at) => [value, at]));
+    return (rating) => order.get(rating) ?? 0;
+  }
+
+  #bins(properties: Float64Array, bin: (property: number) => number): ErrorBin[] {
+    const sums = new Map<number, Sums>();
+    for (let k = 0; k < this.#kept; k++) {
+      const at = bin(properties[k]);
+      let own = sums.get(at);
+      if (own === undefined) sums.set(at, (own = new Sums()));
+      own.add(properties[k], this.#ratings[k] - this.#predictions[k], this.#ratings[k] - this.#damped[k]);
+    }
+    return [...sums].sort(([a], [b]) => a - b).map(([, own]) => own.bin());
+  }
+
+  #calibration(): CalibrationBin[] {
+    const order = Uint32Array.from({ length: this.#kept }, (_, k) => k).sort((a, b) => this.#predictions[a] - this.#predictions[b] || a - b);
+    const bins: CalibrationBin[] = [];
+    for (let bin = 0; bin < CALIBRATION_BINS; bin++) {
+      const own = order.subarray(Math.floor((bin * order.length) / CALIBRATION_BINS), Math.floor(((bin + 1) * order.length) / CALIBRATION_BINS));
+      if (own.length === 0) continue;
+      const mean = (column: Float64Array) => own.reduce((sum, k) => sum + column[k], 0) / own.length;
+      bins.push({ pairs: own.length, predicted: mean(this.#predictions), rated: mean(this.#ratings) });
+    }
+    return bins;
+  }
+}

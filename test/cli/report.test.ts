@@ -1,0 +1,91 @@
+/** The page of --report: its contents, what it holds of the input as text alone, its looks in a browser where there is one. */
+import { execFile } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runHere as runCli } from './run-cli.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-report-'));
+const path = (name: string) => join(folder, name);
+const ratings = path('ratings <b>&amp;.csv');
+const browser = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium', '/usr/bin/google-chrome'].find((file) => existsSync(file));
+let page = '';
+
+beforeAll(async () => {
+  const lines = Array.from({ length: 3000 }, (_, k) => `${(7 * k) % 101},<img src=x onerror=alert(${k % 40})>,${1 + ((k % 101) + (k % 40)) % 5}`);
+  writeFileSync(ratings, `user,item,rating\n${lines.join('\n')}\n`);
+  const { code, stderr } = await runCli('train', ratings, '--model-dir', path('model'), '--test-fraction', '0.1', '--rank', '4', '--max-iter', '3', '--workers', '1', '--device', 'cpu', '--report', path('train.html'), '--quiet');
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  page = readFileSync(path('train.html'), 'utf8');
+}, 60_000);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe('--report of train', () => {
+  it('has the parts of a run', () => {
+    for (const heading of ['Summary', 'Parameters', 'Iterations', 'Errors on held-out ratings', 'Ratings', 'Plan', 'Time', 'Run it again']) expect(page).toContain(`<h2>${heading}</h2>`);
+    for (const text of ['test RMSE', 'damped means', 'update-items × 3', 'Calibration', 'Users by their number of ratings', 'Error by rating']) expect(page).toContain(text);
+  });
+
+  it('runs no script, asks for no address, and names what charts show in words', () => {
+    expect(page).not.toMatch(/<script|<link|<iframe|@import|url\((?!#)|(src|href)="(?!#)/i);
+    expect(page).toContain("default-src 'none'");
+    const charts = page.match(/<div class="chart \w+">.*?aria-label="[^"]{20,}"/g) ?? [];
+    expect(charts.length).toBe(page.match(/<div class="chart /g)?.length);
+    expect(charts.length).toBeGreaterThan(10);
+  });
+
+  it('holds names from the input as text', () => {
+    expect(page).not.toMatch(/<b>|<img/);
+    expect(page).toContain('ratings &lt;b&gt;&amp;amp;.csv');
+  });
+
+  it('replaces an earlier report, and no other file', async () => {
+    const train = (report: string) => runCli('train', ratings, '--model-dir', path('model'), '--force', '--rank', '2', '--max-iter', '1', '--workers', '1', '--device', 'cpu', '--report', report, '--quiet');
+    expect((await train(path('train.html'))).code).toBe(0);
+    expect(readFileSync(path('train.html'), 'utf8')).toContain('no ratings were held out');
+    writeFileSync(path('mine.html'), '<p>mine</p>');
+    const refused = await train(path('mine.html'));
+    expect([refused.code, readFileSync(path('mine.html'), 'utf8')]).toEqual([2, '<p>mine</p>']);
+    expect((await train(path('report.pdf'))).code).toBe(2);
+    expect((await train(path('absent/below/report.html'))).code).toBe(0);
+  }, 60_000);
+});
+
+describe('--report of other commands', () => {
+  it('shows the plan of counts as a graph', async () => {
+    const { code, stdout } = await runCli('plan', '--users', '1000', '--items', '500', '--ratings', '20000', '--rank', '8', '--device', 'cpu', '--report', path('plan.html'));
+    expect(code).toBe(0);
+    expect(stdout).toContain('Physical plan');
+    const text = readFileSync(path('plan.html'), 'utf8');
+    expect(text.match(/<g class="stage /g)).toHaveLength(13);
+    expect(text.match(/class="edge back"/g)?.length).toBeGreaterThan(0);
+  });
+
+  it('shows errors and rankings of a model', async () => {
+    const errors = await runCli('evaluate', path('model'), ratings, '--device', 'cpu', '--workers', '1', '--report', path('errors.html'), '--quiet');
+    const ranking = await runCli('evaluate', path('model'), ratings, '--ranking', '--device', 'cpu', '--workers', '1', '--report', path('ranking.html'), '--quiet');
+    expect([errors.code, ranking.code]).toEqual([0, 0]);
+    expect(readFileSync(path('errors.html'), 'utf8')).toMatch(/Calibration[\s\S]*Items by their number of ratings/);
+    expect(readFileSync(path('ranking.html'), 'utf8')).toMatch(/Ranking metrics[\s\S]*95 % interval/);
+  }, 60_000);
+});
+
+describe('the page in a browser', () => {
+  if (browser === undefined) console.log('not tested: the looks of a report, since no headless Chromium is installed');
+  it.skipIf(browser === undefined).each([[1200, 900], [768, 1024], [360, 740]])('fits %d pixels, without an error', async (width, height) => {
+    const run = promisify(execFile);
+    const probe = path(`probe-${width}.html`);
+    // The page's own rules forbid scripts; the copy for this test has one that measures.
+    const measure = "<script>addEventListener('load', () => { document.title = [document.documentElement.scrollWidth, innerWidth, document.querySelectorAll('figure').length, [...document.querySelectorAll('.chart')].filter((one) => one.getBoundingClientRect().width > 0).length].join(' '); });</script>";
+    writeFileSync(probe, page.replace(/<meta http-equiv="Content-Security-Policy"[^>]*>/, measure));
+    const { stdout, stderr } = await run(browser ?? '', ['--no-sandbox', '--disable-gpu', '--enable-logging=stderr', `--user-data-dir=${path(`profile-${width}`)}`, `--window-size=${width},${height}`, '--virtual-time-budget=3000', '--dump-dom', pathToFileURL(probe).href], { maxBuffer: 2 ** 26 });
+    const [scroll, inner, figures, drawn] = (/<title>([\d ]+)<\/title>/.exec(stdout)?.[1] ?? '').split(' ').map(Number);
+    expect(scroll).toBeLessThanOrEqual(inner);
+    expect(figures).toBeGreaterThan(8);
+    expect(drawn).toBe(figures);
+    expect(stderr).not.toMatch(/CONSOLE.*(error|Refused)/i);
+  }, 60_000);
+});

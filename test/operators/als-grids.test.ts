@@ -1,0 +1,62 @@
+/** The same model, within float32, from every grid of R: parts beyond devices, and a fixed side in vertical parts. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { stageNamed } from '../../engine/plan/physical-plan.ts';
+import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = randomRatings(51, 300, 200, 9000);
+const test = randomRatings(52, 300, 200, 500);
+
+const grids: Partial<AlsOptions>[] = [{ partitionUsers: '1,4' }, { partitionItems: '1,4' }, { partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }, { partitionUsers: '1,3', partitionItems: '3,5' }];
+
+const settings: [string, AlsOptions][] = [
+  ['explicit, with biases', {}],
+  ['explicit, without biases, by conjugate gradients', { biases: false, solver: 'cg', cgSteps: 30 }],
+  ['non-negative', { nonnegative: true }],
+  ['implicit', { implicitPrefs: true }],
+  ['implicit, with the weights of iALS', { implicitPrefs: true, unobservedWeight: 0.1 }],
+];
+
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+});
+afterAll(() => session.close());
+
+async function fit(of: Session, options: AlsOptions): Promise<Model> {
+  return new ALS({ rank: 9, maxIter: 3, seed: 3, solver: 'cholesky', ...options }).fit(of.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: of.from(ratingBatches(test)) });
+}
+
+function errorsOf(model: Model): number[] {
+  const { loss, trainRmse, testRmse } = model.training!.iterations.at(-1)!;
+  return [1 + Math.log(loss), ...(trainRmse === undefined ? [] : [trainRmse]), ...(testRmse === undefined ? [] : [testRmse])];
+}
+
+describe('grids of ALS on a CPU', () => {
+  it.each(settings)('%s', async (_, options) => {
+    const expected = errorsOf(await fit(session, options));
+    for (const grid of grids) {
+      const got = errorsOf(await fit(session, { ...options, ...grid }));
+      got.forEach((value, at) => expect({ grid, difference: Math.abs(value - expected[at]) < 1e-4 }).toEqual({ grid, difference: true }));
+    }
+  });
+
+  it('are in the plan, with p, q, places and tasks, and in the model', async () => {
+    const model = await fit(session, { partitionUsers: '1,3', partitionItems: '3,5' });
+    const plan = model.training!.plan;
+    expect(plan.choices.grid).toMatchObject({ users: { q: 3, fixed: 'parts' }, items: { q: 5, fixed: 'whole' } });
+    expect(stageNamed(plan, 'update-users')).toMatchObject({ partitions: { p: 1, q: 3 }, at: ['cpu', 'cpu', 'cpu'] });
+    expect(stageNamed(plan, 'equations-items')).toMatchObject({ partitions: { p: 3, q: 5 } });
+    expect(model.metadata.params).toMatchObject({ partitionUsers: '1,3', partitionItems: '3,5' });
+  });
+});
+
+describe('partitions that no plan can have', () => {
+  it.each([
+    [{ partitionUsers: '2' }, 'partitionUsers must be two whole numbers from 1 on, p,q, got "2"'],
+    [{ partitionItems: '0,2' }, 'partitionItems must be two whole numbers from 1 on'],
+    [{ partitionUsers: '3,2', partitionItems: '1,2' }, 'partitionUsers 3,2 has 3 vertical parts, but the items are solved in 2'],
+  ])('are refused: %j', (options, message) => {
+    expect(() => new ALS(options)).toThrow(message);
+  });
+});
