@@ -61,7 +61,8 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
-export type { Device, Executor, HostStore, SpillStore } from './engine/run/device.ts';
+export type { Device, Executor, HostStore, SpillStore, WireRequest } from './engine/run/device.ts';
+export type { Wire } from './engine/run/step.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
 export { explain } from './engine/plan/explain.ts';
 export type { Json, JsonObject } from './engine/json.ts';

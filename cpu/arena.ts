@@ -1,4 +1,5 @@
 import { CapacityError } from '../engine/errors.ts';
+import { formatBytes } from '../engine/format.ts';
 import { MemoryMeter } from '../engine/run/memory-meter.ts';
 
 const PAGE = 65_536;
@@ -65,15 +66,15 @@ export class Arena {
     const open = last && last.end === this.#end ? last : undefined;
     const missing = size - (open ? open.end - open.start : 0);
     const pages = Math.ceil(missing / PAGE);
-    const have = this.capacityBytes - this.allocatedBytes;
+    if (this.#end + pages * PAGE > this.capacityBytes + PAGE) {
+      const have = this.capacityBytes - this.allocatedBytes;
+      throw new CapacityError(`the CPU device's WebAssembly memory is full: need ${size} bytes, have ${have}`, { advice: 'Use a smaller rank, or fewer users and items' });
+    }
     try {
-      if (this.#end + pages * PAGE > this.capacityBytes + PAGE) throw new RangeError('beyond the maximum');
       this.memory.grow(pages);
     } catch (cause) {
-      throw new CapacityError(`the CPU device's WebAssembly memory is full: need ${size} bytes, have ${have}`, {
-        advice: 'Use a smaller rank, or fewer users and items',
-        cause,
-      });
+      const [more, held] = [pages * PAGE, this.#end].map(formatBytes);
+      throw new CapacityError(`the system gives the CPU device no more memory: ${more} are needed beside the ${held} that it has`, { advice: 'Raise the limit of the process (ulimit -v, or that of its container), close other programs, or use fewer workers', cause });
     }
     const end = this.#end + pages * PAGE;
     this.#end = end;

@@ -2,7 +2,7 @@ import { counted } from '../engine/format.ts';
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
-import { UsageError } from '../engine/errors.ts';
+import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
 import { hostMeter, type MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
@@ -27,12 +27,25 @@ const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
 const COLLECT_SHARE = 2;
 
+/** Threads that may end under one task. */
+const MOST_ATTEMPTS = 3;
+
+/** A thread that ended by itself. */
+class ThreadEnded extends Error {}
+
+/** An error for a thread that ended; one without memory keeps its own. */
+function threadEnded(cause: unknown): Error {
+  if (!(cause instanceof Error)) return new ThreadEnded(String(cause), { cause });
+  return 'code' in cause && cause.code === 'ERR_WORKER_OUT_OF_MEMORY' ? cause : new ThreadEnded(cause.message, { cause });
+}
+
 interface CpuDeviceOptions {
   readonly threads?: number;
   readonly build?: KernelBuild;
   readonly place?: Place;
   readonly collectsHere?: boolean;
   readonly handlers?: URL;
+  readonly repeatable?: (kernel: string) => boolean;
 }
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView } | { readonly spilled: SpilledPartition };
@@ -49,6 +62,7 @@ export class CpuDevice implements Device {
   readonly #scratch: readonly number[];
   readonly #store = new Map<string, Stored>();
   readonly #collectsHere: boolean;
+  readonly #repeatable: (kernel: string) => boolean;
   /** Partitions that are left in each spill file. */
   readonly #files = new Map<string, number>();
   /** Bytes of the host partitions. */
@@ -60,10 +74,11 @@ export class CpuDevice implements Device {
   /**
    * `build`: by default the faster one; `simd` gives the same bits on every processor, relaxed SIMD may not. `collectsHere`: false
    * leaves the garbage of the calling thread alone, whose event loop may not stop for it. `handlers`: a module with those of further
-   * tasks (`GivenHandlers`).
+   * tasks (`GivenHandlers`). `repeatable`: true for tasks that step nothing in place, which another thread runs again where one ended by itself.
    */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers }: CpuDeviceOptions = {}) {
+  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false }: CpuDeviceOptions = {}) {
     checkThreads(threads);
+    this.#repeatable = repeatable;
     this.#collectsHere = collectsHere;
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
@@ -83,7 +98,7 @@ export class CpuDevice implements Device {
       description: `${counted(threads, 'thread')}, WebAssembly ${build}`,
     };
     const workerData: CpuWorkerData = { memory, build, handlers: handlers?.href };
-    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData });
+    this.#pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), threads, { ...workerData }, { crashed: threadEnded });
   }
 
   put(ref: PartitionRef, partition: Partition): void {
@@ -138,11 +153,11 @@ export class CpuDevice implements Device {
     };
     for (const [name, ref] of Object.entries(task.inputs)) resolve(name, ref, true);
     for (const [name, ref] of Object.entries(task.outputs)) resolve(name, ref, false);
-    const { outcome, start, milliseconds, slot: thread } = await this.#pool.run((slot): CpuRequest => {
+    const { outcome, start, milliseconds, slot: thread } = await this.#runAgain(task.kernel, () => this.#pool.run((slot): CpuRequest => {
       // When the task begins, not when it is sent: what others have released since then is collected.
       this.#collect();
       return { kernel: task.kernel, params: task.params, partitions, matrices, spilled, scratch: this.#scratch[slot], collection: this.#collection };
-    }, signal);
+    }, signal));
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
       if (ref === undefined) throw new Error(`task ${task.kernel} gave an output ${name} that it does not name`);
@@ -150,6 +165,20 @@ export class CpuDevice implements Device {
     }
     const { rows, bytesUp = 0, bytesDown = 0, values = {}, spans = [] } = outcome;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: `thread ${thread + 1}`, name: task.kernel, start, milliseconds }, ...spans] };
+  }
+
+  /** Runs a task once more, and again, where its thread ended by itself and it may be repeated. */
+  async #runAgain<T>(kernel: string, run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await run();
+      } catch (error) {
+        if (!(error instanceof ThreadEnded)) throw error;
+        if (attempt < MOST_ATTEMPTS && this.#repeatable(kernel)) continue;
+        const times = attempt === 1 ? '' : `, ${attempt} times`;
+        throw new DeviceLostError(`a thread of the CPU ended in the middle of the task ${kernel} (${error.message})${times}`, { phase: 'cpu', device: this.info.place, advice: 'Run it again; with fewer workers, if memory is short', cause: error.cause });
+      }
+    }
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {
@@ -233,11 +262,11 @@ function checkThreads(threads: number): void {
   if (!Number.isInteger(threads) || threads < 1 || threads > 256) throw new UsageError(`workers must be a whole number from 1 to 256, got ${threads}`);
 }
 
-/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `handlers`: as for one device. */
-export function openCpus(count: number, threads = availableParallelism(), handlers?: URL): CpuDevice[] {
+/** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for one device. */
+export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable'> = {}): CpuDevice[] {
   checkThreads(threads);
   return Array.from({ length: count }, (_, number) => {
     const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);
-    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}`, handlers });
+    return new CpuDevice({ threads: Math.max(1, share), place: number === 0 ? 'cpu' : `cpu:${number}`, ...given });
   });
 }

@@ -34,6 +34,8 @@ export interface MatrixShape {
   readonly stride: number;
   /** 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default: zeros. */
   readonly contents?: 'zeros' | 'any';
+  /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
+  readonly halfOnly?: boolean;
 }
 
 /** Bytes held by the columns of a partition. */

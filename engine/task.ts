@@ -41,8 +41,8 @@ export interface TaskOutcome {
   readonly bytesDown?: number;
   readonly values?: JsonObject;
   readonly partitions?: Readonly<Record<string, Partition>>;
-  /** Bytes of the device's own memory, now and at most since its last answer, and of staging buffers in host memory. */
-  readonly memory?: { readonly now: number; readonly peak: number; readonly staging: number };
+  /** Bytes of the device's own memory, now and at most since its last answer. */
+  readonly memory?: { readonly now: number; readonly peak: number };
   /** Work for a trace, such as that on files. */
   readonly spans?: readonly DeviceSpan[];
 }

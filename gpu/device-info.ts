@@ -2,7 +2,6 @@ import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import { STRIDE_STEP } from './device/resources.ts';
-import { STAGING_BUFFERS, STAGING_BYTES } from './webgpu/staging.ts';
 
 /** Bytes that one buffer of a kernel may have. */
 export function bindingBytesOf({ limits }: GpuInfo): number {
@@ -22,7 +21,6 @@ export function infoOf(adapter: GpuInfo, place: Place, memoryBytes: number | und
     ownMemory: true,
     choosesKernels: true,
     capacityBytes: memoryBytes ?? null,
-    stagingBytes: 2 * STAGING_BUFFERS * STAGING_BYTES,
     bindingBytes: bindingBytesOf(adapter),
     strideStep: STRIDE_STEP,
     limits: { workgroupBytes, workgroupThreads, teamLanes },

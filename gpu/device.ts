@@ -1,7 +1,7 @@
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/run/device.ts';
+import type { Device, WireRequest } from '../engine/run/device.ts';
 import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { formatBytes } from '../engine/format.ts';
@@ -13,7 +13,7 @@ import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
 import { deviceBytes, sharedCopy } from './device/host-columns.ts';
-import { strideOf } from './device/resources.ts';
+import { strideOf, WIRE_ROWS } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
@@ -34,8 +34,8 @@ export interface GpuDeviceOptions extends AcquireOptions {
   readonly tunedKernels?: TunedKernels;
 }
 
-/** Requests that the thread has at a time, so that it can submit one while the GPU is at work on another. */
-const REQUESTS = 4;
+/** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
+const REQUESTS = 16;
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
@@ -72,8 +72,6 @@ export class GpuDevice implements Device {
   readonly #capacityBytes: number;
   readonly #bindingBytes: number;
   #usedBytes = 0;
-  /** Host memory of the thread's staging buffers. */
-  #stagingBytes = 0;
   #collectable = 0;
   /** Grows when there is memory to be collected; the thread that sees a new number collects its garbage. */
   #collection = 0;
@@ -121,12 +119,12 @@ export class GpuDevice implements Device {
     this.#hold(key, { host, changed: false, bytes }, { put: key, partition: host });
   }
 
-  allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents }: MatrixShape): void {
+  allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {
     if (layout !== 'factors') return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
     const key = partitionKey(ref);
-    const bytes = rows * strideOf(columns) * 4;
+    const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents } });
+    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -157,12 +155,13 @@ export class GpuDevice implements Device {
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values, spans: [{ row: 'tasks', name: kernel, start, milliseconds }, ...spans] };
   }
 
-  async fetch(ref: PartitionRef): Promise<Partition> {
+  async fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
     const key = partitionKey(ref);
     const stored = this.#store.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
-    const { outcome } = await this.#request({ type: 'fetch', key });
+    const into = wire && isMatrix(stored) ? { form: wire.form, memory: wire.take(wire.form === 'f16' ? stored.bytes / 2 : stored.bytes) } : undefined;
+    const { outcome } = await this.#request({ type: 'fetch', key, ...(into ? { into } : {}) });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
     if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
@@ -175,7 +174,7 @@ export class GpuDevice implements Device {
     if (stored === undefined) return;
     this.#forget(key, stored);
     this.#changes.note({ release: key });
-    if (stored.host !== undefined) this.#collect(partitionBytes(stored.host));
+    if (stored.host !== undefined && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
@@ -223,8 +222,7 @@ export class GpuDevice implements Device {
     await this.#pool.close();
     this.#ended();
     for (const [key, stored] of this.#store) this.#forget(key, stored);
-    hostMeter.add(-this.#stagingBytes);
-    this.#stagingBytes = 0;
+
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
@@ -247,8 +245,6 @@ export class GpuDevice implements Device {
     if (memory === undefined) return;
     this.memory.add(memory.peak - this.memory.now);
     this.memory.add(memory.now - this.memory.now);
-    hostMeter.add(memory.staging - this.#stagingBytes);
-    this.#stagingBytes = memory.staging;
   }
 
   #hold(key: string, stored: Stored, change: StoreChange): void {
@@ -285,6 +281,10 @@ export class GpuDevice implements Device {
     this.#lost ??= new DeviceLostError(`the thread of the GPU ${this.adapter.name} ended (${reason})`, { phase: 'gpu', device: this.info.place, cause });
     return this.#lost;
   }
+}
+
+function isMatrix({ host }: Stored): boolean {
+  return host === undefined || host.layout === 'factors';
 }
 
 function cannotOpen(cause: unknown): UsageError {

@@ -21,6 +21,10 @@ export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   hasMatrix(name: string): boolean;
   /** A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be written. */
   matrix(name: string): DeviceMatrix;
+  /** A device matrix that may have its half mirror alone; undefined where the name is of no matrix. */
+  matrixOrHalf(name: string): DeviceMatrix | undefined;
+  /** Rows that came from another GPU, as they lie in a matrix there; undefined where the input is no such partition. */
+  wire(name: string): Float32Array | Uint16Array | undefined;
   /** The same with its half mirror: of an input the mirror of what it holds, of an output one to be written, its last row 0. */
   matrixWithHalf(name: string): Promise<DeviceMatrix>;
   /** A rating block among the inputs. */

@@ -1,9 +1,11 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './device/buffer-pool.ts';
+import type { Wire } from '../engine/run/step.ts';
 import type { Gpu } from './webgpu/gpu.ts';
+import { EXCHANGE_BUFFERS } from './webgpu/staging.ts';
 import { downloadRows, uploadRows } from './device/matrix-rows.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts } from './device/resources.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts, WIRE_ROWS } from './device/resources.ts';
 
 /** The store's entry of one partition; the buffers are made when a task first names it. */
 interface Entry {
@@ -15,6 +17,12 @@ interface Entry {
   block?: DeviceBlock;
   list?: DeviceList;
   vector?: GPUBuffer;
+}
+
+/** Memory for rows on their way to another GPU. */
+export interface WireTarget {
+  readonly form: Wire;
+  readonly memory: SharedArrayBuffer;
 }
 
 /** The partitions of one GPU, by key. Lives in the thread that owns the GPU. */
@@ -79,10 +87,20 @@ export class GpuStore {
   /** The host form: of a matrix a new one without padding, of a vector the one that was put, filled with what is on the device. `submitted`: see downloadRows. */
   async fetch(key: string, submitted?: () => void): Promise<Partition> {
     const { matrix, vector, partition } = await this.prepare(key);
+    if (matrix?.halfOnly) throw new Error(`partition ${key} has its half mirror alone`);
     if (matrix !== undefined) return { layout: 'factors', rows: matrix.rows, columns: { values: await downloadRows(this.#gpu, matrix, submitted) } };
     if (partition === undefined) throw new Error(`partition ${key} has no host form`);
     if (vector !== undefined && partition.columns.values.length > 0) await this.#gpu.download(vector, partition.columns.values);
     return partition;
+  }
+
+  /** Rows of a matrix as they lie in its buffer, or in its half mirror. */
+  async fetchWire(key: string, { form, memory }: WireTarget, submitted?: () => void): Promise<Partition> {
+    const { matrix } = await this.prepare(key);
+    if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
+    const [values, source] = form === 'f16' ? [new Uint16Array(memory), (await this.withHalf(key, false)).half] : [new Float32Array(memory), matrix.values];
+    if (values.length > 0) await this.#gpu.download(source as GPUBuffer, values, 0, submitted, EXCHANGE_BUFFERS);
+    return { layout: WIRE_ROWS, rows: matrix.rows, columns: { values } };
   }
 
   release(key: string): void {
@@ -102,8 +120,9 @@ export class GpuStore {
     this.#pool.trim();
   }
 
-  async #matrix(key: string, { rows, columns, contents }: Omit<MatrixShape, 'stride'>): Promise<DeviceMatrix> {
+  async #matrix(key: string, { rows, columns, contents, halfOnly }: Omit<MatrixShape, 'stride'>): Promise<DeviceMatrix> {
     const stride = strideOf(columns);
+    if (halfOnly) return { rows, columns, stride, values: await this.#pool.take(0, key), half: await this.#pool.take((rows + 1) * stride * 2, `${key} half`), halfOnly };
     return { rows, columns, stride, values: await this.#pool.take(rows * stride * 4, key, contents) };
   }
 

@@ -9,9 +9,10 @@ import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import type { AcquireOptions } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
+import { WIRE_ROWS } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import { handle } from './registry.ts';
-import { GpuStore } from './store.ts';
+import { GpuStore, type WireTarget } from './store.ts';
 import { Turns } from './turns.ts';
 
 /** The changes to a partition between two requests, in order. */
@@ -24,8 +25,8 @@ export type GpuCommand =
   | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
-  /** Gives the partition as `fetched`. */
-  | { readonly type: 'fetch'; readonly key: string }
+  /** Gives the partition as `fetched`; a matrix may come as it lies on the device, in memory that is given. */
+  | { readonly type: 'fetch'; readonly key: string; readonly into?: WireTarget }
   | { readonly type: 'trim' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
@@ -91,7 +92,7 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'task':
       return runTask(command, gpu, store, slot, pass);
     case 'fetch':
-      return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
+      return { rows: 0, partitions: { fetched: await (command.into ? store.fetchWire(command.key, command.into, pass) : store.fetch(command.key, pass)) } };
     case 'trim':
       store.trim();
       collectGarbage();
@@ -127,7 +128,16 @@ async function runTask({ kernel, params, inputs, outputs }: TaskCommand, gpu: Gp
     gpu,
     params,
     hasMatrix: (name) => entry(name)?.matrix !== undefined,
-    matrix: (name) => named('matrix', name, entry(name)?.matrix),
+    matrix: (name) => {
+      const matrix = named('matrix', name, entry(name)?.matrix);
+      if (matrix.halfOnly) throw new Error(`task ${kernel}: of the matrix named ${name} there is a copy of half the width alone`);
+      return matrix;
+    },
+    matrixOrHalf: (name) => entry(name)?.matrix,
+    wire: (name) => {
+      const partition = entry(name)?.partition;
+      return partition?.layout === WIRE_ROWS ? (partition.columns.values as Float32Array | Uint16Array) : undefined;
+    },
     matrixWithHalf: (name) => store.withHalf(named('matrix', name, keys[name]), name in outputs),
     block: (name) => named('block', name, entry(name)?.block),
     list: (name) => named('list', name, entry(name)?.list),

@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
@@ -6,7 +7,9 @@ import { findingOf } from '../../gpu/probe/explain-probe.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
+import { requireOpenFiles } from './open-files.ts';
 import { type GpuMachine, gpusOfThisMachine, openCards, openFirst } from './open-gpus.ts';
+import { isRepeatable } from './repeatable.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -45,17 +48,18 @@ export interface Machine extends GpuMachine {
 }
 
 /** The module whose tasks read and write files. */
-const fileTasks = workerFile(new URL('./file-tasks.js', import.meta.url));
+const ofCpus = { handlers: workerFile(new URL('./file-tasks.js', import.meta.url)), repeatable: isRepeatable };
 
 const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: probeWebGpu };
 
 /**
  * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
- * the packages to install when a GPU was asked for and there is none; CancelledError.
+ * the packages to install when a GPU was asked for and there is none; CapacityError where too few files may be open; CancelledError.
  */
 export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+  requireOpenFiles(workers ?? availableParallelism());
   const onCpu = (reason?: string): OpenedDevices => {
-    const devices = openCpus(fakeDevices, workers, fileTasks);
+    const devices = openCpus(fakeDevices, workers, ofCpus);
     return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
   };
   if (requested === 'cpu') return onCpu();
@@ -63,7 +67,7 @@ export async function openDevices({ device: requested, workers, memoryBytes, fak
   try {
     const found = await findGpu(requested, machine, signal);
     if ('missing' in found) return onCpu(found.missing);
-    [cpu] = openCpus(1, workers, fileTasks);
+    [cpu] = openCpus(1, workers, ofCpus);
     const cards = cardsOf(requested);
     const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
     const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;

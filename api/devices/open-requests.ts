@@ -2,6 +2,7 @@ import { CpuDevice } from '../../cpu/device.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import { planDevices } from '../../engine/run/devices.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import { isRepeatable } from './repeatable.ts';
 
 /** A request takes a thread for less than a millisecond, so a few serve thousands a second. */
 const MOST_THREADS = 4;
@@ -9,5 +10,5 @@ const MOST_THREADS = 4;
 /** The device of requests for single rows, beside those of a session: at most as many threads as the session's CPU has. */
 export function openRequests(executor: Executor): Executor {
   const { parallelism } = planDevices(executor).host;
-  return new LocalExecutor([new CpuDevice({ threads: Math.min(MOST_THREADS, parallelism), collectsHere: false })]);
+  return new LocalExecutor([new CpuDevice({ threads: Math.min(MOST_THREADS, parallelism), collectsHere: false, repeatable: isRepeatable })]);
 }

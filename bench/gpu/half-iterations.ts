@@ -164,6 +164,8 @@ export class HalfIterations {
       submitted: () => undefined,
       list: unused,
       matrixWithHalf: unused,
+      matrixOrHalf: unused,
+      wire: unused,
       vector: unused,
       partition: unused,
       cancelled: () => false,

@@ -1,19 +1,26 @@
-import { mkdtemp, rmdir, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { mkdir, rmdir, stat } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
+import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from '../../connectors/output/temporaries.ts';
 import { CapacityError, DataError } from '../../engine/errors.ts';
 
 /**
  * Checks before any long work that `target` can be written: makes an empty folder in the nearest existing folder
- * above it, and removes it again. Throws DataError with the place and advice, CapacityError for a full disk.
+ * above it, and removes it again; so it does with those of killed processes. Throws DataError with the place and advice, CapacityError for a full disk.
  */
 export async function checkWritable(target: string): Promise<void> {
   const parent = await nearestFolder(dirname(resolve(target)), target);
+  const place = join(parent, relative(parent, resolve(target)).split(sep)[0]);
   try {
-    await rmdir(await mkdtemp(join(parent, '.factorflow-')));
+    await recoverOutput(place);
+    const temporary = siblingName(place, 'tmp');
+    registerTemporary({ temporary });
+    await mkdir(temporary);
+    await rmdir(temporary);
+    forgetTemporary(temporary);
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
-    if (problem instanceof CapacityError) throw problem;
+    if (problem instanceof CapacityError) throw new CapacityError(problem.summary, { ...problem.details, file: target });
     // A folder that exists and answers ENOENT is a special one (/proc): the system's own message would mislead.
     const reason = problem instanceof DataError && errorCode(error) !== 'ENOENT' ? problem.summary : `${parent} takes no new folders`;
     throw new DataError(`cannot write the output: ${reason}`, { phase: 'write', file: target, advice: "Choose another output, or check the folder's permissions", cause: error });

@@ -43,6 +43,7 @@ function classify(error: unknown): unknown {
   if (isOutOfMemory(error)) {
     return new CapacityError(`out of memory: ${error.message}`, { advice: 'Use a lower rank or fewer ratings, close other programs, or bound the run with --memory-budget', cause: error });
   }
+  if (/\bE[MN]FILE\b|too many open files/.test(error.message)) return new CapacityError('too many open files', { advice: 'Raise the limit (ulimit -n)', cause: error });
   const path = 'path' in error && typeof error.path === 'string' ? error.path : undefined;
   if (errorCode(error) === 'ENOSPC') return new CapacityError('the disk is full', { file: path, advice: 'Free some space', cause: error });
   if (path === undefined) return error;

@@ -1,5 +1,5 @@
 import type { Dirent } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { glob, isDynamicPattern } from 'tinyglobby';
 import { DataError } from '../../engine/errors.ts';
@@ -66,6 +66,7 @@ async function resolveGlob(pattern: string, options: DatasetPathOptions): Promis
   const matches = await glob(pattern, { onlyFiles: false, expandDirectories: false, absolute: isAbsolute(pattern) });
   const files: string[] = [];
   for (const match of matches) {
+    await requireNoLoop(match);
     if (isPassedOver(basename(match))) continue;
     if (match.endsWith('/')) files.push(...(await filesBelow(match.slice(0, -1), options)));
     else files.push(match);
@@ -92,11 +93,26 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
   for (const entry of entries) {
     if (isPassedOver(entry.name)) continue;
     const path = join(folder, entry.name);
+    if (entry.isSymbolicLink()) await requireNoLoop(path);
     const kind = entry.isSymbolicLink() ? await kindOf(path) : entry.isDirectory() ? 'folder' : 'file';
     if (kind === 'folder') files.push(...(await filesBelow(path, options)));
     else if (kind === 'file' && isData(entry.name, options)) files.push(path);
   }
   return files;
+}
+
+/** Throws DataError for a path that goes through a link to a folder above it, or through links that lead to each other. */
+async function requireNoLoop(path: string): Promise<void> {
+  // Nearly no path goes through a link.
+  if ((await realpath(path).catch(() => undefined)) === resolve(path)) return;
+  const parts = resolve(path).split(sep);
+  const above: string[] = [];
+  for (let depth = 1; depth <= parts.length; depth++) {
+    const prefix = parts.slice(0, depth).join(sep) || sep;
+    const real = await realpath(prefix).catch((error: unknown) => (errorCode(error) === 'ELOOP' ? undefined : prefix));
+    if (real === undefined || above.includes(real)) throw new DataError(`the link ${prefix} leads to itself or to a folder above it`, { phase: 'read', file: path, advice: 'Remove the link, or name the files' });
+    above.push(real);
+  }
 }
 
 function isData(name: string, options: DatasetPathOptions): boolean {

@@ -67,5 +67,6 @@ export function partBytes({ devices }: Pick<BoundPlan, 'devices'>, set: DataSet,
   if (place === HOST || info === undefined) return 4 * rows * columns;
   // A GPU pads a vector as it does any matrix.
   const stride = info.ownMemory ? Math.ceil(columns / info.strideStep) * info.strideStep : strideOf(set, info.strideStep);
+  if (half === 'only' && info.ownMemory) return 2 * (rows + 1) * stride;
   return 4 * rows * stride * (half && info.ownMemory ? 1.5 : 1);
 }

@@ -29,8 +29,6 @@ export type DeviceInfo = {
   readonly choosesKernels?: boolean;
   /** Bytes of its own memory for factors and scratch; null where they are not known. */
   readonly capacityBytes: number | null;
-  /** Bytes of host memory through which data pass to the device and back. */
-  readonly stagingBytes?: number;
   /** Bytes that one matrix, or one column of a partition, may have. */
   readonly bindingBytes?: number;
   /** A row of a matrix takes a multiple of so many elements. */

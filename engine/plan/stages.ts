@@ -31,8 +31,8 @@ export interface DataSet {
   readonly contents?: 'any';
   /** Of matrices: rows without padding, where the device allows that. */
   readonly packed?: boolean;
-  /** Kept with a copy of half the width beside it on GPUs. */
-  readonly half?: boolean;
+  /** Kept with a copy of half the width beside it on GPUs; 'only': the copy alone, since no task reads more. */
+  readonly half?: boolean | 'only';
   readonly by?: 'row' | 'column' | 'block';
   /** With `by: 'block'`: the part that belongs to each block, row-major; default: each block has its own. */
   readonly ofBlocks?: readonly number[];
@@ -80,7 +80,9 @@ export interface TaskPlan {
  *     blocks     the blocks of a grid in an order: `latin` is one of a random Latin square, drawn anew for each round from the seed
  *                (cuMF_SGD, Figure 8), `rotated` begins each row at another column, `rows` goes through row after row. A block is visited where its row is, or at a place of its own.
  *     exchange   `move`: the parts of data sets come from their home to their other places, to the results of the run (`host`), or
- *                from host memory to their home; `all-gather`: every place gets all parts as one matrix, under the name `to`
+ *                from host memory to their home; `all-gather`: every place gets all parts as one matrix, under the name `to`;
+ *                `reduce-to-one`, `reduce-scatter`: the parts of `to` are sums of as many parts of the data, each sum of parts in a row, which are used
+ *                up; `groups`: places that are near each other, inside which parts add up before they cross to other groups
  *     allocate   zeros
  */
 export type Work =
@@ -105,6 +107,8 @@ export interface Stage {
   /** The place of each part, or of each row of a grid, or of each of its blocks, row-major. */
   readonly at: readonly Place[];
   readonly work: Work;
+  /** Stages in a row that name the same pipeline go through it part by part, not one stage behind the other, so that an exchange of one part goes on beside the computation of the next. */
+  readonly pipeline?: string;
   /** A description for printing: "update tensor-f16 cg(6)". */
   readonly kernel?: string;
   /** Tasks at each place in a round: slices of parts, or blocks. */

@@ -2,6 +2,7 @@ import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
+import type { Wire } from './step.ts';
 
 /**
  * A place where tasks run: all CPU threads together, or one GPU.
@@ -19,8 +20,11 @@ export interface Device {
   allocate(ref: PartitionRef, shape: MatrixShape): void;
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
-  /** The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. */
-  fetch(ref: PartitionRef): Promise<Partition>;
+  /**
+   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix in that form instead: layout
+   * `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
+   */
+  fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;
   /** Moves host partitions to a new file, where tasks and `fetch` find them; `release` frees them there. Only devices that compute in host memory do it. */
   spill?(refs: readonly PartitionRef[], file: string): Promise<TaskMetrics>;
@@ -29,9 +33,17 @@ export interface Device {
   close(): Promise<void>;
 }
 
+export interface WireRequest {
+  readonly form: Wire;
+  /** Memory for the rows. */
+  take(bytes: number): SharedArrayBuffer;
+}
+
 /** The place `host`: partitions in the memory of this process. It runs no tasks. */
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
+  /** Memory for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
+  take(bytes: number): SharedArrayBuffer;
 }
 
 /** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once it is given back. */

@@ -1,8 +1,9 @@
 import { type BoundPlan, dataSetOf, type Versions } from '../plan/bound-plan.ts';
 import type { PhaseName, Stage } from '../plan/stages.ts';
-import { HOST } from '../plan/place.ts';
-import { allGather } from './all-gather.ts';
-import { type Round, shapeAt, Visits } from './expand/visits.ts';
+import { Exchanges } from './expand/exchanges.ts';
+import { endOfPipeline, inTurn, pipeline } from './expand/pipeline.ts';
+import type { StageParts } from './expand/stage-parts.ts';
+import { type Round, Visits } from './expand/visits.ts';
 import { WrittenVersions } from './expand/written-versions.ts';
 import type { Step, TaskContracts } from './step.ts';
 import { StepList } from './step-list.ts';
@@ -22,7 +23,11 @@ export interface Expanded {
 export function expand(bound: BoundPlan, contracts: TaskContracts, phase: PhaseName, versions: Versions, round: Round = { number: 0 }, keep: readonly Versions[] = []): Expanded {
   const expansion = new Expansion(bound, contracts, versions, round, keep);
   const stages = bound.phases[phase];
-  stages.forEach((stage, at) => expansion.stage(stage, stages.slice(at + 1)));
+  for (let at = 0; at < stages.length; ) {
+    const end = endOfPipeline(stages, at);
+    expansion.stages(stages.slice(at, end), stages.slice(end));
+    at = end;
+  }
   if (phase === 'measure') expansion.versions.freeNew(stages.at(-1)?.name ?? phase);
   return { steps: expansion.list.steps, versions: expansion.versions.newest };
 }
@@ -40,53 +45,44 @@ class Expansion {
   readonly versions: WrittenVersions;
   readonly #bound: BoundPlan;
   readonly #visits: Visits;
+  readonly #exchanges: Exchanges;
 
   constructor(bound: BoundPlan, contracts: TaskContracts, versions: Versions, round: Round, keep: readonly Versions[]) {
     this.list = new StepList(contracts);
     this.#bound = bound;
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
     this.#visits = new Visits(bound, contracts, this.list, this.versions, round);
+    this.#exchanges = new Exchanges(bound, this.list, this.versions, (ref) => this.#visits.givenBy(ref));
   }
 
-  stage(stage: Stage, later: readonly Stage[]): void {
-    const { work } = stage;
+  /** One stage, or those of a pipeline. */
+  stages(stages: readonly Stage[], later: readonly Stage[]): void {
     this.versions.beginStage();
-    if (work.kind === 'tasks') this.#visits.parts(stage, work.tasks, later);
-    else if (work.kind === 'blocks') this.#visits.blocks(stage, work);
-    else if (work.kind === 'allocate') for (const data of work.data) this.#allocate(stage.name, data);
-    else if (work.how === 'move') for (const data of work.data) this.#move(stage.name, data, work.to);
-    else if (work.how !== 'all-gather') throw new Error(`${stage.name}: no steps for ${work.how}`);
-    else work.data.forEach((data, i) => this.#gather(stage.name, data, work.to[i]));
-    this.versions.endStage(stage, later);
-  }
-
-  #allocate(stage: string, data: string): void {
-    const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at }, partition) => {
-      const ref = this.versions.next(stage, set, partition);
-      for (const place of at) this.list.allocate(stage, place, ref, shapeAt(this.#bound, set, partition, place));
-    });
-  }
-
-  #move(stage: string, data: string, to: 'places' | 'host' | 'from-host'): void {
-    const set = dataSetOf(this.#bound, data);
-    set.parts.forEach(({ at: [home, ...others] }, partition) => {
-      if (to === 'from-host') {
-        const ref = this.versions.next(stage, set, partition);
-        if (home === HOST) return;
-        this.list.move(stage, ref, HOST, home);
-        this.list.free(stage, HOST, [ref]);
-        return;
+    const [first] = stages;
+    const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later]);
+    if (stages.length > 1) pipeline(stages.map((stage, at) => inTurn(partsOf(stage, at))));
+    else if (first.work.kind === 'blocks') this.#visits.blocks(first, first.work);
+    else {
+      for (const { at, run, end } of partsOf(first, 0)) {
+        at.forEach((_, part) => run(part));
+        end?.();
       }
-      const ref = this.versions.current(set, partition);
-      if (to === 'host') this.list.handOut(stage, ref, home, set.columns === undefined ? this.#visits.givenBy(ref) : undefined);
-      else for (const place of others) this.list.move(stage, ref, home, place, { load: true });
-    });
+    }
+    this.versions.endStage(stages, later);
   }
 
-  #gather(stage: string, data: string, to: string): void {
-    const [from, whole] = [dataSetOf(this.#bound, data), dataSetOf(this.#bound, to)];
-    const parts = from.parts.map(({ at: [home] }, partition) => ({ ref: this.versions.current(from, partition), home }));
-    allGather(this.list, stage, parts, () => this.versions.next(stage, whole, 0), whole.parts[0].at);
+  /** The parts of the stage's tasks, or of each of its data sets. */
+  #partsOf(stage: Stage, later: readonly Stage[]): StageParts[] {
+    const { work, name } = stage;
+    switch (work.kind) {
+      case 'tasks':
+        return [this.#visits.parts(stage, work.tasks, later)];
+      case 'allocate':
+        return work.data.map((data) => this.#exchanges.allocate(name, dataSetOf(this.#bound, data)));
+      case 'exchange':
+        return this.#exchanges.of(name, work);
+      case 'blocks':
+        throw new Error(`${name}: a stage over blocks is in no pipeline`);
+    }
   }
 }

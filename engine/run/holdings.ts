@@ -1,4 +1,4 @@
-import type { Device, Executor, SpillStore } from './device.ts';
+import type { Device, Executor, SpillStore, WireRequest } from './device.ts';
 import type { ExecutionContext } from './context.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
@@ -43,8 +43,8 @@ class HeldDevice<Held extends Device = Device> implements Device {
     }
   }
 
-  fetch(ref: PartitionRef): Promise<Partition> {
-    return this.#device.fetch(ref);
+  fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
+    return this.#device.fetch(ref, wire);
   }
 
   release(ref: PartitionRef): void {

@@ -11,11 +11,16 @@ export class HostMemory implements HostStore {
   readonly info = info;
   readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
+  /** Memory that was taken: in use, and by its bytes that which may be taken again. */
+  readonly #taken = new Set<ArrayBufferLike>();
+  readonly #free = new Map<number, SharedArrayBuffer[]>();
 
   put(ref: PartitionRef, partition: Partition): void {
-    this.release(ref);
-    this.#partitions.set(partitionKey(ref), partition);
+    const key = partitionKey(ref);
+    const old = this.#partitions.get(key);
     hostMeter.hold(partition);
+    if (old !== undefined) hostMeter.drop(old);
+    this.#partitions.set(key, partition);
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns }: MatrixShape): void {
@@ -36,10 +41,22 @@ export class HostMemory implements HostStore {
     return this.get(ref);
   }
 
+  take(bytes: number): SharedArrayBuffer {
+    const memory = this.#free.get(bytes)?.pop() ?? new SharedArrayBuffer(bytes);
+    this.#taken.add(memory);
+    return memory;
+  }
+
   release(ref: PartitionRef): void {
     const key = partitionKey(ref);
     const found = this.#partitions.get(key);
     if (found === undefined) return;
+    for (const { buffer } of Object.values(found.columns)) {
+      if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) continue;
+      const kept = this.#free.get(buffer.byteLength);
+      if (kept === undefined) this.#free.set(buffer.byteLength, [buffer]);
+      else kept.push(buffer);
+    }
     this.#partitions.delete(key);
     hostMeter.drop(found);
   }
@@ -49,5 +66,7 @@ export class HostMemory implements HostStore {
   async close(): Promise<void> {
     for (const partition of this.#partitions.values()) hostMeter.drop(partition);
     this.#partitions.clear();
+    this.#free.clear();
+    this.#taken.clear();
   }
 }

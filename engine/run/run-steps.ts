@@ -3,7 +3,7 @@ import { CancelledError, DeviceLostError } from '../errors.ts';
 import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
-import { type Partition, partitionBytes, type PartitionRef, sharedArray } from '../partition.ts';
+import { type Partition, partitionBytes, type PartitionRef } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
@@ -222,9 +222,6 @@ class StepRun {
         return this.#spill(device, stage, action.refs);
       case 'hand-out':
         return this.#handOut(device, step, action);
-      case 'join':
-        this.#join(action);
-        return undefined;
       case 'move':
         return this.#move(step, action);
     }
@@ -248,12 +245,13 @@ class StepRun {
     this.#ctx.metrics.add(stage, metrics, runs);
   }
 
-  async #move(step: Step, { ref, from, to, as, load }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
+  async #move(step: Step, { ref, from, to, as, load, wire }: Extract<Step['do'], { readonly kind: 'move' }>): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
-    const partition = from === HOST ? this.#ctx.executor.memory.get(ref) : await source.fetch(ref);
+    const { memory, spilled } = this.#ctx.executor;
+    const partition = from === HOST ? memory.get(ref) : await source.fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) });
     const bytes = partitionBytes(partition);
     if (to === SPILL) {
-      await this.#ctx.executor.spilled?.write(as, partition);
+      await spilled?.write(as, partition);
       return bytes;
     }
     if (from === SPILL) this.#staged.add(to, as, partition);
@@ -278,17 +276,5 @@ class StepRun {
     const bytes = partitionBytes(partition);
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);
     return bytes;
-  }
-
-  #join({ refs, as }: Extract<Step['do'], { readonly kind: 'join' }>): void {
-    const { memory } = this.#ctx.executor;
-    const parts = refs.map((ref) => memory.get(ref));
-    const values = sharedArray(Float32Array, parts.reduce((sum, { columns }) => sum + columns.values.length, 0));
-    let filled = 0;
-    for (const { columns } of parts) {
-      values.set(columns.values as Float32Array, filled);
-      filled += columns.values.length;
-    }
-    memory.put(as, { layout: parts[0].layout, rows: parts.reduce((sum, { rows }) => sum + rows, 0), columns: { values } });
   }
 }

@@ -2,7 +2,7 @@ import type { JsonObject } from '../json.ts';
 import { type MatrixShape, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Task } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
-import type { Action, How, Step, TaskContracts } from './step.ts';
+import type { Action, How, Step, TaskContracts, Wire } from './step.ts';
 
 /** The whole of a partition, among its bands. */
 const WHOLE = -1;
@@ -60,9 +60,9 @@ export class StepList {
   }
 
   /** `as`: the name at the new place; default: the same. */
-  move(stage: string, ref: PartitionRef, from: Place, to: Place, { as = ref, load = false, ended = [] }: { readonly as?: PartitionRef; readonly load?: boolean; readonly ended?: readonly number[] } = {}): number {
+  move(stage: string, ref: PartitionRef, from: Place, to: Place, { as = ref, load = false, wire, ended = [] }: { readonly as?: PartitionRef; readonly load?: boolean; readonly wire?: Wire; readonly ended?: readonly number[] } = {}): number {
     const uses = [{ at: from, ref, writes: false }, { at: to, ref: as, writes: true }];
-    return this.#add(stage, to === HOST ? from : to, { kind: 'move', ref, from, to, as, load }, uses, ended);
+    return this.#add(stage, to === HOST ? from : to, { kind: 'move', ref, from, to, as, load, ...(wire ? { wire } : {}) }, uses, ended);
   }
 
   /** Gives a partition to the results of the run, from where it lies. `givenBy`: the task of the list that makes it, where it is no matrix. */
@@ -70,16 +70,15 @@ export class StepList {
     return this.#add(stage, from, { kind: 'hand-out', ref, given: givenBy !== undefined }, [{ at: from, ref, writes: false }], givenBy === undefined ? [] : [givenBy]);
   }
 
-  join(stage: string, refs: readonly PartitionRef[], as: PartitionRef): number {
-    return this.#add(stage, HOST, { kind: 'join', refs, as }, [...refs.map((ref) => ({ at: HOST, ref, writes: false })), { at: HOST, ref: as, writes: true }]);
-  }
-
   spill(stage: string, at: Place, refs: readonly PartitionRef[]): number {
     return this.#add(stage, at, { kind: 'spill', refs }, refs.map((ref) => ({ at, ref, writes: true })));
   }
 
-  free(stage: string, at: Place, refs: readonly PartitionRef[]): number {
-    return this.#add(stage, at, { kind: 'free', refs }, refs.map((ref) => ({ at, ref, writes: true })));
+  /** `copies`: those that came by wire, whose memory no allocation waits for. */
+  free(stage: string, at: Place, refs: readonly PartitionRef[], { ended = [], copies = false }: { readonly ended?: readonly number[]; readonly copies?: boolean } = {}): number {
+    const id = this.#add(stage, at, { kind: 'free', refs }, refs.map((ref) => ({ at, ref, writes: true })), ended);
+    if (!copies) this.#freed.set(at, id);
+    return id;
   }
 
   #add(stage: string, at: Place, action: Action, uses: readonly Touch[], given: readonly number[] = []): number {
@@ -99,7 +98,6 @@ export class StepList {
     const freed = place === HOST || place === SPILL || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
     if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
-    if (action.kind === 'free') this.#freed.set(at, id);
     this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });
     return id;
   }

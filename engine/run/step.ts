@@ -4,24 +4,28 @@ import type { Task } from '../task.ts';
 import type { Place } from '../plan/place.ts';
 
 /**
+ * The form in which rows of a matrix go from one device to another of the same stride: as they lie in its memory, padding too, in float32, or those of the copy of half the width alone. They stay
+ * in host memory until a task of the other device reads them, and take no memory there. A device that computes in host memory gives and takes matrices.
+ */
+export type Wire = 'f32' | 'f16';
+
+/**
  * The actions of steps.
  *
  *     task       runs one task, once for each slice: the slice's parameters join the task's own
  *     allocate   reserves a matrix, or a vector, at the step's place
  *     move       copies a partition from one place to another, under a name of its own there; `load`: at once, where a device
- *                would wait with the transfer for the first task that needs it
+ *                would wait with the transfer for the first task that needs it; `wire`: see Wire
  *     hand-out   gives a partition's host form to the results of the run; `given`: a task of the list gave that form to the host, and
  *                its bytes count there
- *     join       makes one matrix of the rows of several, in host memory
  *     spill      moves partitions of the step's place to a file, from where tasks read them
  *     free       releases partitions at the step's place
  */
 export type Action =
   | { readonly kind: 'task'; readonly task: Task; readonly slices: readonly JsonObject[] }
   | { readonly kind: 'allocate'; readonly ref: PartitionRef; readonly shape: MatrixShape }
-  | { readonly kind: 'move'; readonly ref: PartitionRef; readonly from: Place; readonly to: Place; readonly as: PartitionRef; readonly load: boolean }
+  | { readonly kind: 'move'; readonly ref: PartitionRef; readonly from: Place; readonly to: Place; readonly as: PartitionRef; readonly load: boolean; readonly wire?: Wire }
   | { readonly kind: 'hand-out'; readonly ref: PartitionRef; readonly given: boolean }
-  | { readonly kind: 'join'; readonly refs: readonly PartitionRef[]; readonly as: PartitionRef }
   | { readonly kind: 'spill'; readonly refs: readonly PartitionRef[] }
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 

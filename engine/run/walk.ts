@@ -26,7 +26,6 @@ export class MemoryWalk {
   constructor(bound: BoundPlan) {
     this.#bound = bound;
     this.#stages = new Map(Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)));
-    for (const { place, stagingBytes } of bound.devices) if (stagingBytes !== undefined) this.#note(`staging of ${place}`, HOST, stagingBytes);
     for (const set of bound.datasets) {
       if (!set.given) {
         this.#sets.set(`${bound.name}/${set.name}`, set);
@@ -44,8 +43,7 @@ export class MemoryWalk {
     for (const { stage, at, do: action } of steps) {
       this.#hold(at, this.#stages.get(stage));
       if (action.kind === 'allocate') this.#add(at, action.ref);
-      else if (action.kind === 'move') this.#add(action.to, action.as);
-      else if (action.kind === 'join') this.#add(HOST, action.as);
+      else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
       else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
     }
@@ -61,6 +59,11 @@ export class MemoryWalk {
       this.#scratch.set(key, bytes);
       this.#note(`${key} ${bytes}`, at, bytes - old);
     }
+  }
+
+  /** Rows that came by wire are in host memory until a task has read them. */
+  #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
+    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory)) this.#add(to, as);
   }
 
   /** By place, those of the devices that hold factors and of the host. */

@@ -9,7 +9,6 @@ import type { Tracer } from './trace.ts';
 const rows: Readonly<Record<Exclude<Action['kind'], 'task' | 'free'>, { readonly place: 'at' | 'host' | 'spill'; readonly row: string }>> = {
   allocate: { place: 'at', row: 'allocations' },
   move: { place: 'host', row: 'exchanges' },
-  join: { place: 'host', row: 'exchanges' },
   'hand-out': { place: 'at', row: 'fetches' },
   spill: { place: 'spill', row: 'writes' },
 };

@@ -10,6 +10,9 @@ export function strideOf(columns: number): number {
 /** Layouts of operators/tasks/tasks.ts whose column `values` is one float32 buffer on a GPU. */
 export const vectorLayouts: readonly string[] = ['bias', 'column-bounds', 'column-order', 'row-shifts'];
 
+/** Layout of rows on their way from one GPU to another, as they lie in a matrix or its half mirror: see Device.fetch. */
+export const WIRE_ROWS = 'wire-rows';
+
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */
 export interface DeviceMatrix {
   readonly rows: number;
@@ -21,6 +24,8 @@ export interface DeviceMatrix {
    * bits. The last row is 0; reads behind the end of a row of ratings gather it.
    */
   half?: GPUBuffer;
+  /** True where the mirror is all there is: `values` has no rows. */
+  readonly halfOnly?: boolean;
 }
 
 /** A block of ratings (layout rating-block), its row pointers and columns also on the host. */

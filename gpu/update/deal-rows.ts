@@ -12,8 +12,9 @@ export interface RowLimits {
   readonly fused: number;
   /** Ratings of a part, at most: the other rows are summed to slots in parts. */
   readonly part: number;
-  /** Rows of θ in a region: a row of several parts is also cut at the borders of regions. */
+  /** Rows of θ in a region: a row of several parts, and of at least `bordered` ratings, is also cut at the borders of regions. */
   readonly regionRows: number;
+  readonly bordered: number;
   /** Slots that a batch holds. */
   readonly slots: number;
 }
@@ -76,21 +77,22 @@ interface Part extends Cut {
 }
 
 /**
- * Pieces of a row in its order: none longer than a part. A long row is also cut at the borders of regions of θ, unless it would need
+ * Pieces of a row in its order: none longer than a part. A row long enough is also cut at the borders of regions of θ, unless it would need
  * more pieces than a batch has slots. A row without ratings has one piece, for the solver to read.
  */
-function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'slots'>): Cut[] {
+function cutRow(columns: Uint32Array, start: number, length: number, { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>): Cut[] {
   if (length <= part) return [{ start, length, region: 0 }];
   const cuts: Cut[] = [];
+  const rows = length < bordered ? 2 ** 32 : regionRows;
   const size = Math.max(part, Math.ceil((2 * length) / slots));
   for (let at = start; at < start + length; ) {
-    const region = Math.floor(columns[at] / regionRows);
-    const end = firstAtLeast(columns, at, start + length, (region + 1) * regionRows);
+    const region = Math.floor(columns[at] / rows);
+    const end = firstAtLeast(columns, at, start + length, (region + 1) * rows);
     const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
     for (let first = at; first < end; first += piece) cuts.push({ start: first, length: Math.min(piece, end - first), region });
     at = end;
   }
-  return cuts.length <= slots ? cuts : cutRow(columns, start, length, { part: Math.ceil(length / slots), regionRows: 2 ** 32, slots: length });
+  return cuts.length <= slots ? cuts : cutRow(columns, start, length, { part: Math.ceil(length / slots), regionRows: 2 ** 32, bordered: 0, slots: length });
 }
 
 /** The first of the ascending columns [from, to) that is at least `column`. */

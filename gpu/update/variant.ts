@@ -22,10 +22,12 @@ export interface UpdateVariant {
   readonly halfA: boolean;
   /** CG keeps A in the registers of a workgroup, which needs subgroups; else the portable kernel runs. */
   readonly registers: boolean;
-  /** Rows of more ratings are cut into parts. */
+  /** Rows of more ratings are cut into parts, in large blocks rows of several times as many. */
   readonly partRatings: number;
   /** Bytes of a region of θ that the GPU's cache holds: long rows are cut and ordered by regions. 0 for no regions. */
   readonly regionBytes: number;
+  /** Ratings of a row in a region, on average, from which it is cut by regions: each piece costs a slot. */
+  readonly regionRatings: number;
   /** Rows are taken by falling length; off only to measure the gain. */
   readonly sorted: boolean;
 }

@@ -95,11 +95,11 @@ export class Gpu {
     return this.#memory.now + bytes <= this.#memoryBytes;
   }
 
-  /** Bytes of buffers now, and at most since the last call; those of staging buffers. */
-  takeMemory(): { readonly now: number; readonly peak: number; readonly staging: number } {
+  /** Bytes of buffers now, and at most since the last call; those through which data pass to the host and back stay out. */
+  takeMemory(): { readonly now: number; readonly peak: number } {
     const { now, peak } = this.#memory;
     this.#memory.restart();
-    return { now, peak, staging: this.#staging.bytes };
+    return { now, peak };
   }
 
   /** A buffer filled with `source`. */
@@ -110,8 +110,8 @@ export class Gpu {
   }
 
   /** See Staging.upload. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers?: number): Promise<void> {
+    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset, buffers));
     await this.journal.during('uploads', target.label, moved, source.byteLength);
   }
 
@@ -122,8 +122,8 @@ export class Gpu {
   }
 
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers?: number): Promise<void> {
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted, buffers));
     await this.journal.during('readbacks', source.label, moved, target.byteLength);
   }
 

@@ -2,8 +2,9 @@ import type { TransferCounters } from './counters.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
-/** In each direction. */
-export const STAGING_BUFFERS = 4;
+const STAGING_BUFFERS = 4;
+/** Buffers of exchanges with other GPUs: a copy waits in the queue behind the kernels that were submitted before it, and keeps its buffer as long. */
+export const EXCHANGE_BUFFERS = 16;
 
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
@@ -26,16 +27,16 @@ export class Staging {
   }
 
   /** Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy may still be running. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers = STAGING_BUFFERS): Promise<void> {
     for (let at = 0; at < source.byteLength; at += STAGING_BYTES) {
       const bytes = Math.min(STAGING_BYTES, source.byteLength - at);
-      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)));
+      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)), buffers);
     }
   }
 
   /** Uploads at most STAGING_BYTES that `fill` writes; the memory that it gets holds bytes of earlier uploads. */
-  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
-    const staging = await this.#up.take();
+  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void, buffers = STAGING_BUFFERS): Promise<void> {
+    const staging = await this.#up.take(buffers);
     // The mapped range may be longer than the copy: buffers need whole words.
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES);
     fill(staging.getMappedRange(0, STAGING_BYTES));
@@ -46,11 +47,11 @@ export class Staging {
   }
 
   /** Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers = STAGING_BUFFERS): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < target.byteLength; at += STAGING_BYTES) {
       const bytes = Math.min(STAGING_BYTES, target.byteLength - at);
-      const staging = await this.#down.take();
+      const staging = await this.#down.take(buffers);
       this.#copy(source, offset + at, staging, 0, bytes);
       this.#counters.down(bytes);
       const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => {
@@ -62,11 +63,6 @@ export class Staging {
     }
     submitted?.();
     await Promise.all(parts);
-  }
-
-  /** Bytes of the buffers, which lie in host memory. */
-  get bytes(): number {
-    return STAGING_BYTES * (this.#up.buffers + this.#down.buffers);
   }
 
   destroy(): void {
@@ -86,7 +82,7 @@ class StagingPool {
   readonly #usage: number;
   readonly #label: string;
   readonly #all: GPUBuffer[] = [];
-  readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<unknown> }[] = [];
+  readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<unknown>; done: boolean }[] = [];
 
   constructor(device: GPUDevice, usage: number, label: string) {
     this.#device = device;
@@ -94,31 +90,26 @@ class StagingPool {
     this.#label = label;
   }
 
-  get buffers(): number {
-    return this.#all.length;
-  }
-
-  async take(): Promise<GPUBuffer> {
-    const next = this.#all.length < STAGING_BUFFERS ? undefined : this.#ready.shift();
+  /** A buffer that is free; while there are fewer than `most`, a new one rather than one to wait for. */
+  async take(most: number): Promise<GPUBuffer> {
+    const free = this.#ready.findIndex(({ done }) => done);
+    const [next] = free < 0 && this.#all.length < most ? [] : this.#ready.splice(Math.max(0, free), 1);
     if (next !== undefined) {
       await next.when;
       return next.buffer;
     }
-    if (this.#all.length >= STAGING_BUFFERS) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
-    const isWritten = (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0;
-    const make = () => this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: isWritten });
-    // Those that are written are mapped, which takes time; the others are made together.
-    const made = Array.from({ length: isWritten ? 1 : STAGING_BUFFERS }, make);
-    this.#all.push(...made);
-    for (const buffer of made.slice(1)) this.give(buffer, Promise.resolve());
-    return made[0];
+    if (this.#all.length >= most) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
+    const buffer = this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
+    this.#all.push(buffer);
+    return buffer;
   }
 
   /** Gives a buffer back; it can be taken again once `when` has resolved. */
   give(buffer: GPUBuffer, when: Promise<unknown>): void {
+    const ready = { buffer, when, done: false };
     // The next taker sees the failure.
-    when.catch(() => undefined);
-    this.#ready.push({ buffer, when });
+    when.then(() => (ready.done = true)).catch(() => undefined);
+    this.#ready.push(ready);
   }
 
   destroy(): void {

@@ -22,6 +22,18 @@ export interface ChunkLimits {
   readonly bytes: number;
 }
 
+/** Rows that a chunk has room for at first, and next; then it has room for all that it may have. Few ratings take little memory, which a process may load thousands of times. */
+const FIRST_ROWS = [1 << 12, 1 << 16];
+
+/** The values in an array that has room for so many, `most` at most. */
+function withRoom<T extends Int32Array | Uint32Array | Float32Array | Float64Array>(values: T, rows: number, most: number): T {
+  if (rows <= values.length) return values;
+  const type = values.constructor as { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number };
+  const larger = sharedArray(type, Math.min(most, FIRST_ROWS.find((room) => room >= rows) ?? most));
+  larger.set(values);
+  return larger;
+}
+
 /** The limits of one of the chunks of some splits. */
 export function chunkLimits(splits: readonly SourceSplit[], chunk: number): ChunkLimits {
   const factor = 2 ** Math.max(0, chunk - knownChunks(splits) - DOUBLING);
@@ -88,8 +100,8 @@ export class RatingChunk {
   rows = 0;
   readonly #users: IdGatherer;
   readonly #items: IdGatherer;
-  readonly #ratings: Float32Array;
-  readonly #timestamps: Float64Array | undefined;
+  #ratings: Float32Array = new Float32Array(0);
+  #timestamps: Float64Array | undefined;
 
   /**
    * `numbersText`: ids of text are numbered as they come, for `numbered`, so that each distinct one is there once.
@@ -99,8 +111,7 @@ export class RatingChunk {
     [this.limits, this.types] = [limits, types];
     const ids = (type: KeyType) => (type === 'utf8' && numbersText ? new TextNumberer(limits.rows) : gatherer(type, limits.rows));
     [this.#users, this.#items] = recycled ? [recycled.#users, recycled.#items] : [ids(types.users), ids(types.items)];
-    this.#ratings = sharedArray(Float32Array, limits.rows);
-    this.#timestamps = types.timestamps ? sharedArray(Float64Array, limits.rows) : undefined;
+    this.#timestamps = types.timestamps ? new Float64Array(0) : undefined;
   }
 
   /** Takes as many of the rows from `from` on as fit; returns their number. */
@@ -108,9 +119,12 @@ export class RatingChunk {
     const to = Math.min(ratings.length, from + this.limits.rows - this.rows);
     this.#users.append(sliceKeys(users, from, to), this.rows);
     this.#items.append(sliceKeys(items, from, to), this.rows);
+    const rows = this.rows + to - from;
+    this.#ratings = withRoom(this.#ratings, rows, this.limits.rows);
     this.#ratings.set(ratings.subarray(from, to), this.rows);
+    if (this.#timestamps) this.#timestamps = withRoom(this.#timestamps, rows, this.limits.rows);
     if (this.#timestamps && timestamps) this.#timestamps.set(timestamps.subarray(from, to), this.rows);
-    this.rows += to - from;
+    this.rows = rows;
     return to - from;
   }
 
@@ -155,10 +169,14 @@ interface IdGatherer {
 function gatherer(type: KeyType, capacity: number): IdGatherer {
   if (type === 'utf8') return new TextGatherer(capacity);
   if (type === 'int64') return new Int64Gatherer(capacity);
-  const all = sharedArray(Int32Array, capacity);
+  let all = new Int32Array(0);
   return {
     textBytes: 0,
-    append: (keys, at) => all.set((keys as KeyColumn & { type: 'int32' }).values, at),
+    append: (keys, at) => {
+      const { values } = keys as KeyColumn & { type: 'int32' };
+      all = withRoom(all, at + values.length, capacity);
+      all.set(values, at);
+    },
     ids: (rows) => ({ type, values: all.subarray(0, rows) }),
   };
 }
@@ -166,18 +184,19 @@ function gatherer(type: KeyType, capacity: number): IdGatherer {
 /** Keeps the halves of ids apart: most are numbers of 32 bits in a wide column, whose high halves only repeat the sign. */
 class Int64Gatherer implements IdGatherer {
   readonly textBytes = 0;
-  readonly #low: Int32Array;
-  readonly #high: Int32Array;
+  readonly #capacity: number;
+  #low = new Int32Array(0);
+  #high = new Int32Array(0);
   #wide = false;
 
   constructor(capacity: number) {
-    this.#low = sharedArray(Int32Array, capacity);
-    this.#high = new Int32Array(capacity);
+    this.#capacity = capacity;
   }
 
   append(keys: KeyColumn, at: number): void {
     const { halves } = keys as KeyColumn & { type: 'int64' };
-    const [low, high] = [this.#low, this.#high];
+    const [low, high] = [this.#low, this.#high].map((half) => withRoom(half, at + halves.length / 2, this.#capacity));
+    [this.#low, this.#high] = [low, high];
     if (at === 0) this.#wide = false;
     let difference = 0;
     for (let i = 0; i < halves.length; i += 2, at++) {
@@ -200,12 +219,13 @@ class Int64Gatherer implements IdGatherer {
 }
 
 class TextGatherer implements IdGatherer {
-  readonly #offsets: Int32Array;
-  #bytes = sharedArray(Uint8Array, 1 << 16);
+  readonly #capacity: number;
+  #offsets = new Int32Array(1);
+  #bytes = sharedArray(Uint8Array, 1 << 12);
   textBytes = 0;
 
   constructor(capacity: number) {
-    this.#offsets = sharedArray(Int32Array, capacity + 1);
+    this.#capacity = capacity;
   }
 
   append(keys: KeyColumn, at: number): void {
@@ -220,6 +240,7 @@ class TextGatherer implements IdGatherer {
       this.#bytes = larger;
     }
     this.#bytes.set(bytes.subarray(first, last), first + shift);
+    this.#offsets = withRoom(this.#offsets, at + offsets.length, this.#capacity + 1);
     for (let i = 1; i < offsets.length; i++) this.#offsets[at + i] = offsets[i] + shift;
   }
 
@@ -230,11 +251,12 @@ class TextGatherer implements IdGatherer {
 
 /** Numbers ids of text as they come. A batch of a text that stands once for many rows leaves one copy. */
 class TextNumberer implements IdGatherer {
-  readonly #codes: Uint32Array;
+  readonly #capacity: number;
+  #codes = new Uint32Array(0);
   #table = new Utf8KeyTable();
 
   constructor(capacity: number) {
-    this.#codes = new Uint32Array(capacity);
+    this.#capacity = capacity;
   }
 
   get textBytes(): number {
@@ -243,6 +265,7 @@ class TextNumberer implements IdGatherer {
 
   append(keys: KeyColumn, at: number): void {
     if (at === 0) this.#table = new Utf8KeyTable();
+    this.#codes = withRoom(this.#codes, at + keyCount(keys), this.#capacity);
     this.#table.add(keys, this.#codes.subarray(at, at + keyCount(keys)));
   }
 

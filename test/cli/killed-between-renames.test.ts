@@ -1,14 +1,14 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, json, ratings, start, temporaryFolder, trainedModel } from './run-cli.ts';
+import { factorflow, json, ratings, start, temporariesIn, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 
 /** Runs the command that replaces `output`, and kills it once the old output is moved aside and the new one is not yet in its place. */
 async function killBetweenRenames(output: string, ...args: readonly string[]): Promise<void> {
-  const { signal } = await start([...args, '--force', '--quiet'], { nodeArgs: ['--import', join(import.meta.dirname, '../support/die-at-rename.mjs')], env: { FACTORFLOW_DIE_AT_RENAME: '1' } }).outcome;
+  const { signal } = await start([...args, '--force', '--quiet'], { nodeArgs: ['--import', join(import.meta.dirname, '../support/die-at-call.mjs')], env: { FACTORFLOW_DIE_AT: 'rename:1:after' } }).outcome;
   expect(signal).toBe('SIGKILL');
   expect(existsSync(output)).toBe(false);
 }
@@ -75,4 +75,17 @@ describe('an output that a killed process had moved aside is there for the next 
     expect(stderr).toMatch(/would lie in a folder that is read/);
     expect(code).toBe(2);
   });
+});
+
+it('what is left of the look whether an output can be written goes with the next run', async () => {
+  const parent = path('probed');
+  mkdirSync(parent);
+  for (const output of [join(parent, 'model'), join(parent, 'new/model')]) {
+    const train = ['train', ratings, '--rank', '2', '--max-iter', '1', '--device', 'cpu', '--model-dir', output];
+    const { signal } = await start([...train, '--quiet'], { nodeArgs: ['--import', join(import.meta.dirname, '../support/die-at-call.mjs')], env: { FACTORFLOW_DIE_AT: 'rmdir:1:before' } }).outcome;
+    expect(signal).toBe('SIGKILL');
+    expect(temporariesIn(parent)).toHaveLength(1);
+    await json(...train);
+    expect(temporariesIn(parent)).toEqual([]);
+  }
 });

@@ -1,4 +1,5 @@
-import { afterAll, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
+import { isRepeatable } from '../../api/devices/repeatable.ts';
 import { CpuDevice } from '../../cpu/device.ts';
 import { DataError } from '../../engine/errors.ts';
 import { sharedArray } from '../../engine/partition.ts';
@@ -21,6 +22,34 @@ it('an error of such a handler keeps its class and details, and the thread goes 
     expect(reason).toMatchObject({ summary: 'no such row', details: { file: 'ratings.parquet' } });
   }
   expect((await device.run({ kernel: 'rest', inputs: {}, outputs: {}, params: {} })).values).toEqual({});
+});
+
+describe('a thread that ends by itself', () => {
+  const ends = { name: 'ends', partition: 0, version: 0 };
+  const run = async (repeatable: boolean, times: number) => {
+    const own = new CpuDevice({ threads: 2, handlers: new URL('../support/given-handlers.ts', import.meta.url), repeatable: () => repeatable });
+    own.put(ends, { layout: 'numbers', rows: 1, columns: { values: sharedArray(Float64Array, 1) } });
+    try {
+      return await Promise.all([1, 2, 3].map(() => own.run({ kernel: 'end', inputs: { numbers: ends }, outputs: {}, params: { times } }))).then((results) => results.map(({ values }) => values.ended));
+    } finally {
+      await own.close();
+    }
+  };
+
+  it('has its task run again by another, where the task may be repeated', async () => {
+    expect(await run(true, 2)).toEqual([2, 2, 2]);
+  });
+
+  it('is named with the task where it may not, or where threads end again and again', async () => {
+    await expect(run(false, 1)).rejects.toThrow(/^cpu: a thread of the CPU ended in the middle of the task end \(.*7.*\)\. Run it again/);
+    await expect(run(false, 1)).rejects.toMatchObject({ name: 'DeviceLostError', exitCode: 5, details: { device: 'cpu' } });
+    await expect(run(true, 1000)).rejects.toThrow(/in the middle of the task end .*, 3 times/);
+  });
+
+  it('ends no fit, since tasks of training by rows can be repeated, and those that step in place cannot', () => {
+    expect(['update', 'squared-error', 'read-ratings', 'top-n', 'encode-rows'].map(isRepeatable)).toEqual([true, true, true, true, true]);
+    expect(['sgd-block', 'scatter-pairs', 'write-factors', 'no such task'].map(isRepeatable)).toEqual([false, false, false, false]);
+  });
 });
 
 it('a task that neither the device nor the module knows is an error that names it', async () => {

@@ -48,11 +48,9 @@ function lineOf({ stage, at, do: action }: Step, { bound }: BoundProblem): strin
         return `allocate ${nameOf(action.ref)} ${set && partBytes(bound, set, action.ref.partition, at)} B`;
       }
       case 'move':
-        return `move ${nameOf(action.ref)} ${action.from} > ${action.to}${nameOf(action.as) === nameOf(action.ref) ? '' : ` as ${nameOf(action.as)}`}${action.load && bound.devices.some(({ place, ownMemory }) => place === action.to && ownMemory) ? ' now' : ''}`;
+        return `move ${nameOf(action.ref)} ${action.from} > ${action.to}${nameOf(action.as) === nameOf(action.ref) ? '' : ` as ${nameOf(action.as)}`}${action.wire ? ` in ${action.wire}` : ''}${action.load && bound.devices.some(({ place, ownMemory }) => place === action.to && ownMemory) ? ' now' : ''}`;
       case 'hand-out':
         return `hand-out ${nameOf(action.ref)}`;
-      case 'join':
-        return `join ${names(action.refs)} > ${nameOf(action.as)}`;
       case 'free':
         return `free ${names(action.refs)}`;
     }

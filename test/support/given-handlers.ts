@@ -9,6 +9,15 @@ export const handlers: GivenHandlers = {
     const values = partition('numbers').columns.values as Float64Array;
     return { rows: values.length, values: { sum: values.reduce((sum, value) => sum + value, Number(params.start)) } };
   },
+  /** Ends its thread by itself, as often as `params.times` says. */
+  end: async ({ params, partition }) => {
+    const ended = partition('numbers').columns.values as Float64Array;
+    if (ended[0] < Number(params.times)) {
+      ended[0]++;
+      process.exit(7);
+    }
+    return { rows: 1, values: { ended: ended[0] } };
+  },
   fail: async () => {
     await pause(1);
     throw new DataError('no such row', { phase: 'read', file: 'ratings.parquet' });

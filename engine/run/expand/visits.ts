@@ -1,12 +1,14 @@
 import type { JsonObject } from '../../json.ts';
-import { type BoundPlan, dataSetOf, partRef, strideOf } from '../../plan/bound-plan.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
 import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
 import { gridOrder } from '../../plan/grid-order.ts';
 import type { DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
-import { type MatrixShape, partitionKey, type PartitionRef } from '../../partition.ts';
+import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
+import { shapeAt } from './shape-at.ts';
+import type { StageParts } from './stage-parts.ts';
 import { type Leaving, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
@@ -50,20 +52,20 @@ export class Visits {
     return this.#givenBy.get(partitionKey(ref));
   }
 
-  /** `later`: the stages behind this one, which may read versions from before the round. */
-  parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): void {
+  /** The parts of a stage, one behind the other. `later`: the stages behind this one, which may read versions from before the round. */
+  parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
     const waves = new Waves(this.#list, stage.name);
-    stage.at.forEach((place, row) => {
-      const own = slices?.[row];
+    const run = (row: number) => {
+      const [place, own] = [stage.at[row], slices?.[row]];
       if (own !== undefined && own.length === 0) return;
       const visit = { row, fields: { ...this.#round.params } };
       const transients: Transients = { refs: new Map(), home: [], old: [] };
       const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
-    });
-    waves.end();
+    };
+    return { at: stage.at, run, end: () => waves.end() };
   }
 
   blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
@@ -167,11 +169,4 @@ export class Visits {
 function leavesOf({ refs, home }: Transients, place: Place): Leaving[] {
   const elsewhere = new Map(home.flatMap(({ from, ref }) => (from === place ? [] : [[partitionKey(ref), { at: from, ref }] as const])));
   return [...elsewhere.values(), ...[...refs].flatMap(([key, ref]) => (elsewhere.has(key) ? [] : [{ at: place, ref }]))];
-}
-
-/** The shape of a part of a matrix at a place. */
-export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
-  const { layout, columns = 1, contents } = set;
-  const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};
-  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}) };
 }

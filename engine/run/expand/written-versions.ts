@@ -32,19 +32,21 @@ export class WrittenVersions {
     this.#written = new Map();
   }
 
-  /** Frees the versions that the stage has replaced, or was the last to read. */
-  endStage(stage: Stage, later: readonly Stage[]): void {
+  /** Frees the versions that the stage has replaced, or was the last to read; the stages of a pipeline end together. */
+  endStage(stages: readonly Stage[], later: readonly Stage[]): void {
+    const [{ name }] = stages;
     for (const data of this.#written.keys()) {
       const set = dataSetOf(this.#bound, data);
       const old = this.old[data];
       if (set.derived || old === undefined || later.some((one) => usesOld(one, data))) continue;
-      this.freeVersion(stage.name, set, old);
+      this.freeVersion(name, set, old);
     }
     // Data sets that an earlier stage wrote, and whose old version this stage was the last to read.
     for (const set of this.#bound.datasets) {
       const old = this.old[set.name];
       const replaced = !this.#written.has(set.name) && old !== undefined && this.#newest[set.name] !== old && !set.derived;
-      if (replaced && usesOld(stage, set.name) && !later.some((one) => usesOld(one, set.name))) this.freeVersion(stage.name, set, old);
+      const read = (list: readonly Stage[]) => list.some((one) => usesOld(one, set.name));
+      if (replaced && read(stages) && !read(later)) this.freeVersion(name, set, old);
     }
   }
 
@@ -88,6 +90,11 @@ export class WrittenVersions {
     }
     parts.add(partition);
     return partRef(this.#bound, set, partition, this.#newest[set.name]);
+  }
+
+  /** Forgets a data set whose parts have gone. */
+  forget({ name }: DataSet): void {
+    delete this.#newest[name];
   }
 
   /** True where the stage has written the part. */

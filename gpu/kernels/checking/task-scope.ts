@@ -103,6 +103,8 @@ export async function openScope<Params extends JsonObject>(gpu: Gpu, params: Par
     },
     hasMatrix: (name) => matrices.has(name),
     matrix: (name) => given(matrices, name),
+    matrixOrHalf: (name) => matrices.get(name),
+    wire: () => undefined,
     block: (name) => given(blocks, name),
     list: (name) => given(lists, name),
     vector: (name) => given(vectors, name),

@@ -63,7 +63,7 @@ export function dataParallelChecks(info: GpuInfo, longest: number, among: readon
 
 async function check(gpu: Gpu, given: UpdateVariant, shape: DataParallelShape, longest: number): Promise<{ error: number; limit: number }> {
   const { rank, solver, kind } = shape;
-  const variant = { ...given, partRatings: 500, regionBytes: 40_000 };
+  const variant = { ...given, partRatings: 500, regionBytes: 40_000, regionRatings: 1 };
   const half = variant.precision === 'f16';
   const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
   const lengths = [1, 0, 64, 65, longest, 33, 32, 2, 700, 16, 7, 0, 130, 1];

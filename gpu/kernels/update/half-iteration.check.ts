@@ -53,7 +53,7 @@ function solverOf({ solver }: HalfIterationShape) {
 }
 
 async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
-  const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES };
+  const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: 1 };
   const half = variant.precision === 'f16';
   const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
   const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };

@@ -1,11 +1,14 @@
-import type { GpuTaskHandler } from '../../handler.ts';
+import type { DeviceMatrix } from '../../device/resources.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
+import { EXCHANGE_BUFFERS } from '../../webgpu/staging.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import { addMatrixKernel, addMatrixWorkgroups } from '../../kernels/equations/add-matrix.ts';
 
 /** See `add-rows` of KernelTasks. */
 export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
   const { from, to } = scope.params;
-  const [addend, sum] = [scope.matrix('addend'), scope.matrix('sum')];
+  const sum = scope.matrix('sum');
+  const addend = (await cameByWire(scope, sum)) ?? scope.matrix('addend');
   if (addend.rows !== sum.rows || addend.columns !== sum.columns) throw new Error(`task add-rows: ${addend.rows} x ${addend.columns} numbers cannot be added to ${sum.rows} x ${sum.columns}`);
   const quads = sum.stride / 4;
   const fours = (to - from) * quads;
@@ -15,3 +18,12 @@ export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
   await pass.submit({ submitted: scope.submitted });
   return { rows: to - from };
 };
+
+/** Rows that came from another GPU, as they lie in a matrix of the sum's stride there. */
+async function cameByWire({ gpu, wire }: GpuScopeOf<'add-rows'>, { columns, stride }: DeviceMatrix): Promise<DeviceMatrix | undefined> {
+  const came = wire('addend');
+  if (came === undefined) return undefined;
+  const values = await gpu.scratch('addend', came.byteLength);
+  await gpu.upload(values, came, 0, EXCHANGE_BUFFERS);
+  return { rows: came.length / stride, columns, stride, values };
+}

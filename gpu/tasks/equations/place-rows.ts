@@ -1,28 +1,48 @@
-import type { GpuTaskHandler } from '../../handler.ts';
+import type { DeviceMatrix } from '../../device/resources.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { EXCHANGE_BUFFERS } from '../../webgpu/staging.ts';
 
 /** See `place-rows` of KernelTasks. Copies that are submitted later see this one. */
 export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   const { rowFrom } = scope.params;
   const { gpu } = scope;
+  const [came, whole] = [scope.wire('rows'), scope.matrixOrHalf('whole')];
+  if (whole === undefined) return placeNumbers(scope);
+  if (came !== undefined) return placeWire(gpu, whole, came, rowFrom);
   const encoder = gpu.device.createCommandEncoder({ label: 'place-rows' });
-  if (!scope.hasMatrix('rows')) {
-    const [part, whole] = [scope.vector('rows'), scope.vector('whole')];
-    const { rows } = scope.partition('rows');
-    encoder.copyBufferToBuffer(part, 0, whole, 4 * rowFrom, 4 * rows);
-    gpu.device.queue.submit([encoder.finish()]);
-    return { rows };
-  }
-  const [part, whole] = [scope.matrix('rows'), scope.matrix('whole')];
+  const part = whole.halfOnly ? await scope.matrixWithHalf('rows') : scope.matrix('rows');
   if (part.stride !== whole.stride) throw new Error(`task place-rows: rows of ${part.columns} numbers do not fit rows of ${whole.columns}`);
   const numbers = part.rows * part.stride;
-  encoder.copyBufferToBuffer(part.values, 0, whole.values, 4 * rowFrom * whole.stride, 4 * numbers);
+  if (!whole.halfOnly) encoder.copyBufferToBuffer(part.values, 0, whole.values, 4 * rowFrom * whole.stride, 4 * numbers);
   if (part.half !== undefined && whole.half !== undefined) encoder.copyBufferToBuffer(part.half, 0, whole.half, 2 * rowFrom * whole.stride, 2 * numbers);
   gpu.device.queue.submit([encoder.finish()]);
-  if (part.half === undefined && whole.half !== undefined) {
-    const pass = gpu.pass('half mirror of placed rows');
-    await addHalf(gpu, pass, whole);
-    await pass.submit({ submitted: scope.submitted });
-  }
+  if (part.half === undefined && whole.half !== undefined) await mirror(gpu, whole);
   return { rows: part.rows };
 };
+
+/** Biases: a vector into the vector of all. */
+function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeOf<'place-rows'>): { readonly rows: number } {
+  const { rows } = partition('rows');
+  const encoder = gpu.device.createCommandEncoder({ label: 'place-rows' });
+  encoder.copyBufferToBuffer(vector('rows'), 0, vector('whole'), 4 * rowFrom, 4 * rows);
+  gpu.device.queue.submit([encoder.finish()]);
+  return { rows };
+}
+
+/** Rows that came from another GPU go straight to their place, in the precision in which they came. */
+async function placeWire(gpu: Gpu, whole: DeviceMatrix, rows: Float32Array | Uint16Array, rowFrom: number): Promise<{ readonly rows: number }> {
+  const inHalf = rows instanceof Uint16Array;
+  const target = inHalf ? whole.half : whole.values;
+  if (target === undefined || inHalf !== (whole.halfOnly ?? false)) throw new Error('task place-rows: the rows and the matrix are in different precisions');
+  await gpu.upload(target, rows, rowFrom * whole.stride * rows.BYTES_PER_ELEMENT, EXCHANGE_BUFFERS);
+  if (!inHalf && whole.half !== undefined) await mirror(gpu, whole);
+  return { rows: rows.length / whole.stride };
+}
+
+async function mirror(gpu: Gpu, whole: DeviceMatrix): Promise<void> {
+  const pass = gpu.pass('half mirror of placed rows');
+  await addHalf(gpu, pass, whole);
+  await pass.submit();
+}

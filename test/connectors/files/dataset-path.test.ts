@@ -93,3 +93,17 @@ test('a folder without permission is an error', async ({ skip }) => {
   chmodSync(join(root, 'secret'), 0);
   await expect(find('secret')).rejects.toThrow(/not readable: permission denied/);
 });
+
+test('a link to a folder above it is named at once, and other links are followed', async () => {
+  for (const file of ['loop/part-0.parquet', 'loop/below/part-1.parquet', 'other/part-2.parquet']) {
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), '');
+  }
+  symlinkSync(join(root, 'other'), join(root, 'loop/linked'));
+  expect(await find('loop')).toEqual(['loop/below/part-1.parquet', 'loop/linked/part-2.parquet', 'loop/part-0.parquet']);
+  symlinkSync(join(root, 'loop'), join(root, 'loop/below/self'));
+  const told = new RegExp(`the link ${join(root, 'loop/below/self')} leads to itself or to a folder above it`);
+  for (const path of ['loop', 'loop/*', 'loop/**/*.parquet']) await expect(find(path)).rejects.toThrow(told);
+  symlinkSync('around', join(root, 'other/around'));
+  await expect(find('other')).rejects.toThrow(/the link .*other\/around leads to itself/);
+});

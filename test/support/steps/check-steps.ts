@@ -30,7 +30,8 @@ export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Acce
   switch (action.kind) {
     case 'task': {
       const { inputs, outputs } = action.task;
-      const bands = bandsOf(inputs.block, outputs, bound);
+      // Rows are placed side by side.
+      const bands = action.task.kernel === 'place-rows' ? () => Number(action.task.params.rowFrom) : bandsOf(inputs.block, outputs, bound);
       return [...Object.values(inputs).map((ref) => access(at, ref, false)), ...Object.values(outputs).map((ref) => access(at, ref, true, bands(ref)))];
     }
     case 'allocate':
@@ -39,8 +40,6 @@ export function accessesOf({ id, at, do: action }: Step, bound: BoundPlan): Acce
       return [access(action.from, action.ref, false), access(action.to, action.as, true)];
     case 'hand-out':
       return [access(at, action.ref, false)];
-    case 'join':
-      return [...action.refs.map((ref) => access(HOST, ref, false)), access(HOST, action.as, true)];
     case 'spill':
     case 'free':
       return action.refs.map((ref) => access(at, ref, true));

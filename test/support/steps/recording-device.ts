@@ -1,6 +1,6 @@
 import { vi } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../../engine/errors.ts';
-import type { Device } from '../../../engine/run/device.ts';
+import type { Device, WireRequest } from '../../../engine/run/device.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
@@ -110,7 +110,7 @@ export class RecordingDevice implements Device {
     return { metrics: { rows: 1, bytesUp: 0, bytesDown: 0, milliseconds: 0 }, values };
   }
 
-  async fetch(ref: PartitionRef): Promise<Partition> {
+  async fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
     this.#note('fetch', shortName(ref));
     const waits = this.#verb('fetch', true);
     const found = this.#held.get(partitionKey(ref));
@@ -118,6 +118,8 @@ export class RecordingDevice implements Device {
     await waits;
     await this.#turn();
     const { shape, partition } = found;
+    // As a GPU gives rows for another.
+    if (wire && this.info.ownMemory && (shape?.layout ?? partition?.layout ?? 'factors') === 'factors') return { layout: 'wire-rows', rows: shape?.rows ?? partition?.rows ?? 0, columns: { values: new Float32Array(wire.take(found.bytes)) } };
     return partition ?? { layout: shape?.layout ?? 'factors', rows: shape?.rows ?? 0, columns: { values: sharedArray(Float32Array, (shape?.rows ?? 0) * (shape?.columns ?? 0)) } };
   }
 

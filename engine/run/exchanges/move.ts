@@ -1,0 +1,26 @@
+import type { PartitionRef } from '../../partition.ts';
+import { HOST, type Place } from '../../plan/place.ts';
+import type { StepList } from '../step-list.ts';
+
+/** A part's home, then its other places. */
+export interface Homed {
+  readonly ref: PartitionRef;
+  readonly at: readonly Place[];
+}
+
+/** The exchange move, `places`: a part comes from its home to its other places, at once. */
+export function moveToPlaces(list: StepList, stage: string, { ref, at: [home, ...others] }: Homed): void {
+  for (const place of others) list.move(stage, ref, home, place, { load: true });
+}
+
+/** The exchange move, `from-host`: a part comes from host memory to its home. */
+export function moveFromHost(list: StepList, stage: string, { ref, at: [home] }: Homed): void {
+  if (home === HOST) return;
+  list.move(stage, ref, HOST, home);
+  list.free(stage, HOST, [ref]);
+}
+
+/** The exchange move, `host`: a part goes to the results of the run. `givenBy`: see StepList.handOut. */
+export function moveToResults(list: StepList, stage: string, { ref, at: [home] }: Homed, givenBy: number | undefined): void {
+  list.handOut(stage, ref, home, givenBy);
+}

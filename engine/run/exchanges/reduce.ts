@@ -1,0 +1,65 @@
+import type { MatrixShape, PartitionRef } from '../../partition.ts';
+import type { Place } from '../../plan/place.ts';
+import type { StepList } from '../step-list.ts';
+import { type Located, sendRows } from './send-rows.ts';
+
+/** A slice of the rows, of which each device has a partial sum. */
+export interface Slice {
+  readonly rows: number;
+  /** In part order: their sum is ((P0 + P1) + P2) + ..., whichever is there first. They are used up. */
+  readonly partials: readonly Located[];
+  /** The place that gets the sum. */
+  readonly owner: Place;
+}
+
+export interface Reduction {
+  /** A slice when it is its turn. */
+  slice(slice: number): Slice;
+  /** Names the sum of a slice. */
+  sum(slice: number): PartitionRef;
+  shape(slice: number, place: Place): MatrixShape;
+}
+
+/** Adds up partial sums at a place, in their order, onto one of them. Frees the others, and gives the sum's name and place. */
+function addUp(list: StepList, stage: string, rows: number, partials: readonly Located[], place: Place): Located {
+  const [first, second, ...later] = partials;
+  // P0 + P1 is P1 + P0 in every bit.
+  if (second?.at === place) {
+    addTo(list, stage, rows, second.ref, [first, ...later], place);
+    return second;
+  }
+  if (first.at !== place) {
+    list.move(stage, first.ref, first.at, place);
+    list.free(stage, first.at, [first.ref]);
+  }
+  addTo(list, stage, rows, first.ref, partials.slice(1), place);
+  return { ref: first.ref, at: place };
+}
+
+function addTo(list: StepList, stage: string, rows: number, sum: PartitionRef, addends: readonly Located[], place: Place): void {
+  for (const addend of addends) {
+    sendRows(list, stage, addend, [place], 'f32', () => list.task(stage, place, { kernel: 'add-rows', inputs: { addend: addend.ref }, outputs: { sum }, params: { from: 0, to: rows } }));
+    list.free(stage, addend.at, [addend.ref]);
+  }
+}
+
+/** Adds up a slice's partial sums at its owner, as a partition of its own. */
+export function reduceSlice(list: StepList, stage: string, { rows, partials: [first, ...others], owner }: Slice, sum: PartitionRef, shape: MatrixShape): void {
+  list.allocate(stage, owner, sum, shape);
+  sendRows(list, stage, first, [owner], 'f32', (place) => list.task(stage, place, { kernel: 'place-rows', inputs: { rows: first.ref }, outputs: { whole: sum }, params: { rowFrom: 0 } }));
+  list.free(stage, first.at, [first.ref]);
+  addTo(list, stage, rows, sum, others, owner);
+}
+
+/**
+ * The first of two phases: adds up a slice's partial sums inside each group of places (cuMF, Figure 5 b). The place that adds up is the one that stands in its group as
+ * `turn` says, so that slices spread over the places. Gives the slice of the groups' sums, in the order of groups.
+ */
+export function reduceInGroups(list: StepList, stage: string, { rows, partials, owner }: Slice, groups: readonly (readonly Place[])[], turn: number): Slice {
+  const sums = groups.flatMap((group) => {
+    const own = partials.filter(({ at }) => group.includes(at));
+    if (own.length === 0) return [];
+    return [addUp(list, stage, rows, own, group.includes(owner) ? owner : group[turn % group.length])];
+  });
+  return { rows, partials: sums, owner };
+}

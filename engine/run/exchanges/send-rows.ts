@@ -1,0 +1,29 @@
+import type { PartitionRef } from '../../partition.ts';
+import { HOST, type Place } from '../../plan/place.ts';
+import type { Wire } from '../step.ts';
+import type { StepList } from '../step-list.ts';
+
+/** A part of a data set at one of its places. */
+export interface Located {
+  readonly ref: PartitionRef;
+  readonly at: Place;
+}
+
+/**
+ * Sends the rows of a part to the tasks that `use` adds at places: where the part lies they read it as it is, at the other places a copy, which comes by way of host
+ * memory and goes behind its task. The rows come down once, however many places they go to. `use` gives the id of its step.
+ */
+export function sendRows(list: StepList, stage: string, { ref, at }: Located, places: readonly Place[], wire: Wire, use: (place: Place) => number): void {
+  if (places.includes(at)) use(at);
+  const others = places.filter((place) => place !== at);
+  if (others.length === 0) return;
+  list.move(stage, ref, at, HOST, { wire });
+  const read = others.map((place) => {
+    list.move(stage, ref, HOST, place, { wire });
+    const id = use(place);
+    list.free(stage, place, [ref], { copies: true });
+    return id;
+  });
+  // The copies at places with memory of their own are in host memory until their tasks have read them.
+  list.free(stage, HOST, [ref], { ended: read });
+}

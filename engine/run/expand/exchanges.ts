@@ -1,0 +1,85 @@
+import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
+import type { PartitionRef } from '../../partition.ts';
+import type { DataSet, Work } from '../../plan/stages.ts';
+import { allGather } from '../exchanges/all-gather.ts';
+import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
+import type { Reduction } from '../exchanges/reduce.ts';
+import { reduceScatter } from '../exchanges/reduce-scatter.ts';
+import { reduceToOne } from '../exchanges/reduce-to-one.ts';
+import type { StepList } from '../step-list.ts';
+import { shapeAt } from './shape-at.ts';
+import type { StageParts } from './stage-parts.ts';
+import type { WrittenVersions } from './written-versions.ts';
+
+type Exchange = Extract<Work, { readonly kind: 'exchange' }>;
+
+/** Stages that are exchanges, part by part of each data set; see engine/run/exchanges. */
+export class Exchanges {
+  readonly #bound: BoundPlan;
+  readonly #list: StepList;
+  readonly #versions: WrittenVersions;
+  readonly #givenBy: (ref: PartitionRef) => number | undefined;
+
+  constructor(bound: BoundPlan, list: StepList, versions: WrittenVersions, givenBy: (ref: PartitionRef) => number | undefined) {
+    [this.#bound, this.#list, this.#versions, this.#givenBy] = [bound, list, versions, givenBy];
+  }
+
+  of(stage: string, work: Exchange): StageParts[] {
+    return work.data.map((data, i) => {
+      const set = dataSetOf(this.#bound, data);
+      if (work.how === 'move') return this.#move(stage, set, work.to);
+      const to = dataSetOf(this.#bound, work.to[i]);
+      return work.how === 'all-gather' ? this.#gather(stage, set, to) : this.#reduce(stage, set, to, work);
+    });
+  }
+
+  allocate(stage: string, set: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    const run = (part: number) => {
+      const ref = this.#versions.next(stage, set, part);
+      for (const place of set.parts[part].at) this.#list.allocate(stage, place, ref, shapeAt(this.#bound, set, part, place));
+    };
+    return { at, run };
+  }
+
+  #move(stage: string, set: DataSet, to: 'places' | 'host' | 'from-host'): StageParts {
+    return {
+      at: set.parts.map(({ at: [home] }) => home),
+      run: (part) => {
+        const { at } = set.parts[part];
+        if (to === 'from-host') return moveFromHost(this.#list, stage, { ref: this.#versions.next(stage, set, part), at });
+        const ref = this.#versions.current(set, part);
+        if (to === 'host') moveToResults(this.#list, stage, { ref, at }, set.columns === undefined ? this.#givenBy(ref) : undefined);
+        else moveToPlaces(this.#list, stage, { ref, at });
+      },
+    };
+  }
+
+  #gather(stage: string, set: DataSet, whole: DataSet): StageParts {
+    const at = set.parts.map(({ at: [home] }) => home);
+    const run = allGather(this.#list, stage, {
+      rows: set.parts.map(({ rows }) => rows),
+      part: (part) => ({ ref: this.#versions.current(set, part), at: at[part] }),
+      places: whole.parts[0].at,
+      wire: whole.half === 'only' ? 'f16' : 'f32',
+      whole: () => this.#versions.next(stage, whole, 0),
+      shape: (place) => shapeAt(this.#bound, whole, 0, place),
+    });
+    return { at, run };
+  }
+
+  #reduce(stage: string, partials: DataSet, sums: DataSet, { how, groups }: Extract<Exchange, { readonly how: 'reduce-to-one' | 'reduce-scatter' }>): StageParts {
+    const each = partials.parts.length / sums.parts.length;
+    const reduction: Reduction = {
+      slice: (slice) => ({
+        rows: sums.parts[slice].rows,
+        partials: Array.from({ length: each }, (_, k) => ({ ref: this.#versions.current(partials, slice * each + k), at: partials.parts[slice * each + k].at[0] })),
+        owner: sums.parts[slice].at[0],
+      }),
+      sum: (slice) => this.#versions.next(stage, sums, slice),
+      shape: (slice, place) => shapeAt(this.#bound, sums, slice, place),
+    };
+    const run = how === 'reduce-to-one' ? reduceToOne(this.#list, stage, reduction) : reduceScatter(this.#list, stage, reduction, groups);
+    return { at: sums.parts.map(({ at: [home] }) => home), run, end: () => this.#versions.forget(partials) };
+  }
+}
