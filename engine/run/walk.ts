@@ -11,6 +11,7 @@ const SAMPLED_VISITS = 4;
 /** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
+  readonly #keeps: boolean;
   readonly #sets = new Map<string, DataSet>();
   readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
   readonly #live = new Map<string, { readonly place: Place; readonly bytes: number; readonly pooled: boolean }>();
@@ -22,9 +23,10 @@ export class MemoryWalk {
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
-  /** Begins with the data sets that exist before the first step, at their homes. */
-  constructor(bound: BoundPlan) {
+  /** Begins with the data sets that exist before the first step, at their homes. `pools`: false leaves out what devices keep of freed matrices. */
+  constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
+    this.#keeps = pools;
     this.#stages = new Map(Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)));
     for (const set of bound.datasets) {
       if (!set.given) {
@@ -92,7 +94,7 @@ export class MemoryWalk {
   /** `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far as its memory goes. */
   #note(key: string, place: Place, bytes: number, pooled = false): void {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
-    this.#live.set(key, { place, bytes, pooled: pooled && device !== undefined });
+    this.#live.set(key, { place, bytes, pooled: this.#keeps && pooled && device !== undefined });
     const pool = this.#pools.get(place) ?? [];
     const again = pooled ? pool.indexOf(bytes) : -1;
     if (again >= 0) pool.splice(again, 1);
