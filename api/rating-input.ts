@@ -16,6 +16,7 @@ import { SelectRatings } from '../operators/ratings/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
+import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
 import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
@@ -39,7 +40,7 @@ export interface RatingOptions {
 
 export const ratingOptionNames = ['userCol', 'itemCol', 'ratingCol', 'timestampCol', 'coldStartStrategy', 'onDuplicates', 'onBadRows'] as const satisfies readonly (keyof RatingOptions)[];
 
-export interface FitOptions extends RunOptions {
+export interface FitOptions extends RunOptions, CheckpointOptions {
   /** Ratings that are not trained on, for the error after each iteration. */
   readonly validation?: Dataset;
   /** A plan that was made before, by `plan` or as JSON: its stages, kernels and places are used. One that does not fit is refused with the differences. */
@@ -60,6 +61,11 @@ export class RatingInput {
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', ['keep', 'error', 'last', 'mean', 'sum']);
     this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
     if (timestampCol !== undefined && this.onDuplicates !== 'last') throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+  }
+
+  /** Everything that loaded ratings depend on beside the dataset. */
+  get form(): string {
+    return JSON.stringify([this.columns, this.onDuplicates, this.onBadRows]);
   }
 
   /** The ratings to train on. */
@@ -119,9 +125,10 @@ export class RatingInput {
 export type PlanOptions = Omit<FitOptions, 'plan'>;
 
 /** Throws UsageError for anything but ratings and the options of `fit`, or of `plan`; `method` is such as "ALS.fit". */
-export function checkFit(method: string, ratings: Dataset, options: FitOptions, takesPlan = false): void {
+export function checkFit(method: string, ratings: Dataset, options: FitOptions & { readonly continued?: unknown }, takesPlan = false): void {
   requireDataset(ratings, method);
-  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const] : []), ...runOptionNames], '{ validation: dataset }');
+  checkOptions(method, options, ['validation', ...(takesPlan ? ['plan' as const, 'continued' as const] : []), ...checkpointOptionNames, ...runOptionNames], '{ validation: dataset }');
+  checkCheckpointOptions(options);
   if (options.validation !== undefined) requireDataset(options.validation, `the option validation of ${method}`);
 }
 

@@ -110,6 +110,11 @@ function single(memory: WebAssembly.Memory, kernels: ReturnType<typeof loadKerne
     kernels.solveCholesky(matrix, size, bias, x, vectors);
   });
   print('cholesky', `${((solved - restore) * 1e3).toFixed(1)} us/row`, gigaflops(rank ** 3 / 3 + 4 * rank ** 2, solved - restore));
+  // The workspace of a row begins with its A; its equations lie behind.
+  const equations = work + 12 * size * stride;
+  const packed = time(() => kernels.addToEquations(equations, size, rank, count, 0, 0, matrix));
+  const taken = time(() => kernels.takeEquations(equations, size, rank, 0, matrix));
+  print('to equations and back', `${(packed * 1e3).toFixed(1)} + ${(taken * 1e3).toFixed(1)} us/row`, '');
   const short = rank / 2;
   const dual = time(() => kernels.solveDual(theta, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors));
   print(`dual, ${short} ratings`, `${(dual * 1e3).toFixed(1)} us/row`, '');

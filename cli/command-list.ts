@@ -11,6 +11,7 @@ export interface CommandEntry {
 
 export const commandList: readonly CommandEntry[] = [
   { name: 'train', words: '<ratings..>', summary: 'Train a factor model on ratings', load: async () => (await import('./commands/train.ts')).train },
+  { name: 'tune', words: '<ratings..>', summary: 'Search for good parameters and train with the best', load: async () => (await import('./commands/tune.ts')).tune },
   { name: 'evaluate', words: '<model> <ratings..>', summary: "Compare a model's predictions with known ratings", load: async () => (await import('./commands/evaluate.ts')).evaluate },
   { name: 'predict', words: '<model> <pairs..>', summary: 'Predict the ratings of pairs of users and items', load: async () => (await import('./commands/predict.ts')).predict },
   { name: 'recommend', words: '<model>', summary: 'Find the best items for all users or some', load: async () => (await import('./commands/recommend.ts')).recommend },

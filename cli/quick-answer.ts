@@ -1,4 +1,4 @@
-import { packageInfo } from './package-info.ts';
+import { packageInfo } from '../api/package-info.ts';
 
 /**
  * The text of --help (-h) or --version, wherever the flag stands; undefined for any other line and for an unknown command. Loads

@@ -129,10 +129,10 @@ export class CpuDevice implements Device {
     return matrix;
   }
 
-  #upload(ref: PartitionRef, { rows, columns }: Partition): void {
+  #upload(ref: PartitionRef, { rows, columns, packed }: Partition): void {
     const values = columns.values as Float32Array;
     const rank = rows === 0 ? 0 : values.length / rows;
-    const stride = Math.ceil(rank / STRIDE_STEP) * STRIDE_STEP;
+    const stride = packed ? rank : Math.ceil(rank / STRIDE_STEP) * STRIDE_STEP;
     const { pointer } = this.#allocateMatrix(ref, { rows, columns: rank, stride });
     const target = new Float32Array(this.#arena.memory.buffer, pointer, rows * stride);
     if (stride === rank) target.set(values);
@@ -191,7 +191,7 @@ export class CpuDevice implements Device {
     const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
     if (stride === columns) values.set(padded);
     else for (let row = 0; row < rows; row++) values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
-    return { layout: 'factors', rows, columns: { values } };
+    return { layout: 'factors', rows, columns: { values }, ...(stride % STRIDE_STEP === 0 ? {} : { packed: true }) };
   }
 
   release(ref: PartitionRef): void {

@@ -23,6 +23,8 @@ export interface Partition {
   readonly layout: string;
   readonly rows: number;
   readonly columns: Readonly<Record<string, SharedColumn>>;
+  /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
+  readonly packed?: boolean;
 }
 
 /** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */
@@ -34,6 +36,8 @@ export interface MatrixShape {
   readonly stride: number;
   /** 'any': the first task that writes it writes all of it, padding too, before any task reads it. Default: zeros. */
   readonly contents?: 'zeros' | 'any';
+  /** In host memory, which has no padding: as that of Partition. */
+  readonly packed?: boolean;
   /** True where no task reads more of it than a copy of half the width: a device that keeps such copies keeps that alone. */
   readonly halfOnly?: boolean;
 }

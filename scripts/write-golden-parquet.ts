@@ -28,6 +28,11 @@ const mixed = `
 const unique = `SELECT (hash(i) % 2000000000)::INTEGER AS small, (hash(i) % 9000000000000000000)::BIGINT AS big,
   'word ' || hash(i * 3) AS word, (hash(i * 5) % 1000 / 7.0)::FLOAT AS rating FROM range(300) t(i)`;
 
+const fullRange = `SELECT ((hash(i) % 4294967296)::BIGINT - 2147483648)::INTEGER AS small, (hash(i * 3) % 4294967296)::UINTEGER AS natural,
+  CASE WHEN i % 7 = 0 THEN NULL ELSE ((hash(i * 5) % 4294967296)::BIGINT - 2147483648)::INTEGER END AS some, 'word ' || (i % 9) AS word, (i / 2)::FLOAT AS rating,
+  ((hash(i * 7) % 65536)::INTEGER - 32768)::SMALLINT AS short
+  FROM range(${rows}) t(i)`;
+
 const files: Record<string, readonly [query: string, options: string]> = {
   'empty-with-schema': [`${ratings} LIMIT 0`, 'COMPRESSION zstd'],
   'list-features': ['SELECT i::INTEGER AS id, [i / 2.0, i / 4.0, -i]::FLOAT[] AS features FROM range(50) t(i)', 'COMPRESSION snappy'],
@@ -47,6 +52,11 @@ for (const version of ['V1', 'V2']) {
   // Distinct values: no dictionary; plain in V1, delta and byte-stream-split encodings in V2.
   files[`unique-${version}`] = [unique, `COMPRESSION snappy, PARQUET_VERSION ${version}, DICTIONARY_SIZE_LIMIT 1`];
 }
+for (const codec of codecs) {
+  // Whole ranges of 32 bits, whose differences need 33, beside columns that need none; in one file no other column.
+  files[`full-range-${codec}`] = [fullRange, `COMPRESSION ${codec}, PARQUET_VERSION V2, DICTIONARY_SIZE_LIMIT 1, ROW_GROUP_SIZE 2048`];
+}
+files['full-range-alone'] = ['SELECT unnest([-2147483648, 2147483647, 0, -1, 2147483647, -2147483648])::INTEGER AS small', 'COMPRESSION zstd, PARQUET_VERSION V2, DICTIONARY_SIZE_LIMIT 1'];
 
 await mkdir(folder, { recursive: true });
 const connection = await (await DuckDBInstance.create(':memory:', { threads: '1' })).connect();

@@ -10,18 +10,24 @@ import { effectiveRatings } from '../../operators/als/implicit/effective-ratings
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
-import { trainAls } from '../../operators/als/train.ts';
+import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
 import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
+import { intervalOf } from './checkpoints/checkpoint-options.ts';
+import { fingerprintOf } from './checkpoints/data-fingerprint.ts';
+import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
+import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { type GivenPlan, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
+import { type ContinuedFit, keptAs, loadedOnce, ownBlock } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
 import { trainedModel } from './trained-model.ts';
@@ -43,22 +49,22 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const testRatings = options.validation && (await input.countPairs(options.validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
-  const plan = planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx));
+  const plan = planCheckpoints(planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx)), intervalOf(options));
   requireBudget(plan, ratings.session);
   return new ExplainedPlan(plan);
 }
 
 /** Trains by ALS with holdings of its own. */
-export async function fitAls(fit: AlsFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+export async function fitAls(fit: AlsFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   const { executor, text } = trainingDevice(ratings.session.device, context.executor, fit.params);
   context.events({ type: 'note', text });
-  const rated = (dataset: Dataset) => (fit.params.implicitPrefs ? unratedAsOnes(dataset, fit.input.columns.rating, context) : dataset);
+  const rated = async (dataset: Dataset) => (fit.params.implicitPrefs ? keptAs(await unratedAsOnes(dataset, fit.input.columns.rating, context), dataset) : dataset);
   const [train, validation] = [await rated(ratings), options.validation && (await rated(options.validation))];
-  return Holdings.ofRun({ ...context, executor }, (ctx) => fitHeld(fit, train, { ...options, validation }, ctx));
+  return Holdings.ofRun({ ...context, executor }, (ctx) => withCheckpoints(options, { algorithm: 'als', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, train, { ...options, validation }, checkpoints, ctx)));
 }
 
-async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { session } = ratings;
   const started = performance.now();
@@ -67,35 +73,41 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Fit
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
-  const indexed = await input.index(ratings, options.validation, ctx);
+  const form = `als ${input.form}`;
+  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx));
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planAls(profile, params, devices), session);
-  const read = await buildRatingBlocks(indexed, input.onDuplicates, ctx);
-  const implicit = params.implicitPrefs ? effectiveRatings(read) : undefined;
+  requireBudget(planCheckpoints(planAls(profile, params, devices), checkpoints?.interval), session);
+  const read = await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
+  const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, async () => effectiveRatings(read)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users'));
-  const test = options.validation && (await validationOf(options.validation, { params, input }, indexed, facts, ctx));
+  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, async () => ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users')));
+  const { validation } = options;
+  const test = validation && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, () => validationOf(validation, { params, input }, indexed, facts, ctx)));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const unit = params.implicitPrefs ? 1 : ratingUnit(byUser, params.biases);
-  const scaled = { byUser: inUnit(byUser, unit), byItem: inUnit(byItem, unit) };
+  const scaled = { byUser: inUnit(await ownBlock(ratings, byUser, ctx), unit), byItem: inUnit(await ownBlock(ratings, byItem, ctx), unit) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(scaled) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
-  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : await choose(scaled, known, params, ctx);
-  const plan = planAls(known, params, devices, choices);
+  const before = await checkpoints?.begin(await fingerprintOf({ users, items, block: byUser, test: test?.block }), alsMatrices(keyCount(users), keyCount(items), params));
+  const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
+  const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
+  const plan = planCheckpoints(planAls(known, params, devices, choices), checkpoints?.interval);
+  checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
-  const replan = (compute: readonly DeviceInfo[]) => planAls(known, params, { ...devices, compute }, choices);
+  const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planAls(known, params, { ...devices, compute }, choices), checkpoints?.interval);
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && inUnit(test.block, unit) }, params, { unit, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
-  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, started, loaded }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  options.continued?.kept?.(result.raw);
+  return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** The kernels to use, timed first where that pays. */

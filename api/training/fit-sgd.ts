@@ -10,7 +10,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { trainSgd } from '../../operators/sgd/train.ts';
+import { sgdMatrices, trainSgd } from '../../operators/sgd/train.ts';
 import { convergenceReport } from '../../operators/sgd/schedules/convergence.ts';
 import { loadSgdData, loadSgdTest, meansByPosition, type LoadedSgdData } from '../../operators/sgd/data/data.ts';
 import { continueFrom } from '../../operators/sgd/data/continue.ts';
@@ -22,9 +22,15 @@ import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { solveNewRows } from '../../operators/sgd/data/solve-new-rows.ts';
 import { type WidenedRatings, widenRatings } from '../../operators/ratings/widen-ratings.ts';
+import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
+import { intervalOf } from './checkpoints/checkpoint-options.ts';
+import { fingerprintOf } from './checkpoints/data-fingerprint.ts';
+import type { RunCheckpoints } from './checkpoints/run-checkpoints.ts';
+import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './explained-plan.ts';
-import { type GivenPlan, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { type GivenPlan, ifFits, plannedDevices, shown, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
+import { type ContinuedFit, loadedOnce, ownBlock } from './kept-ratings.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
 import type { Model } from '../model.ts';
@@ -51,10 +57,10 @@ export interface SgdFit {
 }
 
 /** Trains by SGD with holdings of its own. */
-export async function fitSgd(fit: SgdFit, ratings: Dataset, options: FitOptions): Promise<Model> {
+export async function fitSgd(fit: SgdFit, ratings: Dataset, options: ContinuedFit): Promise<Model> {
   const context = ratings.session.context(options);
   context.events({ type: 'note', text: trainingDevice(ratings.session.device, context.executor, fit.params).text });
-  return Holdings.ofRun(context, (ctx) => fitHeld(fit, ratings, options, ctx));
+  return Holdings.ofRun(context, (ctx) => withCheckpoints(options, { algorithm: 'sgd', params: fit.params }, ctx, (checkpoints) => fitHeld(fit, ratings, options, checkpoints, ctx)));
 }
 
 /** The plan of such a training: reads the ids once, to count users and items, among those of the model that it goes on from. */
@@ -65,7 +71,8 @@ export async function planSgdFit(fit: SgdFit, ratings: Dataset, options: FitOpti
   return Holdings.ofRun(context, async (ctx) => {
     const profile = fit.start === undefined ? await profileOf(fit, ratings, ctx) : undefined;
     const { details, ...indexed } = profile ? { profile, details: {} } : await indexFit(fit, ratings, options, ctx);
-    const plan = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
+    const planned = planSgd({ ...indexed.profile, testRatings: options.validation && (await fit.input.countPairs(options.validation)) }, stepParams(fit), planDevices(ctx.executor), details);
+    const plan = planCheckpoints(planned, intervalOf(options));
     requireBudget(plan, session);
     return new ExplainedPlan(plan);
   });
@@ -97,7 +104,7 @@ async function indexFit({ input, start, stepLambda }: SgdFit, ratings: Dataset, 
   return { indexed, widened, profile, details };
 }
 
-async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: ExecutionContext): Promise<Model> {
+async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, checkpoints: RunCheckpoints | undefined, ctx: ExecutionContext): Promise<Model> {
   using _ = ctx.metrics.begin('plan');
   const { params, input, start } = fit;
   const { session } = ratings;
@@ -105,34 +112,41 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: FitOptions, ctx: 
   const given = options.plan && requirePlan(options.plan);
   if (given) requireProblem(given, { algorithm: 'sgd', params });
   const devices = given ? plannedDevices(given, planDevices(ctx.executor)) : planDevices(ctx.executor);
-  const { indexed, widened, profile, details } = await indexFit(fit, ratings, options, ctx);
+  const form = `sgd ${params.seed} ${params.biases} ${input.form}`;
+  const { indexed, widened, profile, details } = await loadedOnce(ratings, `${form} index`, () => indexFit(fit, ratings, options, ctx));
   const { users, items, itemCounts, userCounts } = indexed;
-  requireBudget(planSgd(profile, params, devices, details), session);
+  requireBudget(planCheckpoints(planSgd(profile, params, devices, details), checkpoints?.interval), session);
   const from = start && widened && continueFrom(start, widened, params);
-  const data = await loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx);
+  const loadedData = await loadedOnce(ratings, `${form} data`, () => loadSgdData(indexed, { duplicates: input.onDuplicates, seed: params.seed, biases: params.biases, mean: from?.mean, leastDeviation: from?.leastDeviation, means: earlierMeans(fit, widened) }, ctx));
+  const data = { ...loadedData, block: await ownBlock(ratings, loadedData.block, ctx) };
   const ratingDeviation = fit.startDeviation ?? data.scale.deviation;
   if (from) await solveNewRows(from, data, { params, deviation: ratingDeviation }, ctx);
   input.tellDuplicates(data.duplicates, ctx);
-  const test = options.validation && (await validationOf(options.validation, fit, indexed, data, ctx));
+  const { validation } = options;
+  const test = validation && (await loadedOnce(validation, form, () => validationOf(validation, fit, indexed, data, ctx)));
   const looked = lookAt(data.facts, { duplicates: data.duplicates, policy: input.onDuplicates, means: hasMeans(fit) ? meansByPosition(data) : undefined, test, update: start !== undefined }, ctx);
   const known = { ...profile, ratings: data.block.ratings, testRatings: test?.block.ratings };
   const steps = stepParams(fit);
-  const replan = (compute: readonly DeviceInfo[]) => planSgd(known, steps, { ...devices, compute }, details);
+  const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planSgd(known, steps, { ...devices, compute }, details), checkpoints?.interval);
   const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, read]);
-  const chosen = given ? { ...details, schedule: plannedSchedule(given, [known, read], params, devices) } : details;
-  const plan = planSgd(known, steps, devices, chosen);
+  const before = await checkpoints?.begin(await fingerprintOf({ users, items, block: data.block, test: test?.block }), sgdMatrices(data, steps));
+  const scheduleIn = (one: GivenPlan) => plannedSchedule(one, [known, read], params, devices);
+  const schedule = given ? scheduleIn(given) : before && (await ifFits(() => scheduleIn(before)));
+  const chosen = schedule ? { ...details, schedule } : details;
+  const plan = planCheckpoints(planSgd(known, steps, devices, chosen), checkpoints?.interval);
+  checkpoints?.planned(plan, before);
   if (given) requireFits(given, [plan, planSgd(read, steps, devices, chosen)]);
-  const schedule = scheduleOf(plan);
-  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, schedule);
-  ctx.events({ type: 'note', text: `schedule ${schedule.kind}: ${convergence.text}` });
+  const used = scheduleOf(plan);
+  const convergence = convergenceReport({ ...known, itemCounts, userCounts }, used);
+  ctx.events({ type: 'note', text: `schedule ${used.kind}: ${convergence.text}` });
   if (convergence.warning !== undefined) ctx.events({ type: 'warning', text: convergence.warning });
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'sgd-epoch');
-  const result = await trainSgd({ data, test: test?.block, start: from?.factors }, steps, { devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainSgd({ data, test: test && validation && (await ownBlock(validation, test.block, ctx)), start: from?.factors }, steps, { checkpoints, devices: compute, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   const planned = start ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan;
-  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, started, loaded }, ctx);
+  return trainedModel({ about: { algorithm: 'sgd', params }, session, input, users, items, itemCounts: countsWith(fit, itemCounts, widened?.items), userCounts: start ? undefined : Uint32Array.from(userCounts), ratings: data.block.ratings, duplicates: data.duplicates, test, looked, result: { ...result, ratingDeviation }, planned, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }
 
 /** Ratings of each item; with those of the model that training went on from, where it tells, at their new places. */

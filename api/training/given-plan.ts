@@ -78,21 +78,43 @@ export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): 
   }));
 }
 
+/** What `make` gives; nothing where it throws UsageError, since a plan does not fit. */
+export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Made | undefined> {
+  try {
+    return await make();
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    return undefined;
+  }
+}
+
+/** The differences between the run of a plan that was saved and that of another. */
+export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: string): string[] {
+  const [left, right] = [deciding(saved) as unknown as JsonObject, savedPlan(plan)];
+  return ['choices', ...compared].flatMap((name) => (name === 'rounds' ? [] : differencesOf(name, left[name], right[name], where)));
+}
+
+/** A few differences as one text. */
+export function shortly(differences: readonly string[]): string {
+  const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
+  return `${differences.slice(0, SHOWN).join('; ')}${more}`;
+}
+
 /** Throws UsageError with the shortest list of differences, unless one is empty. */
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;
-  const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
-  throw new UsageError(`the plan does not fit: ${differences.slice(0, SHOWN).join('; ')}${more}`, { phase: 'plan', advice: 'Make the plan anew for these ratings, parameters and devices' });
+  throw new UsageError(`the plan does not fit: ${shortly(differences)}`, { phase: 'plan', advice: 'Make the plan anew for these ratings, parameters and devices' });
 }
 
-function differencesOf(path: string, planned: Json | undefined, actual: Json | undefined): string[] {
+/** The differences of two values, such as "rank is 10 in the plan, and 12 here". */
+export function differencesOf(path: string, planned: Json | undefined, actual: Json | undefined, where = 'the plan'): string[] {
   if (typeof planned === 'object' && planned !== null && typeof actual === 'object' && actual !== null && Array.isArray(planned) === Array.isArray(actual)) {
     const [left, right] = [planned as JsonObject, actual as JsonObject];
     const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
-    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${/^[\w-]{1,60}$/.test(name) ? name : shown(name)}`}`, left[name], right[name]));
+    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${/^[\w-]{1,60}$/.test(name) ? name : shown(name)}`}`, left[name], right[name], where));
   }
-  return planned === actual ? [] : [`${path} is ${shown(planned)} in the plan, and ${shown(actual)} here`];
+  return planned === actual ? [] : [`${path} is ${shown(planned)} in ${where}, and ${shown(actual)} here`];
 }
 
 function isObject(value: unknown): boolean {

@@ -31,6 +31,7 @@ export function savedTraining(report: TrainingReport, users: KeyColumn, items: K
     ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
     baselines: report.baselines,
     warnings: report.warnings,
+    tuning: report.tuning,
     plan: savedPlan(planned),
   };
 }

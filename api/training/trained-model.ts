@@ -1,9 +1,11 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { type PhysicalPlan, withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/bad-rows.ts';
 import type { ModelFactors } from '../../operators/sgd/factors.ts';
 import type { LoopResult } from '../../operators/training/loop.ts';
+import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import { LostTrainingError } from './lost-training.ts';
 import { judge, type LookedAt, tellWarnings, type ValidationPairs } from './look-at-ratings.ts';
 import { Model } from '../model.ts';
@@ -27,13 +29,15 @@ export interface EndedTraining {
   readonly looked: LookedAt;
   readonly result: ModelFactors & Omit<LoopResult<unknown>, 'factors'> & { readonly plan: PhysicalPlan; readonly ratingDeviation?: number };
   readonly planned: PhysicalPlan;
+  readonly resumedFrom?: ResumedFrom | undefined;
   /** Milliseconds by performance.now(). */
   readonly started: number;
   readonly loaded: number;
+  readonly tuning?: JsonObject | undefined;
 }
 
 /** The model of a training run, with its report. Throws LostTrainingError, which has the model, when the last device was lost. */
-export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, started, loaded }: EndedTraining, ctx: ExecutionContext): Model {
+export function trainedModel({ about, session, input, users, items, itemCounts, userCounts, ratings, duplicates, test, looked, result, planned, resumedFrom, started, loaded, tuning }: EndedTraining, ctx: ExecutionContext): Model {
   const { user, item, rating } = input.columns;
   const { rank, biases } = about.params;
   const { iterations, bestIteration } = result;
@@ -66,7 +70,9 @@ export function trainedModel({ about, session, input, users, items, itemCounts, 
       seconds: { load: (loaded - started) / 1000, train: (performance.now() - loaded) / 1000 },
       plan: withMeasures(result.plan, ctx.metrics),
       planned,
+      ...(resumedFrom && { resumedFrom }),
       ratingDeviation: result.ratingDeviation,
+      tuning,
     },
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);

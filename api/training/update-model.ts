@@ -6,6 +6,7 @@ import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
+import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
@@ -20,7 +21,7 @@ const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
  * from a learning rate of 0.002; λ = 0 for the steps, and the λ that the model was trained with for the rows of new users and
  * items. A given λ holds for both.
  */
-export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan'> {}
+export interface UpdateOptions extends Partial<Omit<SgdParams, 'rank' | 'biases' | 'regOffset' | 'biasDamping'>>, RatingOptions, Omit<FitOptions, 'plan' | keyof CheckpointOptions> {}
 
 const paramNames = namesOf(sgdTable).filter((name): name is Exclude<typeof name, (typeof fixedNames)[number]> => !(fixedNames as readonly string[]).includes(name));
 

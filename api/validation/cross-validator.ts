@@ -9,6 +9,7 @@ import type { FitOptions } from '../rating-input.ts';
 import { requireReplayable } from '../replayable.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../session.ts';
+import { keptDataset } from '../training/kept-ratings.ts';
 
 /** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
 export interface Estimator {
@@ -65,7 +66,7 @@ export interface CrossValidation<P extends object> {
 
 /**
  * k-fold cross-validation over a grid of parameters, one fit at a time: each fit uses all workers already. The folds are
- * those of `Dataset.kFold`, the same for every combination. Immutable; `fit` may run many times.
+ * those of `Dataset.kFold`, the same for every combination; a fold is read, numbered and sorted once for all of them. Immutable; `fit` may run many times.
  */
 export class CrossValidator<P extends object> {
   readonly numFolds: number;
@@ -103,13 +104,18 @@ export class CrossValidator<P extends object> {
     const { user, item } = this.#candidates[0].estimator.columns;
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
-    const results: CrossValidationResult<P>[] = [];
-    for (const [i, { params, estimator }] of this.#candidates.entries()) {
-      const tell = (done: number) => phase.progress(i * folds.length + done);
-      const result = await crossValidate(params, estimator, folds, { signal, onEvent }, tell);
-      onEvent({ type: 'note', text: describeResult(result) });
-      results.push(result);
+    const runs = this.#candidates.map(({ params, estimator }) => new CandidateRun(params, estimator));
+    // Each fold is loaded once for all combinations, and only one is in memory.
+    for (const [i, fold] of folds.entries()) {
+      const { test } = fold;
+      const train = keptDataset(fold.train);
+      for (const [at, run] of runs.entries()) {
+        await run.fold({ train, test }, i, { signal, onEvent });
+        phase.progress(i * runs.length + at + 1);
+      }
     }
+    const results = runs.map((run) => run.result());
+    for (const result of results) onEvent({ type: 'note', text: describeResult(result) });
     phase.end(this.#candidates.length * folds.length);
     const best = this.#best(results);
     const { estimator } = this.#candidates[results.indexOf(best)];
@@ -128,29 +134,45 @@ export class CrossValidator<P extends object> {
   }
 }
 
-async function crossValidate<P extends object>(params: P, estimator: Estimator, folds: readonly TrainTest[], run: RunOptions, tell: (done: number) => void): Promise<CrossValidationResult<P>> {
-  const started = performance.now();
-  const errors: FoldErrors[] = [];
-  // A warning about the ratings has a code, and comes once, with the last fit.
-  const onEvent = (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && run.onEvent?.(event));
-  const seconds = () => (performance.now() - started) / 1000;
-  try {
-    for (const [i, { train, test }] of folds.entries()) {
-      throwIfAborted(run.signal, 'cross-validate');
-      const model = await estimator.fit(train, { signal: run.signal, onEvent });
-      const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal: run.signal });
-      if (pairs === coldPairs) throw new DataError(`fold ${i + 1} has no pair whose user and item are in the other folds`, { phase: 'cross-validate', advice: 'Use fewer folds, or more ratings' });
-      errors.push({ rmse, mae, pairs, coldPairs, baselines });
-      tell(i + 1);
-    }
-  } catch (error) {
-    if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
-    tell(folds.length);
-    return { params, rmse: Number.NaN, mae: Number.NaN, folds: errors, seconds: seconds(), failure: error };
+/** One combination over the folds. */
+class CandidateRun<P extends object> {
+  readonly #params: P;
+  readonly #estimator: Estimator;
+  readonly #errors: FoldErrors[] = [];
+  #failure: DivergedError | CapacityError | undefined;
+  #seconds = 0;
+
+  constructor(params: P, estimator: Estimator) {
+    this.#params = params;
+    this.#estimator = estimator;
   }
-  const baselines = errors.map((fold) => fold.baselines).filter((of) => of !== undefined);
-  const ofMeans = baselines.length < errors.length ? undefined : { mean: meanErrors(baselines.map(({ mean }) => mean)), dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)) };
-  return { params, ...meanErrors(errors), folds: errors, baselines: ofMeans, seconds: seconds() };
+
+  /** Trains and measures on one fold. A combination that failed before is left out. */
+  async fold({ train, test }: TrainTest, fold: number, { signal, onEvent }: RunOptions): Promise<void> {
+    if (this.#failure !== undefined) return;
+    const started = performance.now();
+    try {
+      throwIfAborted(signal, 'cross-validate');
+      // A warning about the ratings has a code, and comes once, with the last fit.
+      const model = await this.#estimator.fit(train, { signal, onEvent: (event: ProgressEvent) => void (event.type === 'warning' && event.code === undefined && onEvent?.(event)) });
+      const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal });
+      if (pairs === coldPairs) throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, { phase: 'cross-validate', advice: 'Use fewer folds, or more ratings' });
+      this.#errors.push({ rmse, mae, pairs, coldPairs, baselines });
+    } catch (error) {
+      if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
+      this.#failure = error;
+    } finally {
+      this.#seconds += (performance.now() - started) / 1000;
+    }
+  }
+
+  result(): CrossValidationResult<P> {
+    const [params, folds, seconds] = [this.#params, this.#errors, this.#seconds];
+    if (this.#failure !== undefined) return { params, rmse: Number.NaN, mae: Number.NaN, folds, seconds, failure: this.#failure };
+    const baselines = folds.map((fold) => fold.baselines).filter((of) => of !== undefined);
+    const ofMeans = baselines.length < folds.length ? undefined : { mean: meanErrors(baselines.map(({ mean }) => mean)), dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)) };
+    return { params, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
+  }
 }
 
 function meanErrors(errors: readonly PairErrors[]): PairErrors {

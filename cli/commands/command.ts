@@ -77,7 +77,7 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
 }
 
 /** Flags that name what commands read and write. */
-const inputFlags = ['test', 'initModel', 'exclude'] as const;
+const inputFlags = ['test', 'validation', 'initModel', 'exclude'] as const;
 const outputFlags = ['modelDir', 'output'] as const;
 
 /** A command without the flags json and quiet prints by itself. */

@@ -5,6 +5,7 @@ import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { reportOption } from '../options/output-options.ts';
 import { flagName, type Values } from '../options/option.ts';
+import { fitCheckpoints } from '../options/checkpoint-options.ts';
 import { checkTraining, initModelOption, trainingOptions } from '../options/training-options.ts';
 import { trainerOf } from '../sessions/trainer.ts';
 import { trainingSets } from '../sessions/training-sets.ts';
@@ -67,7 +68,7 @@ async function planOfData(paths: readonly string[], values: PlanValues, given: R
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan => (ready.reason === undefined ? physical : { ...physical, reasons: [ready.reason, ...physical.reasons] });
-  if (!values.analyze) return sameOf(because((await ready.plan(train, { validation: test, signal, onEvent })).plan));
+  if (!values.analyze) return sameOf(because((await ready.plan(train, { validation: test, signal, onEvent, ...fitCheckpoints(values) })).plan));
   const { training } = await ready.fit(train, { validation: test, signal, onEvent });
   if (training === undefined) throw new Error('a model that was just trained has no report');
   const { plan: physical, planned } = training;

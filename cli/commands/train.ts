@@ -3,6 +3,7 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import { checkWritable } from '../output/check-output.ts';
 import { refuseOverlap } from '../output/check-overlap.ts';
 import { defineCommand } from './command.ts';
+import { fitCheckpoints } from '../options/checkpoint-options.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { checkTraining, trainOptions } from '../options/training-options.ts';
 import { withPlan } from '../options/plan-file.ts';
@@ -21,6 +22,7 @@ export const train = defineCommand({
     ['train ratings/ --model-dir model --algorithm sgd --rank 64', 'by stochastic gradient descent'],
     ['train new-ratings/ --init-model model --model-dir updated', 'go on from a model with new ratings'],
     ['train ratings/ --model-dir model --plan plan.json', 'run a plan that plan --json printed'],
+    ['train ratings/ --model-dir model --checkpoint-dir checkpoints --resume', 'go on where a run that was stopped had its last checkpoint'],
     ['train ratings/ --model-dir model -c als.json --max-iter 20', 'flags win over the configuration'],
   ],
   epilog: 'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
@@ -38,7 +40,7 @@ export const train = defineCommand({
     const { signal } = context;
     const onEvent = withoutComparison(context.onEvent);
     const ready = await trainer.prepare(session, sets.train, context);
-    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
+    const model = await saveLostModel(ready.fit(sets.train, { validation: sets.test, signal, onEvent, ...fitCheckpoints(values), ...(plan === undefined ? {} : { plan }) }), modelDir, { overwrite: force, signal });
     await model.save(modelDir, { overwrite: force, signal });
     if (model.training === undefined) throw new Error('a model that was just trained has no report');
     const run = {
@@ -47,6 +49,7 @@ export const train = defineCommand({
       adapter: session.device.adapter,
       modelDir,
       updated: values.initModel !== undefined,
+      resume: values.resume,
       options: trainOptions,
       // Counted from the start of the process.
       totalSeconds: performance.now() / 1000,
@@ -58,16 +61,18 @@ export const train = defineCommand({
   },
 });
 
-/** Gives the model of `fit`. When the GPU is lost on the way, saves the last copy of the model and throws an error that names its folder (exit 5). */
+/** Gives the model of `fit`. When the GPU is lost on the way, throws an error that names the last checkpoint or, without one, the folder that the last copy of the model is saved in (exit 5). */
 export async function saveLostModel(fit: Promise<Model>, directory: string, options: { readonly overwrite: boolean; readonly signal: AbortSignal }): Promise<Model> {
   try {
     return await fit;
   } catch (error) {
     const { LostTrainingError } = await import('../../api/training/lost-training.ts');
     if (!(error instanceof LostTrainingError)) throw error;
-    const { model, iteration, cause } = error;
-    await model.save(directory, options);
+    const { model, iteration, cause, checkpoint } = error;
     const { summary } = cause as DeviceLostError;
+    // The run that goes on from it gives the model.
+    if (checkpoint !== undefined) throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, { phase: 'train', advice: 'Go on from it with resume: true, also with --device cpu', cause });
+    await model.save(directory, options);
     throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
   }
 }

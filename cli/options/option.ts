@@ -1,5 +1,5 @@
 /** Headings of --help, in the order in which they appear. */
-export const groups = ['Required:', 'Without data:', 'Data:', 'Text:', 'Model:', 'Held-out ratings:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
+export const groups = ['Required:', 'Without data:', 'Data:', 'Text:', 'Model:', 'Held-out ratings:', 'Checkpoints:', 'Search:', 'Ranking:', 'Machine:', 'Output:', 'Options:'] as const;
 export type Group = (typeof groups)[number];
 
 /**

@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { checkAlgorithm } from './check-algorithm.ts';
+import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
 import { columnOptions, policyOptions } from './data-options.ts';
 import { checkHeldOut, heldOutOptions } from './held-out-options.ts';
 import { choice, requiredText, text } from './kinds.ts';
@@ -19,6 +20,7 @@ export const trainingOptions = {
   ...columnOptions,
   ...readOptions,
   ...policyOptions,
+  ...checkpointOptions,
   ...machineOptions,
   fakeDevices: fakeDevicesOption,
   memoryBudget: memoryBudgetOption,
@@ -41,6 +43,7 @@ export type TrainingValues = Values<typeof trainingOptions>;
 export function checkTraining(values: TrainingValues & { readonly initModel?: string | undefined }, given: ReadonlySet<string>): void {
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
+  checkCheckpoints(values);
   if (values.device === 'cpu') {
     if (values.precision === 'f16') throw new UsageError('--precision f16 cannot act with --device cpu, which computes in float32', { advice: 'Leave one of them out' });
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });

@@ -1,7 +1,7 @@
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
 import { CapacityError, DataError, type ErrorCode, type ExitCode, FactorFlowError, publicText, UsageError } from '../../engine/errors.ts';
 import type { Options } from '../options/option.ts';
-import { bugsUrl, packageInfo } from '../package-info.ts';
+import { bugsUrl, packageInfo } from '../../api/package-info.ts';
 import { nameFlags } from './name-flags.ts';
 
 export interface ErrorReport {

@@ -19,6 +19,8 @@ export interface TrainedRun {
   readonly modelDir: string;
   /** True where training went on from a model. */
   readonly updated: boolean;
+  /** True with --resume. */
+  readonly resume?: boolean;
   /** The flags of the command, for advice. */
   readonly options: Options;
   readonly totalSeconds: number;
@@ -31,7 +33,7 @@ export function trainingResult(run: TrainedRun): CommandResult {
 }
 
 /** The report of `--json`, without the command and the model's folder. */
-export function trainingJson({ model, training, adapter, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
+export function trainingJson({ model, training, adapter, resume, options, totalSeconds, peakRssBytes }: Omit<TrainedRun, 'modelDir' | 'updated'>): JsonObject {
   const { kind } = training.plan.devices[0];
   const best = bestOf(training);
   return {
@@ -42,6 +44,8 @@ export function trainingJson({ model, training, adapter, options, totalSeconds, 
     items: model.itemCount,
     ratings: training.ratings,
     badRows: training.badRows,
+    // Null where there was no checkpoint.
+    ...(resume ? { resumedFrom: training.resumedFrom ? { ...training.resumedFrom } : null } : {}),
     duplicates: training.duplicates,
     iterations: training.iterations.map(({ iteration, seconds, loss, trainRmse, testRmse, testMetrics }) => ({ iteration, seconds, loss, trainRmse, testRmse, ...(testMetrics ? { testMetrics: { ...testMetrics } } : {}) })),
     // A test RMSE is undefined when the model knows no pair of the test set.
@@ -53,7 +57,7 @@ export function trainingJson({ model, training, adapter, options, totalSeconds, 
   };
 }
 
-function trainingText({ model, training, modelDir, updated, options, totalSeconds, peakRssBytes }: TrainedRun): string {
+function trainingText({ model, training, modelDir, updated, resume, options, totalSeconds, peakRssBytes }: TrainedRun): string {
   const { iterations, bestIteration, params, seconds, testPairs, coldPairs, duplicates, badRows, baselines, warnings } = training;
   const best = bestOf(training);
   const implicit = training.algorithm === 'als' && training.params.implicitPrefs;
@@ -65,6 +69,7 @@ function trainingText({ model, training, modelDir, updated, options, totalSecond
       ['items', formatCount(model.itemCount)],
       ['ratings', formatCount(training.ratings) + (duplicates > 0 ? ` (${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair)` : '')],
       ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
+      ['resumed', resume ? resumedText(training) : undefined],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ['test RMSE', testPairs === undefined || implicit ? undefined : testError('rmse', best?.testRmse, testPairs, baselines)],
       ['test MAE', testPairs === undefined || implicit ? undefined : testError('mae', best?.testMae, testPairs, baselines)],
@@ -77,6 +82,10 @@ function trainingText({ model, training, modelDir, updated, options, totalSecond
     ]),
     ...warnings.map(({ text }) => `warning: ${nameFlags(text, options)}`),
   ].join('\n');
+}
+
+function resumedText({ resumedFrom }: TrainingReport): string {
+  return resumedFrom === undefined ? 'no checkpoint was there, from the beginning' : `from iteration ${resumedFrom.iteration}, ${resumedFrom.checkpoint}`;
 }
 
 /** An error on the held-out ratings beside those of means; none where the model knows no pair of them. */

@@ -1,4 +1,5 @@
 import { trainingDevice } from '../../api/training/training-device.ts';
+import { intervalOf } from '../../api/training/checkpoints/checkpoint-options.ts';
 import type { Session } from '../../api/session.ts';
 import { computeDevice, planDevices } from '../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../index.ts';
@@ -9,6 +10,7 @@ import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 import { planSgd } from '../../operators/sgd/plan.ts';
+import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import { algorithmOf } from '../options/check-algorithm.ts';
 import { givenParams } from '../options/param-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
@@ -19,7 +21,8 @@ export async function planOfProblem(profile: RatingsProfile, values: TrainingVal
   const { rank = alsDefaults.rank, cgSteps = alsDefaults.cgSteps, targetRmse } = values;
   const choice = asked === 'auto' ? chooseAlgorithm({ ...profile, rank, cgSteps, targetRmse }, computeDevice(session.context().executor).info) : undefined;
   const physical = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, given, session);
-  return choice === undefined ? physical : { ...physical, reasons: [choice.reason, ...physical.reasons] };
+  const planned = planCheckpoints(physical, intervalOf(values));
+  return choice === undefined ? planned : { ...planned, reasons: [choice.reason, ...planned.reasons] };
 }
 
 function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): PhysicalPlan {

@@ -70,7 +70,8 @@ function updateOptions(values: TrainingValues, given: Given): UpdateOptions {
   return { ...givenParams('sgd', values, given), ...Object.fromEntries(ratings) };
 }
 
-function ratingOptions(values: TrainingValues): RatingOptions {
+/** The options of ratings among the flags. */
+export function ratingOptions(values: Pick<TrainingValues, 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol' | 'onDuplicates' | 'onBadRows' | 'coldStart'>): RatingOptions {
   const { userCol, itemCol, ratingCol, timestampCol, onDuplicates, onBadRows, coldStart } = values;
   return { userCol, itemCol, ratingCol, ...(onDuplicates === 'last' ? { timestampCol } : {}), onDuplicates, onBadRows, coldStartStrategy: coldStart };
 }

@@ -1,6 +1,6 @@
 import type { SessionOptions } from '../../api/session.ts';
 import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
-import { packageInfo } from '../package-info.ts';
+import { packageInfo } from '../../api/package-info.ts';
 import { reportError } from '../report/report-error.ts';
 import { trainingJson } from '../report/training-report.ts';
 import { sendFrame } from './frame-output.ts';

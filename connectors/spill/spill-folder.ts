@@ -1,11 +1,10 @@
-import { createHash } from 'node:crypto';
-import { readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, rm, stat } from 'node:fs/promises';
-import { hostname, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
+import { hostDigest, isRunning, startOf } from '../output/processes.ts';
 import { forgetTemporary, registerTemporary } from '../output/temporaries.ts';
 
 /** "factorflow-spill-<host>-<process>-<start>-<number>": start tells a process from a later one of the same number. */
@@ -76,35 +75,4 @@ async function removeLeftovers(parent: string): Promise<void> {
     const found = await stat(path).catch(() => undefined);
     if (found?.isDirectory() && (own === undefined || found.uid === own)) await rm(path, { recursive: true, force: true }).catch(() => undefined);
   }
-}
-
-/** Of the host and, where there are such, the space of process numbers: those of two containers have nothing in common. */
-function hostDigest(): string {
-  let space = '';
-  try {
-    space = readlinkSync('/proc/self/ns/pid');
-  } catch {
-    // Not Linux.
-  }
-  return createHash('sha256').update(`${hostname()} ${space}`).digest('hex').slice(0, 12);
-}
-
-/** The time at which a process began, in ticks since the machine started; undefined where the system does not tell. */
-function startOf(id: number): number | undefined {
-  try {
-    // The name in parentheses may hold spaces; start is the 22nd field, the 20th behind it.
-    return Number(readFileSync(`/proc/${id}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[19]);
-  } catch {
-    return undefined;
-  }
-}
-
-function isRunning(id: number, start: number): boolean {
-  try {
-    process.kill(id, 0);
-  } catch (error) {
-    if (errorCode(error) === 'ESRCH') return false;
-  }
-  const now = startOf(id);
-  return now === undefined || start === 0 || now === start;
 }

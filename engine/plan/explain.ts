@@ -1,8 +1,11 @@
 import Table from 'cli-table3';
-import { formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
+import { counted, formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
 import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
 import { comparedMemory, type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';
+
+/** Ways that were rejected, in print: the fastest of them. */
+const SHOWN_REJECTED = 8;
 
 /** The plan as text: the problem, the devices, a line for each stage, then the reasons for the choices. */
 export function explain(plan: PhysicalPlan): string {
@@ -13,12 +16,19 @@ export function explain(plan: PhysicalPlan): string {
     lines.push(`  ${'device'.padEnd(10)} ${place}: ${description}; ${capacity}`);
   }
   lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(comparedMemory(plan)).map(([place, { planned, measured }]) => `${place} ${formatBytes(planned)}${measured === null ? '' : ` (measured ${formatBytes(measured)})`}`).join(', ')}`, '');
+  if (plan.estimate !== undefined) {
+    const { seconds, computing, staging, exchange, rates } = plan.estimate;
+    lines.splice(-1, 0, `  ${'estimate'.padEnd(10)} ${formatMilliseconds(1000 * seconds)} a round: computing ${formatMilliseconds(1000 * computing)}, staging ${formatMilliseconds(1000 * staging)}, exchanges ${formatMilliseconds(1000 * exchange)}`, `  ${''.padEnd(10)} ${rates}`);
+  }
   const stages = stagesOf(plan);
   lines.push(stageTable(stages, plan.measured), '');
   stages.forEach(({ stage }, at) => {
     for (const reason of stage.reasons ?? []) lines.push(`  [${at}] ${stage.name}: ${reason}`);
   });
   for (const reason of plan.reasons) lines.push(`  ${reason}`);
+  const rejected = plan.rejected ?? [];
+  for (const { name, seconds, reason } of rejected.slice(0, SHOWN_REJECTED)) lines.push(`  rejected: ${name}: about ${formatMilliseconds(1000 * seconds)} a round; ${reason}`);
+  if (rejected.length > SHOWN_REJECTED) lines.push(`  rejected: ${counted(rejected.length - SHOWN_REJECTED, 'other')}, in the JSON of the plan`);
   return lines.join('\n');
 }
 

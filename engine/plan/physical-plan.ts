@@ -35,8 +35,14 @@ export interface PhysicalPlan {
   readonly measure: readonly Stage[];
   readonly end: readonly Stage[];
   readonly rounds: number;
+  /** Behind every so many rounds, and behind the last: a copy of what `end` hands out is written for a later run. */
+  readonly checkpoint?: { readonly every: number; readonly stage: LoadStage };
   readonly keep: KeptVersions;
   readonly memory: MemoryPlan;
+  /** Seconds of a round by their causes, estimated from rates of the devices, where plans were compared. */
+  readonly estimate?: Estimate;
+  /** Other ways to do the same, each with the reason against it. */
+  readonly rejected?: readonly RejectedPlan[];
   /** Choices that hold for the whole plan, each with its reason. */
   readonly reasons: readonly string[];
   /** Measures of a run, by stage (`plan --analyze`). */
@@ -45,13 +51,31 @@ export interface PhysicalPlan {
   readonly measuredMemory?: MemoryPlan;
 }
 
+/** The estimated time of a round. */
+export interface Estimate {
+  readonly seconds: number;
+  readonly computing: number;
+  readonly staging: number;
+  readonly exchange: number;
+  /** The rates that were assumed, and their origin. */
+  readonly rates: string;
+}
+
+/** A way that was not taken. */
+export interface RejectedPlan {
+  readonly name: string;
+  /** Estimated seconds of a round. */
+  readonly seconds: number;
+  readonly reason: string;
+}
+
 /** A stage that the plan only describes: the operators that load do its work. */
 export type LoadStage = Omit<Stage, 'work'>;
 
 /** Peaks in bytes, by place: of a device the bytes in its own memory, of `host` all others. */
 export type MemoryPlan = Readonly<Record<Place, number>>;
 
-export type PlannedPhase = 'load' | PhaseName;
+export type PlannedPhase = 'load' | 'checkpoint' | PhaseName;
 
 export interface PlannedStage {
   readonly phase: PlannedPhase;
@@ -62,7 +86,10 @@ export interface PlannedStage {
 
 /** All stages in the order in which they first run. */
 export function stagesOf(plan: PhysicalPlan): PlannedStage[] {
-  return (['load', ...phases] as const).flatMap((phase) => plan[phase].map((stage) => ({ phase, stage, times: phase === 'round' || phase === 'measure' ? plan.rounds : 1 })));
+  const { rounds, checkpoint } = plan;
+  const of = (phase: 'load' | PhaseName): PlannedStage[] => plan[phase].map((stage) => ({ phase, stage, times: phase === 'round' || phase === 'measure' ? rounds : 1 }));
+  const copied: PlannedStage[] = checkpoint === undefined ? [] : [{ phase: 'checkpoint', stage: checkpoint.stage, times: Math.ceil(rounds / checkpoint.every) }];
+  return ['load' as const, ...phases].flatMap((phase) => (phase === 'end' ? [...copied, ...of(phase)] : of(phase)));
 }
 
 export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stage'] {

@@ -50,6 +50,7 @@ export interface DataSet {
  *     rows@here       stepped in place, by this task alone
  *     rows@shared     stepped in place, by all slices at once
  *
+ *     sums@last       the newest version, for the last time: the part is freed behind the task
  *     users@column    the newest version, in a grid: of the part that belongs to the block's column
  *
  * `part.*` names the parts part.0, part.1, ... of one row of the grid.

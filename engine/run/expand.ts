@@ -61,7 +61,6 @@ class Expansion {
     const [first] = stages;
     const partsOf = (stage: Stage, at: number) => this.#partsOf(stage, [...stages.slice(at + 1), ...later]);
     if (stages.length > 1) pipeline(stages.map((stage, at) => inTurn(partsOf(stage, at))));
-    else if (first.work.kind === 'blocks') this.#visits.blocks(first, first.work);
     else {
       for (const { at, run, end } of partsOf(first, 0)) {
         at.forEach((_, part) => run(part));
@@ -82,7 +81,7 @@ class Expansion {
       case 'exchange':
         return this.#exchanges.of(name, work);
       case 'blocks':
-        throw new Error(`${name}: a stage over blocks is in no pipeline`);
+        return [this.#visits.blocks(stage, work)];
     }
   }
 }

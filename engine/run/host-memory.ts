@@ -23,8 +23,8 @@ export class HostMemory implements HostStore {
     this.#partitions.set(key, partition);
   }
 
-  allocate(ref: PartitionRef, { layout = 'factors', rows, columns }: MatrixShape): void {
-    this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
+  allocate(ref: PartitionRef, { layout = 'factors', rows, columns, packed }: MatrixShape): void {
+    this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) }, ...(packed ? { packed } : {}) });
   }
 
   run(): Promise<never> {

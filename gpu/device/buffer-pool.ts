@@ -2,27 +2,31 @@ import { CapacityError } from '../../engine/errors.ts';
 import type { MatrixShape } from '../../engine/partition.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
+/** The parts of an opened GPU that the pool uses. */
+type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'>;
+
 /**
- * Buffers that were given back, kept for the next request of the same size: each half-iteration makes a version of a side's
+ * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a version of a side's
  * factors and frees one. A buffer is zeroed when it is given back, while no task waits for it, unless its next owner overwrites all of it.
  */
 export class BufferPool {
-  readonly #gpu: Gpu;
+  readonly #gpu: PoolGpu;
   readonly #free = new Map<number, GPUBuffer[]>();
   /** The free buffers that were not zeroed. */
   readonly #written = new Set<GPUBuffer>();
 
-  constructor(gpu: Gpu) {
+  constructor(gpu: PoolGpu) {
     this.#gpu = gpu;
   }
 
   /** Takes a free buffer or creates one. Throws CapacityError when the memory does not suffice even after freeing all buffers kept here. */
   async take(bytes: number, label: string, contents: MatrixShape['contents'] = 'zeros'): Promise<GPUBuffer> {
-    const kept = this.#free.get(sizeOf(bytes)) ?? [];
+    const size = this.#sizeOf(bytes);
+    const kept = this.#free.get(size) ?? [];
     const fitting = kept.findLastIndex((buffer) => this.#written.has(buffer) === (contents === 'any'));
     // -1, when none fits, takes the last of the others.
     const [buffer] = kept.splice(fitting, 1);
-    if (buffer === undefined) return this.#create(bytes, label);
+    if (buffer === undefined) return this.#create(size, label);
     if (this.#written.delete(buffer) && contents === 'zeros') this.#clear(buffer);
     buffer.label = label;
     return buffer;
@@ -60,9 +64,12 @@ export class BufferPool {
       return this.#gpu.buffer(bytes, label);
     }
   }
-}
 
-/** Bytes, rounded up as `Gpu.buffer` does. */
-function sizeOf(bytes: number): number {
-  return Math.max(16, Math.ceil(bytes / 16) * 16);
+  /** Bytes, rounded up to 64 sizes an octave where a buffer may have so many: parts of almost the same size take turns with the same buffers. */
+  #sizeOf(bytes: number): number {
+    const { bufferBytes, bindingBytes } = this.#gpu.info.limits;
+    const step = Math.max(16, 2 ** Math.floor(Math.log2(Math.max(1, bytes)) - 6));
+    const size = Math.max(16, Math.ceil(bytes / step) * step);
+    return size <= Math.min(bufferBytes, bindingBytes) ? size : Math.ceil(bytes / 16) * 16;
+  }
 }

@@ -28,7 +28,7 @@ export async function addEquations(gpu: Gpu, { block, fixed, fixedBias, equation
   const { rank, mean, scale, rowStart, implicit } = settings;
   const { fused: _fused, ...variant } = settings.variant;
   const biases = fixedBias !== undefined;
-  const rows = await prepareRows(gpu, block, { ...settings, variant: { ...variant, short: 0, free: false }, lambda: 0, solver: 'cholesky' }, fixed.rows, biases);
+  const rows = await prepareRows(gpu, block, { ...settings, variant: { ...variant, short: 0, free: false }, lambda: 0, solver: 'cholesky' }, fixed.rows, biases, true);
   const pass = gpu.pass(`normal-equations ${variant.name}`);
   if (rows.batches.length > 0) {
     const [sum, add] = await Promise.all([compileSum(gpu, settings, biases), gpu.compile(addSlotsKernel, { rank, biases })]);

@@ -41,5 +41,5 @@ export const sgdChecks: readonly KernelCheck[] = [...sgdTilesChecks, ...sgdTileS
 
 /** Every check of the kernels that the GPU has the features and limits for. */
 export function kernelChecks(gpu: Gpu): KernelCheck[] {
-  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...dataParallelChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
+  return [...updateChecks, ...subgroupChecks, ...lossChecks, ...topNChecks, ...rankingChecks, ...sgdChecks, ...halfIterationChecks(gpu.info, gpu.info.software ? 1000 : 10_000), ...dataParallelChecks(gpu.info, gpu.info.software ? 1000 : 3000), ...implicitChecks(gpu.info, gpu.info.software ? 1000 : 10_000)].filter((check) => check.admitted?.(gpu) ?? true);
 }

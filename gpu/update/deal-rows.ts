@@ -15,6 +15,8 @@ export interface RowLimits {
   /** Rows of θ in a region: a row of several parts, and of at least `bordered` ratings, is also cut at the borders of regions. */
   readonly regionRows: number;
   readonly bordered: number;
+  /** Rows without ratings are in no list. */
+  readonly ratedOnly: boolean;
   /** Slots that a batch holds. */
   readonly slots: number;
 }
@@ -26,7 +28,7 @@ export interface DealtBatch {
   readonly slots: number;
 }
 
-/** The rows of a range, each in one list. */
+/** The rows of a range, each in one list at most. */
 export interface DealtRows {
   /** Lists by the longest row that they may hold. */
   readonly short: readonly (Parts & { readonly longest: number })[];
@@ -51,6 +53,7 @@ export function dealRows(offsets: Int32Array, columns: Uint32Array, from: number
   for (const row of limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to)) {
     const start = offsets[row];
     const length = offsets[row + 1] - start;
+    if (length === 0 && limits.ratedOnly) continue;
     const whole = limits.short > 0 && length <= limits.short ? short.find(({ longest }) => length <= longest)?.list : length <= limits.free && limits.free > 0 ? free : length <= limits.fused ? fused : undefined;
     if (whole !== undefined) {
       whole.add(row, start, length, 0);

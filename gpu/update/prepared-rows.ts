@@ -42,8 +42,8 @@ export interface PreparedRows {
 
 type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'>;
 
-/** Makes the lists once for a block, range, rank and variant; they are freed with the block. */
-export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean): Promise<PreparedRows> {
+/** Makes the lists once for a block, range, rank and variant; they are freed with the block. `ratedOnly`: without rows that have no ratings. */
+export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean, ratedOnly = false): Promise<PreparedRows> {
   const { variant, from, to, rank, solver } = settings;
   const slotBytes = slotElements(rank, biases) * 4;
   const limits: RowLimits = {
@@ -53,6 +53,7 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
     fused: variant.fused?.longest ?? -1,
     part: partOf(variant, block.ratings),
     ...regionsOf(fixedRows, rank, variant),
+    ratedOnly,
     slots: slotsOf(gpu, rank, biases),
   };
   const key = `rows ${from} ${to} ${JSON.stringify(limits)}`;

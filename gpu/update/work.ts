@@ -38,7 +38,11 @@ export class EntryList {
       larger.set(this.#entries);
       this.#entries = larger;
     }
-    this.#entries.set([a, b, c, d], 4 * this.#count++);
+    const at = 4 * this.#count++;
+    this.#entries[at] = a;
+    this.#entries[at + 1] = b;
+    this.#entries[at + 2] = c;
+    this.#entries[at + 3] = d;
   }
 
   get count(): number {

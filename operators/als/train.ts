@@ -10,6 +10,7 @@ import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joinedParts } from '../training/joined-parts.ts';
 import { trainingErrors } from '../training/loss.ts';
+import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { type LoopResult, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
@@ -31,6 +32,8 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly plan: PhysicalPlan;
   /** Standard deviation of the ratings, where regOffset is in units of it. */
   readonly ratingDeviation?: number;
+  /** The factors in the unit of training and the biases apart: the start of a training that goes on. */
+  readonly raw: AlsStart;
 }
 
 export interface TrainAlsOptions {
@@ -43,6 +46,8 @@ export interface TrainAlsOptions {
   readonly start?: AlsStart;
   /** See LoopOptions. */
   readonly copySeconds?: number;
+  /** See LoopOptions. */
+  readonly checkpoints?: Checkpoints<Matrices> | undefined;
 }
 
 /**
@@ -50,7 +55,7 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
   const level = meanRating(byUser);
@@ -74,6 +79,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       devices,
       rule: new StoppingRule(params, ratings.test),
       copySeconds,
+      checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
       measure: rank && ((factors, held) => rank(folded(factors), held)),
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors ?? start);
@@ -83,7 +89,21 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
     },
     ctx,
   );
-  return { ...result, ...folded(factors), plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+  return { ...result, ...folded(factors), raw: factors, plan: bound, ...(params.regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / params.regOffset }) };
+}
+
+function toMatrices({ users, items }: AlsStart): Matrices {
+  // A device may hand out its own memory of a bias.
+  return { users: users.values, items: items.values, ...(users.bias && items.bias && { 'users-bias': Float32Array.from(users.bias), 'items-bias': Float32Array.from(items.bias) }) };
+}
+
+function fromMatrices({ users, items, 'users-bias': usersBias, 'items-bias': itemsBias }: Matrices): AlsStart {
+  return { users: { values: users, ...(usersBias && { bias: usersBias }) }, items: { values: items, ...(itemsBias && { bias: itemsBias }) } };
+}
+
+/** Numbers of each matrix of a checkpoint. */
+export function alsMatrices(users: number, items: number, { rank, biases }: AlsParams): Readonly<Record<string, number>> {
+  return { users: users * rank, items: items * rank, ...(biases ? { 'users-bias': users, 'items-bias': items } : {}) };
 }
 
 /** Factors and biases of training in a unit, in the ratings' own. */

@@ -37,9 +37,12 @@ export interface BoundSgd {
   readonly given: readonly (readonly [PartitionRef, Partition])[];
 }
 
-/** Binds a plan to ratings that are laid out as its schedule wants them. Blocks that turn out not to fit their devices are staged. */
-export function bindSgd(planned: PhysicalPlan, params: SgdParams, data: SgdData, laid: SgdLayoutData, start?: TrainedFactors): BoundSgd {
-  const binding = new Binding(planned, params, data, laid, start);
+/**
+ * Binds a plan to ratings that are laid out as its schedule wants them. Blocks that turn out not to fit their devices are staged. `epoch`: the first that
+ * the given start is stepped in.
+ */
+export function bindSgd(planned: PhysicalPlan, params: SgdParams, data: SgdData, laid: SgdLayoutData, start?: TrainedFactors, epoch = 1): BoundSgd {
+  const binding = new Binding(planned, params, data, laid, start, epoch);
   const made = binding.make(true);
   return fits(made.plan) ? made : binding.make(false);
 }
@@ -50,15 +53,17 @@ class Binding {
   readonly #data: SgdData;
   readonly #laid: SgdLayoutData;
   readonly #start: TrainedFactors | undefined;
+  readonly #epoch: number;
   readonly #compute: readonly DeviceInfo[];
   readonly #host: DeviceInfo;
 
-  constructor(planned: PhysicalPlan, params: SgdParams, data: SgdData, laid: SgdLayoutData, start: TrainedFactors | undefined) {
+  constructor(planned: PhysicalPlan, params: SgdParams, data: SgdData, laid: SgdLayoutData, start: TrainedFactors | undefined, epoch: number) {
     this.#planned = planned;
     this.#params = params;
     this.#data = data;
     this.#laid = laid;
     this.#start = start;
+    this.#epoch = epoch;
     const places = planned.round.find(({ name }) => name === 'sgd-epoch')?.at ?? [];
     const deviceOf = (place: string) => planned.devices.find((one) => one.place === place) as DeviceInfo;
     this.#compute = places.map(deviceOf);
@@ -89,7 +94,7 @@ class Binding {
     const bind = (list: readonly Stage[]) => list.map((stage) => this.#stage(stage, { slices, width, parted }));
     const startStages = bind(this.#planned.start).filter(({ name: stage }) => resident || stage !== 'place-ratings');
     const unfitted: PhysicalPlan = { ...this.#planned, datasets, start: startStages, round: bind(this.#planned.round), measure: bind(this.#planned.measure) };
-    const phases = { start: this.#start === undefined ? unfitted.start : startFrom(unfitted, this.#start.rowSums !== undefined), round: unfitted.round, measure: unfitted.measure, end: unfitted.end };
+    const phases = { start: this.#start === undefined ? unfitted.start : startFrom(unfitted, this.#start.rowSums !== undefined, this.#epoch), round: unfitted.round, measure: unfitted.measure, end: unfitted.end };
     const bound: BoundPlan = { name, devices: this.#planned.devices, datasets, phases, given: refs, slices, bands, blockSizes, ...(blockFields ? { blockFields } : {}) };
     const peak = peakOf(bound, contracts, this.#planned.keep);
     const plan: PhysicalPlan = { ...unfitted, memory: { ...peak, [HOST]: Math.max(this.#planned.memory[HOST] ?? 0, peak[HOST] ?? 0) } };
@@ -235,7 +240,10 @@ class Binding {
   #givenFactors(bound: BoundPlan, rowRanges: readonly RowRange[], columnRanges: readonly RowRange[], width: number): [PartitionRef, Partition][] {
     const start = this.#start;
     if (start === undefined) return [];
-    const part = (name: string, partition: number, rows: number, values: Float32Array): [PartitionRef, Partition] => [partRef(bound, bound.datasets.find((one) => one.name === name) as DataSet, partition, 0), { layout: 'factors', rows, columns: { values } }];
+    const part = (name: string, partition: number, rows: number, values: Float32Array): [PartitionRef, Partition] => {
+      const set = bound.datasets.find((one) => one.name === name) as DataSet;
+      return [partRef(bound, set, partition, 0), { layout: 'factors', rows, columns: { values }, ...(set.packed ? { packed: true } : {}) }];
+    };
     const rowParts = (name: string, values: Float32Array, f: number) => rowRanges.map(({ from, to }, r) => part(name, r, to - from, values.subarray(from * f, to * f)));
     const columnParts = (name: string, values: Float32Array, f: number) =>
       columnRanges.map(({ from, to }, c) => {
@@ -271,10 +279,11 @@ function countsBlock(offsets: Int32Array, rows: number): Partition {
 }
 
 /** The start where factors are there: they come from the host in place of drawn ones. */
-function startFrom({ start }: PhysicalPlan, withSums: boolean): Stage[] {
+function startFrom({ start }: PhysicalPlan, withSums: boolean, epoch: number): Stage[] {
   const names = ['rows', 'columns', ...(withSums ? ['row-sums', 'column-sums'] : [])];
   return start.flatMap((stage): Stage[] => {
     if (stage.name === 'initialize-rows') return [{ name: stage.name, at: stage.at, work: { kind: 'exchange', how: 'move', data: names, to: 'from-host' } }];
+    if (stage.name === 'first-batch-order' && stage.work.kind === 'tasks') return [{ ...stage, work: { kind: 'tasks', tasks: stage.work.tasks.map((task) => ({ ...task, params: { ...task.params, epoch } })) } }];
     return stage.name === 'initialize-columns' || (withSums && stage.work.kind === 'allocate') ? [] : [stage];
   });
 }

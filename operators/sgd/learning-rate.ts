@@ -4,6 +4,9 @@ import type { SgdParams } from './params.ts';
 const BOLD_GROWTH = 1.05;
 const BOLD_CUT = 0.5;
 
+/** The factor of all rates, and the loss of the epoch before. */
+export type RateCourse = { readonly factor: number; readonly loss: number };
+
 /**
  * γ of each epoch:
  *
@@ -18,8 +21,6 @@ export class LearningRate {
   readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
   #factor = 1;
   #lastLoss = Number.POSITIVE_INFINITY;
-  /** After each epoch that was kept. */
-  #kept: { readonly factor: number; readonly loss: number }[] = [];
 
   constructor(params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>) {
     this.#params = params;
@@ -36,13 +37,15 @@ export class LearningRate {
   see(loss: number): void {
     if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
     this.#lastLoss = loss;
-    this.#kept.push({ factor: this.#factor, loss });
   }
 
-  /** Restores the state after the given number of epochs. */
-  rewind(epochs: number): void {
-    this.#kept = this.#kept.slice(0, epochs);
-    const { factor = 1, loss = Number.POSITIVE_INFINITY } = this.#kept.at(-1) ?? {};
+  /** State after the last epoch that was kept. */
+  get course(): RateCourse {
+    return { factor: this.#factor, loss: this.#lastLoss };
+  }
+
+  /** Restores a state; by default that before all epochs. */
+  rewind({ factor = 1, loss = Number.POSITIVE_INFINITY }: Partial<RateCourse> = {}): void {
     this.#factor = factor;
     this.#lastLoss = loss;
   }

@@ -6,6 +6,7 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { joinedParts } from '../training/joined-parts.ts';
 import { type SideNorms, trainingErrors } from '../training/loss.ts';
+import { type Checkpoints, checkpointsOf, type Matrices } from '../training/host-copy.ts';
 import { type LoopResult, MOST_RESTARTS, runLoop, type Training } from '../training/loop.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
@@ -15,7 +16,7 @@ import { byPosition, idsByPosition } from './data/by-position.ts';
 import type { SgdData } from './data/data.ts';
 import { fromModelSide, type ModelFactors, modelFactors } from './factors.ts';
 import { layOut } from './data/layout.ts';
-import { LearningRate } from './learning-rate.ts';
+import { LearningRate, type RateCourse } from './learning-rate.ts';
 import { type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf, sgdFeatures } from './plan.ts';
 
@@ -38,6 +39,8 @@ export interface TrainSgdOptions {
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /** See LoopOptions. */
   readonly copySeconds?: number;
+  /** See LoopOptions. */
+  readonly checkpoints?: Checkpoints<Matrices> | undefined;
 }
 
 /** An epoch has diverged when its loss is a tenth above the one before, and by a thousandth of σ² Nz; smaller rises are the noise of SGD. */
@@ -49,7 +52,7 @@ const DIVERGED = { relative: 1.1, absolute: 1e-3 } as const;
  * ratings, the loss sometimes rises by that much for any order of blocks. Throws DivergedError when the fourth attempt diverges too,
  * and DeviceLostError when the last device is lost before any factors were copied from it.
  */
-export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
+export async function trainSgd({ data, test, start }: SgdInput, params: SgdParams, { devices, plan, copySeconds, checkpoints }: TrainSgdOptions, ctx: ExecutionContext): Promise<SgdResult> {
   const rate = new LearningRate(params);
   const metric = rankingMetricOf(params);
   const rank = metric === undefined || test === undefined ? undefined : validationMetric(metric, { ...idsByPosition(data), test: byPosition(test, data), train: byPosition(data.block, data) }, ctx);
@@ -61,21 +64,37 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
       devices,
       rule: new StoppingRule(params, test),
       copySeconds,
+      checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
       measure: rank && ((factors, held) => rank(modelFactors(factors.rows, factors.columns, data, params), held)),
       prepare: async (left, from) => {
-        rate.rewind(from?.iteration ?? 0);
+        rate.rewind(from?.course as RateCourse | undefined);
         const planned = left === devices ? run : plan(left);
         // The workers lay the ratings out while the calling thread fills a model's factors in.
         const laying = layOut(data, test, scheduleOf(planned), params.seed, ctx);
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
-        const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given);
+        const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given, 1 + (from?.iteration ?? 0));
         run = bound;
-        return { ...sgdTraining(data, params, rate, start !== undefined || from !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, keep: bound.keep };
+        return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, keep: bound.keep };
       },
     },
     ctx,
   );
   return { ...result, ...modelFactors(factors.rows, factors.columns, data, params), plan: run };
+}
+
+function toMatrices({ rows, columns, rowSums, columnSums }: TrainedFactors): Matrices {
+  return { rows, columns, ...(rowSums && columnSums && { 'row-sums': rowSums, 'column-sums': columnSums }) };
+}
+
+function fromMatrices({ rows, columns, 'row-sums': rowSums, 'column-sums': columnSums }: Matrices): TrainedFactors {
+  return { rows, columns, ...(rowSums && { rowSums }), ...(columnSums && { columnSums }) };
+}
+
+/** Numbers of each matrix of a checkpoint. */
+export function sgdMatrices({ block, columnOffsets }: SgdData, params: SgdParams): Readonly<Record<string, number>> {
+  const [rows, columns] = [block.rows, columnOffsets.length - 1];
+  const features = sgdFeatures(params);
+  return { rows: rows * features, columns: columns * features, ...(params.rate === 'adagrad' ? { 'row-sums': rows, 'column-sums': columns } : {}) };
 }
 
 /** The columns of each segment, where columns lie in segments that are as wide as the widest. */
@@ -115,6 +134,7 @@ function sgdTraining(data: SgdData, params: SgdParams, rate: LearningRate, conti
       return rate.of(epoch);
     },
     accepted: (loss) => rate.see(loss),
+    course: () => rate.course,
     factors: (results) => {
       const part = (set: string, width: number, ofSegments: boolean) => joinedParts(results, `${name}/${set}`, ofSegments ? segments?.map((columns) => columns * width) : undefined);
       const factors = { rows: part('rows', features, false), columns: part('columns', features, true) };

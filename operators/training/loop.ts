@@ -12,6 +12,7 @@ import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { type Given, runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
+import type { Checkpoints, HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import type { TrainingErrors } from './loss.ts';
 import type { StoppingRule } from './stopping-rule.ts';
@@ -36,14 +37,10 @@ export interface Training<Factors> {
   slower?(number: number): number;
   /** Called with the loss of each round that is kept. */
   accepted?(loss: number): void;
+  /** State after the last round that was kept, beside its factors; `prepare` finds it in the copy. */
+  course?(): JsonObject;
   /** The factors that the phase `end` handed out. */
   factors(results: StepResults): Factors;
-}
-
-/** Factors in host memory, and the iteration that they come from. */
-export interface HostCopy<Factors> {
-  readonly iteration: number;
-  readonly factors: Factors;
 }
 
 export interface LoopOptions<Factors> {
@@ -53,6 +50,7 @@ export interface LoopOptions<Factors> {
   readonly rule: StoppingRule;
   /** Seconds between two copies of a device's factors to the host, at least. */
   readonly copySeconds?: number;
+  readonly checkpoints?: Checkpoints<Factors> | undefined;
   /** Further measures of a version, from its factors in host memory. */
   measure?(factors: Factors, ctx: ExecutionContext): Promise<TrainingErrors['testMetrics']>;
   /** The training on these devices, from the start or from factors. */
@@ -79,8 +77,8 @@ const COPY_SECONDS = 2;
 
 /**
  * Runs rounds until the last, or until the stopping rule ends them: the one loop of all algorithms. Each round is expanded, run,
- * measured, and kept or run again with smaller steps. The factors that are kept are copied to the host now and then; when a device is
- * lost, the run goes on from that copy on those that are left, or ends with it.
+ * measured, and kept or run again with smaller steps. The factors are copied to the host now and then; when a device is lost, the run
+ * goes on from that copy on those that are left, or ends with it. Every so many rounds, and behind the last, the copy is a checkpoint.
  */
 export async function runLoop<Factors>(options: LoopOptions<Factors>, ctx: ExecutionContext): Promise<LoopResult<Factors>> {
   return new Loop(options, ctx).run();
@@ -93,7 +91,8 @@ interface RoundAhead {
 
 interface State {
   readonly number: number;
-  readonly versions: Versions;
+  /** Undefined where the factors are those of the copy's best, in host memory. */
+  readonly versions: Versions | undefined;
 }
 
 class Loop<Factors> {
@@ -111,14 +110,21 @@ class Loop<Factors> {
     this.#options = options;
     this.#ctx = ctx;
     this.#wait = options.copySeconds ?? COPY_SECONDS;
+    this.#copy = options.checkpoints?.resumed;
     this.#phase = startPhase(ctx.events, 'train', `${options.called}s`, options.maxIter);
   }
 
   async run(): Promise<LoopResult<Factors>> {
-    const { rule } = this.#options;
+    const { rule, maxIter } = this.#options;
     let { devices } = this.#options;
     const ctx = this.#ctx;
     for (;;) {
+      this.#iterations = [...(this.#copy?.iterations ?? [])];
+      const { stop } = rule.rewind(this.#iterations);
+      if (this.#copy !== undefined && (stop !== undefined || this.#copy.iteration >= maxIter)) {
+        this.#phase.end(this.#copy.iteration);
+        return this.#endOf(this.#copy);
+      }
       try {
         const training = await this.#options.prepare(devices, this.#copy);
         const result = await Holdings.measured(ctx, (held) => {
@@ -131,32 +137,36 @@ class Loop<Factors> {
         if (!(error instanceof DeviceLostError)) throw error;
         devices = devices.filter(({ place }) => place !== error.details.device);
         if (devices.length === 0 || devices.length === this.#options.devices.length) return this.#lost(error);
-        this.#iterations = this.#iterations.filter(({ iteration }) => iteration <= (this.#copy?.iteration ?? 0));
-        rule.rewind(this.#iterations);
         const from = this.#copy === undefined ? 'the start' : `${this.#options.called} ${this.#copy.iteration}`;
         this.#ctx.events({ type: 'warning', text: `${error.summary}; training goes on from ${from} on ${devices.map(({ place }) => place).join(', ')}` });
       }
     }
   }
 
-  #lost(error: DeviceLostError): LoopResult<Factors> {
+  async #lost(error: DeviceLostError): Promise<LoopResult<Factors>> {
     const copy = this.#copy;
     if (copy === undefined) throw new DeviceLostError(`${error.summary}; no ${this.#options.called}'s factors had been copied to the host by then`, { ...error.details, phase: 'train' });
-    return { factors: copy.factors, iterations: this.#iterations.filter(({ iteration }) => iteration <= copy.iteration), bestIteration: copy.iteration, lost: error };
+    await this.#options.checkpoints?.write(copy);
+    return { ...this.#endOf(copy), lost: error };
+  }
+
+  /** The result of a run that ends with a copy. */
+  #endOf(copy: HostCopy<Factors>): LoopResult<Factors> {
+    const { factors, iteration } = copy.best ?? copy;
+    return { factors, iterations: copy.iterations, bestIteration: iteration };
   }
 
   async #train(training: Training<Factors>): Promise<LoopResult<Factors>> {
-    const { maxIter, rule, called } = this.#options;
+    const { maxIter, rule, called, checkpoints } = this.#options;
     const { keep } = training;
-    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
     const first = this.#copy?.iteration ?? 0;
-    let good: State = { number: first, versions: await this.#steps(training, 'start', {}) };
-    let best = good;
-    let goodLoss = training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss;
+    let good = { number: first, versions: await this.#steps(training, 'start', {}) };
+    let best: State = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, versions: undefined };
+    let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss);
     let restarts = 0;
     let ahead: RoundAhead | undefined;
     for (let number = first + 1; number <= maxIter; ) {
-      const kept = keptOf(keep, good.versions, best.versions);
+      const kept = keptOf(keep, good.versions, best.versions ?? good.versions);
       const started = performance.now();
       const params = training.round(number);
       const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
@@ -186,15 +196,21 @@ class Loop<Factors> {
       const verdict = rule.see(report);
       good = { number, versions };
       if (verdict.best) best = good;
-      for (const old of kept) await this.#free(training, old, [good.versions, best.versions]);
-      if (verdict.stop !== undefined) {
-        this.#ctx.events({ type: 'note', text: verdict.stop });
-        break;
-      }
-      if (losable && number < maxIter) await this.#offerCopy(training, best);
+      for (const old of kept) await this.#free(training, old, [good.versions, best.versions ?? good.versions]);
+      const ends = verdict.stop !== undefined || number === maxIter;
+      if (verdict.stop !== undefined) this.#ctx.events({ type: 'note', text: verdict.stop });
+      if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) await checkpoints.write(await this.#copyOf(training, good, best));
+      else if (!ends) await this.#offerCopy(training, good, best);
+      if (ends) break;
       number++;
     }
-    return { factors: await this.#fetch(training, best.versions), iterations: this.#iterations, bestIteration: best.number };
+    if (checkpoints !== undefined && this.#copy !== undefined) return this.#endOf(this.#copy);
+    return { factors: await this.#factorsOf(training, best), iterations: this.#iterations, bestIteration: best.number };
+  }
+
+  /** The loss that the round behind the copy is compared with. */
+  #lossOfCopy({ slower }: Training<Factors>): number | undefined {
+    return (slower === undefined ? this.#iterations[0] : this.#iterations.at(-1))?.loss;
   }
 
   #expandRound(training: Training<Factors>, from: Versions, round: Round, kept: readonly Versions[]): Expanded {
@@ -248,13 +264,29 @@ class Loop<Factors> {
     this.#copies.push(partitions);
   }
 
-  /** Copies the factors to the host when a copy is due; longer copies are made less often. */
-  async #offerCopy(training: Training<Factors>, { number, versions }: State): Promise<void> {
+  /** The factors of a state; those that are in host memory are not fetched again. */
+  async #factorsOf(training: Training<Factors>, { number, versions }: State): Promise<Factors> {
+    const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === number);
+    if (copied !== undefined) return copied.factors;
+    if (versions === undefined) throw new Error(`the factors of ${this.#options.called} ${number} are not there`);
+    return this.#fetch(training, versions);
+  }
+
+  /** Copies the factors to the host when the loss of a device could cost much work; longer copies are made less often. */
+  async #offerCopy(training: Training<Factors>, good: State, best: State): Promise<void> {
     const start = performance.now();
-    if (number === this.#copy?.iteration || start - this.#copied < 1000 * this.#wait) return;
-    this.#copy = { iteration: number, factors: await this.#fetch(training, versions) };
-    this.#copied = performance.now();
+    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
+    if (!losable || start - this.#copied < 1000 * this.#wait) return;
+    await this.#copyOf(training, good, best);
     this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, (this.#copied - start) / 1000 / COPY_SHARE);
+  }
+
+  async #copyOf(training: Training<Factors>, good: State, best: State): Promise<HostCopy<Factors>> {
+    const kept = best.number === good.number ? undefined : { iteration: best.number, factors: await this.#factorsOf(training, best) };
+    const factors = await this.#factorsOf(training, good);
+    this.#copied = performance.now();
+    this.#copy = { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...this.#iterations], ...(training.course && { course: training.course() }) };
+    return this.#copy;
   }
 }
 

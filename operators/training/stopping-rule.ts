@@ -40,11 +40,13 @@ export class StoppingRule {
     }
   }
 
-  /** Forgets all iterations but these. */
-  rewind(iterations: readonly TrainingIteration[]): void {
+  /** Forgets all iterations but these, and gives the verdict on the last of them. */
+  rewind(iterations: readonly TrainingIteration[]): Verdict {
     this.#least = Number.POSITIVE_INFINITY;
     this.#bestIteration = 0;
-    for (const one of iterations) this.see(one);
+    let verdict: Verdict = { best: true };
+    for (const one of iterations) verdict = this.see(one);
+    return verdict;
   }
 
   see({ iteration, testRmse, testMetrics = {} }: TrainingIteration): Verdict {

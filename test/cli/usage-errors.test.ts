@@ -131,7 +131,7 @@ describe.concurrent('--help and --version', () => {
     const train = await factorflow('train', '--help');
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of ['Model:', '--reg-param', '[default: 0.02; without biases 0.1; implicit: 4,', 'Held-out ratings:', 'Examples:']) expect(train.stdout).toContain(part);
-    for (const later of ['--checkpoint-dir', '--fake-devices']) expect(train.stdout).not.toContain(later);
+    expect(train.stdout).not.toContain('--fake-devices');
   });
 
   it.for([

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { fuzzCase, fuzzKinds, fuzzTarget } from '../support/fuzz-targets.ts';
 import { temporaryFolder } from './parquet/parquet-testing.ts';
 
-// A sample of the cases of scripts/fuzz.ts.
+// A sample of the cases of npm run torture.
 const cases = { parquet: 100, csv: 300, ndjson: 300, arrow: 300, model: 60 };
 
 test.each(fuzzKinds)('damaged files are read or refused with a message: %s', async (kind) => {

@@ -180,6 +180,18 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
   });
 });
 
+describe('equations of another shape', () => {
+  it('are refused, with the shape that is needed', () => {
+    const [memory, rank] = [new TestMemory('simd'), 10];
+    const block = ratingBlock([4, 5, 6], COLUMNS, 2);
+    const theta = memory.matrix(COLUMNS, rank, 1);
+    expect(() => add(memory, 'biases', block, theta, zeros(memory, 3, equationColumns(rank, false)))).toThrow('a matrix of 3 x 66 has no place for equations of 3 rows and rank 10 with biases, 77 columns');
+    expect(() => add(memory, 'explicit', block, theta, zeros(memory, 2, equationColumns(rank, false)))).toThrow('a matrix of 2 x 66 has no place for equations of 3 rows');
+    const factors = memory.matrix(3, rank, 3);
+    expect(() => solveEquations(memory.scope({ ...solvers.cholesky, lambda: 0.05, rank: 9, from: 0, to: 3 }, {}, { equations: zeros(memory, 3, 66), previous: factors, factors }))).toThrow('task solve-equations: a matrix of 3 x 66 has no place for equations of 3 rows and rank 9, 55 columns');
+  });
+});
+
 describe('rows of matrices', () => {
   const memory = new TestMemory('simd');
 

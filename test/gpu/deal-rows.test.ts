@@ -16,6 +16,7 @@ const rowLimits: fc.Arbitrary<RowLimits> = fc.record({
   part: fc.integer({ min: 1, max: 200 }),
   regionRows: fc.constantFrom(3, 50, 2 ** 32),
   bordered: fc.constantFrom(0, 100),
+  ratedOnly: fc.boolean(),
   slots: fc.integer({ min: 2, max: 40 }),
 });
 
@@ -54,7 +55,7 @@ describe('rows of a block', () => {
             expect(at).toBe(offsets[row + 1]);
           }
         }
-        expect(rowsSeen.sort((a, b) => a - b)).toEqual(lengths.map((_, row) => row));
+        expect(rowsSeen.sort((a, b) => a - b)).toEqual(lengths.flatMap((length, row) => (length === 0 && limits.ratedOnly ? [] : [row])));
         expect(seen.every((times) => times === 1)).toBe(true);
       }),
     );
@@ -62,14 +63,14 @@ describe('rows of a block', () => {
 
   it('come by regions of θ, and the longest first', () => {
     const columns = Uint32Array.from([0, 1, 50, 51, 52, 99, 2, 3, 4, 60]);
-    const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, { sorted: true, short: 0, free: 0, fused: -1, part: 3, regionRows: 50, bordered: 0, slots: 20 });
+    const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, { sorted: true, short: 0, free: 0, fused: -1, ratedOnly: false, part: 3, regionRows: 50, bordered: 0, slots: 20 });
     expect(entriesOf(batches[0].parts)).toEqual([[1, 6, 3, 2], [0, 0, 2, 0], [0, 2, 2, 1], [0, 4, 2, 2], [1, 9, 1, 4]].map(([row, first, length]) => [row, first, length, expect.any(Number)]));
     expect(entriesOf(batches[0].rows)).toEqual([[0, 0, 6, 3], [1, 3, 4, 2]]);
   });
 
   it('are cut by regions only where they are long enough for them', () => {
     const columns = Uint32Array.from([0, 1, 50, 51, 52, 99, 2, 3, 4, 60]);
-    const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, { sorted: true, short: 0, free: 0, fused: -1, part: 3, regionRows: 50, bordered: 5, slots: 20 });
+    const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, { sorted: true, short: 0, free: 0, fused: -1, ratedOnly: false, part: 3, regionRows: 50, bordered: 5, slots: 20 });
     expect(entriesOf(batches[0].rows)).toEqual([[0, 0, 6, 3], [1, 3, 4, 2]]);
     // The second row is in two halves, not in three ratings and one.
     expect(entriesOf(batches[0].parts).filter(([row]) => row === 1)).toEqual([[1, 6, 2, 3], [1, 8, 2, 4]]);

@@ -67,9 +67,15 @@ describe('the plan of als', () => {
   });
 
   it('refuses data beyond one buffer of a GPU', () => {
-    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
+    const plan = () => planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({ partitionUsers: '1,1', partitionItems: '1,1' }), on({ ...h200Info, bindingBytes: 2 ** 27 }));
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow('50,000,000 ratings need 190.7 MiB (200000000 bytes) in one buffer but device gpu:0 binds at most 128.0 MiB (134217728 bytes)');
+    const cut = planAls({ users: 1000, items: 1000, ratings: 50_000_000 }, alsParams({}), on({ ...h200Info, bindingBytes: 2 ** 27 }));
+    expect(cut.choices.grid).toMatchObject({ users: { q: 2, fixed: 'whole' }, items: { q: 2, fixed: 'whole' } });
+    const grid = { users: { q: 2, fixed: 'whole', factors: 'device', ratings: 'device' }, items: { q: 3, fixed: 'parts', factors: 'device', ratings: 'device' } } as const;
+    const equations = () => planAls({ users: 500_000, items: 6000, ratings: 50_000_000 }, alsParams({ rank: 100, biases: false }), on(h200Info), undefined, { grid });
+    expect(equations).toThrow('the normal equations of 250,000 rows need 4.8 GiB');
+    expect(equations).toThrow(expect.objectContaining({ details: expect.objectContaining({ advice: expect.stringContaining('Cut that side into more parts') }) }));
   });
 
   it('prints the measures of a run beside the plan', async () => {
@@ -92,7 +98,7 @@ describe('the plan of als', () => {
   });
 
   it('refuses factors that do not fit, with the bytes needed and had', () => {
-    const plan = () => planAls({ ...movielens, users: 10_000_000 }, alsParams({ rank: 512 }), cpu);
+    const plan = () => planAls({ ...movielens, users: 10_000_000 }, alsParams({ rank: 512, partitionUsers: '1,1', partitionItems: '1,1' }), cpu);
     expect(plan).toThrow(CapacityError);
     expect(plan).toThrow(/the factors need .* \(41015865344 bytes\) but device cpu has 4\.0 GiB \(4294967296 bytes\)/);
   });

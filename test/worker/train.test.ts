@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { ALS, Session } from '../../index.ts';
-import { packageInfo } from '../../cli/package-info.ts';
+import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
 import { type Ended, program, ratingStream, rowsOf, WorkerParent } from '../support/worker-parent.ts';

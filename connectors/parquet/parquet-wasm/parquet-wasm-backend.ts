@@ -1,6 +1,6 @@
 import { counted } from '../../../engine/format.ts';
-import { DataType, RecordBatchReader, Schema, tableFromIPC } from 'apache-arrow';
-import type { RecordBatch } from 'apache-arrow';
+import { DataType, makeData, RecordBatch, RecordBatchReader, Schema, Struct, tableFromIPC } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
@@ -10,10 +10,12 @@ import { readFooterOf } from '../footer-file.ts';
 import { openRandomAccess } from '../random-access.ts';
 import type { RandomAccess } from '../random-access.ts';
 import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
+import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
 import type { FetchCounter } from './file-blob.ts';
 import { createWasmWriter } from './parquet-wasm-writer.ts';
+import { hasUnreadDictionaries, withoutHints } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
 /** The default backend: the Rust implementation, compiled to WebAssembly. It reads every codec and encoding. */
@@ -30,9 +32,18 @@ async function openFile(file: string): Promise<WasmFileReader> {
   try {
     handle = await openRandomAccess(file);
     const footer = await readFooterOf(handle, file);
-    const blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
-    const parquet = await instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
-    const stored = instance.guardSync(() => tableFromIPC(parquet.schema().intoIPCStream()).schema);
+    let blob = new FileBlob(handle, file, 0, footer.fileBytes, counter);
+    const opened = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
+    const schemaOf = (of: ParquetFile) => instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
+    let parquet = await opened();
+    let stored = schemaOf(parquet);
+    const bare = hasUnreadDictionaries(stored) ? await withoutHints(blob) : undefined;
+    if (bare !== undefined) {
+      instance.guardSync(() => parquet.free());
+      blob = bare;
+      parquet = await opened();
+      stored = schemaOf(parquet);
+    }
     const schema = plainSchema(stored);
     const info = { file, bytes: footer.fileBytes, rows: footer.rows, schema, rowGroups: footer.rowGroups };
     return new WasmFileReader(info, stored, handle, blob, instance, parquet, counter);
@@ -75,16 +86,26 @@ class WasmFileReader implements ParquetFileReader {
     for (const rowGroup of wanted) {
       const { rows, firstRow } = rowGroups[rowGroup];
       const sizes = new StreamRows(rowGroups[rowGroup], schema.fields.length, text, options.batchSize);
+      const none: ReadonlyMap<string, Data> = new Map();
+      let apart = none;
       let done = 0;
       while (done < rows) {
         const before = done;
         try {
-          for await (const batch of this.#readRows(rowGroup, done, sizes, schema, options)) {
+          for await (const batch of this.#readBeside(apart, rowGroup, done, sizes, schema, options)) {
             yield { batch, rowGroup, firstRow: firstRow + done };
             done += batch.numRows;
           }
         } catch (error) {
           const failure = this.counter.failure ?? error;
+          if (isTrap(failure) && apart === none) {
+            const beside = await this.#readApart(rowGroup, schema).catch(() => none);
+            if (beside.size > 0) {
+              apart = beside;
+              await this.#restart();
+              continue;
+            }
+          }
           // The text of a batch may have been too much for the decoder's memory.
           if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
           if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
@@ -95,6 +116,36 @@ class WasmFileReader implements ParquetFileReader {
       }
       if (done !== rows) throw new DataError(`the data are damaged: ${counted(done, 'row')} where the footer says ${rows}`, { phase: 'read', file, rowGroup });
     }
+  }
+
+  /** The columns that the decoder may break down on. */
+  async #readApart(rowGroup: number, schema: Schema): Promise<ReadonlyMap<string, Data>> {
+    const fields = deltaColumns(this.info.rowGroups[rowGroup], schema.fields);
+    if (fields.length === 0) return new Map();
+    const metadata = await deltaMetadata(this.#blob);
+    const columns = new Map<string, Data>();
+    for (const field of fields) columns.set(field.name, await readDeltaColumn(this.#blob, metadata, rowGroup, field));
+    return columns;
+  }
+
+  /** Rows as `#readRows` gives them, with the columns that were read apart. */
+  async *#readBeside(apart: ReadonlyMap<string, Data>, rowGroup: number, offset: number, sizes: StreamRows, schema: Schema, options: ReadOptions): AsyncGenerator<RecordBatch> {
+    if (apart.size === 0) return yield* this.#readRows(rowGroup, offset, sizes, schema, options);
+    const others = new Schema(schema.fields.filter(({ name }) => !apart.has(name)));
+    const whole = plainSchema(schema);
+    const joined = (from: number, rows: number, batch?: RecordBatch) => {
+      const children = schema.fields.map(({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data));
+      return new RecordBatch(whole, makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }));
+    };
+    let from = offset;
+    if (others.fields.length > 0) {
+      for await (const batch of this.#readRows(rowGroup, offset, sizes, others, { ...options, columns: others.fields.map(({ name }) => name) })) {
+        yield joined(from, batch.numRows, batch);
+        from += batch.numRows;
+      }
+      return;
+    }
+    for (const { rows } = this.info.rowGroups[rowGroup]; from < rows; from += options.batchSize) yield joined(from, Math.min(options.batchSize, rows - from));
   }
 
   /** Some rows of a row group from `offset` on. */

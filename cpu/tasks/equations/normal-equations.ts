@@ -2,6 +2,7 @@ import type { TaskHandler } from '../../handler.ts';
 import { biasColumn, subtractFixed } from '../biases.ts';
 import { weighedChunk, workspaceOf as workspaceBehindWeights } from '../implicit/weighed-chunk.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
+import { requireEquations } from './equation-shape.ts';
 
 /** See `normal-equations` of KernelTasks. A row's ratings are summed in the workspace, as `update` sums them, and then added to its equations at once. */
 export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
@@ -11,6 +12,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const [fixed, equations] = [scope.matrix('fixed'), scope.matrix('equations')];
   const fixedBias = biasColumn(scope, 'fixedBias');
   const biased = fixedBias ? 1 : 0;
+  requireEquations('normal-equations', equations, rank, fixedBias !== undefined, to - rowStart);
   const { kernels } = scope;
   const workspace = implicit ? workspaceBehindWeights(scope) : workspaceOf(scope);
   const size = fixed.stride * 4;

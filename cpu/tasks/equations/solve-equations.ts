@@ -2,6 +2,7 @@ import type { TaskHandler } from '../../handler.ts';
 import { biasColumn } from '../biases.ts';
 import { rowColumn, workspaceOf } from '../row-chunks.ts';
 import { biasShift, rowShift } from '../row-shifts.ts';
+import { requireEquations } from './equation-shape.ts';
 
 /** Values of the solver of a formed A: see solveAccumulatedImplicit. */
 const [CG, CHOLESKY, NONNEGATIVE] = [0, 1, 2] as const;
@@ -13,6 +14,7 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   const bias = biasColumn(scope, 'bias');
   const gram = scope.hasInput('gram') ? scope.matrix('gram').pointer : undefined;
   const shifts = gram === undefined ? undefined : (scope.partition('shifts').columns.values as Float32Array);
+  requireEquations('solve-equations', equations, rank, bias !== undefined, to - rowStart);
   const { kernels } = scope;
   const workspace = workspaceOf(scope);
   const own = rowColumn(scope, 0);

@@ -1,11 +1,11 @@
 import { type BoundPlan, strideOf } from '../../plan/bound-plan.ts';
 import type { MatrixShape } from '../../partition.ts';
-import type { Place } from '../../plan/place.ts';
+import { HOST, type Place } from '../../plan/place.ts';
 import type { DataSet } from '../../plan/stages.ts';
 
 /** The shape of a part of a matrix at a place. */
 export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
   const { layout, columns = 1, contents, half } = set;
   const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};
-  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}), ...(half === 'only' ? { halfOnly: true } : {}) };
+  return { ...(layout === 'factors' ? {} : { layout }), rows: set.parts[partition].rows, columns, stride: strideOf(set, strideStep), ...(contents ? { contents } : {}), ...(half === 'only' ? { halfOnly: true } : {}), ...(set.packed && place === HOST ? { packed: true } : {}) };
 }

@@ -1,8 +1,8 @@
 import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
 import { columnPart, partOf, usesOld, type Visit } from '../../plan/data-uses.ts';
-import { gridOrder } from '../../plan/grid-order.ts';
-import type { DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import { type GridBlock, gridOrder } from '../../plan/grid-order.ts';
+import type { BlockGrid, DataSet, RowRange, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
@@ -33,6 +33,9 @@ interface Transients {
   readonly old: { readonly set: DataSet; readonly partition: number }[];
 }
 
+/** Blocks of each row that a walk visits, at most, where they are visited row by row. */
+const SAMPLED_COLUMNS = 64;
+
 /** The visits of stages: their tasks at the parts of data sets, or at the blocks of a grid, with the copies that come to their places and leave behind them. */
 export class Visits {
   readonly #bound: BoundPlan;
@@ -56,6 +59,8 @@ export class Visits {
   parts(stage: Stage, tasks: readonly TaskPlan[], later: readonly Stage[]): StageParts {
     const slices = this.#bound.slices[stage.name];
     const waves = new Waves(this.#list, stage.name);
+    const spentNames = tasks.flatMap(({ uses }) => Object.values(uses).flatMap((text) => (text.endsWith('@last') ? [text.split('@')[0]] : [])));
+    const spent = (row: number) => spentNames.map((name) => dataSetOf(this.#bound, name)).map((set) => ({ set, ...partOf(set, { row, fields: {} }) }));
     const run = (row: number) => {
       const [place, own] = [stage.at[row], slices?.[row]];
       if (own !== undefined && own.length === 0) return;
@@ -64,23 +69,44 @@ export class Visits {
       const ended = tasks.map((task) => this.#task(stage, task, task.at ?? place, visit, transients, own, waves));
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: [...leavesOf(transients, place), ...this.#replaced(transients, later)] });
+      for (const { set, partition } of spent(row)) this.#list.free(stage.name, place, [this.#versions.current(set, partition)]);
     };
-    return { at: stage.at, run, end: () => waves.end() };
+    const end = () => {
+      waves.end();
+      for (const { set } of spent(0)) this.#versions.forget(set);
+    };
+    return { at: stage.at, run, end };
   }
 
-  blocks(stage: Stage, { tasks, order, seed, grid }: Extract<Work, { readonly kind: 'blocks' }>): void {
+  /** The blocks of a grid in their order: row by row where that is the order, else in one part. */
+  blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>): StageParts {
+    const { order, seed, grid } = work;
+    const waves = new Waves(this.#list, stage.name);
+    const visit = this.#blockVisits(stage, work, waves);
+    const end = () => {
+      waves.end();
+      this.#versions.keepUnvisited(stage.name);
+    };
+    const inOrder = gridOrder(order, grid, seed, this.#round.number);
+    if (order !== 'rows') return { at: [stage.at[0]], run: () => inOrder.forEach(visit), end };
+    const rows = Array.from({ length: grid.rows }, (_, row) => inOrder.slice(row * grid.columns, (row + 1) * grid.columns));
+    return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run: (row) => rows[row].forEach(visit), end };
+  }
+
+  #blockVisits(stage: Stage, { tasks, grid, order }: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): (block: GridBlock) => void {
     const { bands, blockFields, visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const slices = this.#bound.slices[stage.name];
-    const waves = new Waves(this.#list, stage.name);
     const visits = new Int32Array(grid.rows);
+    // Adjacent parts lie together, so that a sample of a row has blocks of all places.
+    const isLeftOut = (column: number, seen: number) => (order === 'rows' ? column % Math.ceil(grid.columns / SAMPLED_COLUMNS) > 0 : seen >= (visitsARow ?? Infinity));
     const seen = { row: new Set<number>(), column: new Set<number>() };
-    for (const { row, column } of gridOrder(order, grid, seed, this.#round.number)) {
-      if (sizes?.[row][column] === 0 || (visitsARow !== undefined && visits[row] >= visitsARow)) continue;
+    return ({ row, column }) => {
+      if (sizes?.[row][column] === 0 || (visitsARow !== undefined && isLeftOut(column, visits[row]))) return;
       visits[row]++;
       const own = slices?.[row * grid.columns + column];
-      if (own !== undefined && own.length === 0) continue;
-      const place = (stage.at.length > grid.rows ? stage.at[row * grid.columns + column] : stage.at[row]) ?? stage.at[0];
+      if (own !== undefined && own.length === 0) return;
+      const place = placeOfBlock(stage, grid, { row, column });
       const [rows, columns] = [bands?.rows[row], bands?.columns[column]];
       const fields = { ...this.#round.params, ...blockFields?.[row][column], row, column, rowFrom: rows?.from, rowCount: rows && rows.to - rows.from, columnFrom: columns?.from };
       const transients: Transients = { refs: new Map(), home: [], old: [] };
@@ -95,9 +121,7 @@ export class Visits {
       }
       this.#bringHome(stage.name, transients);
       waves.add(place, { ended, leaves: leavesOf(transients, place) });
-    }
-    waves.end();
-    this.#versions.keepUnvisited(stage.name);
+    };
   }
 
   /** One task, with its inputs copied to its place. Gives its step, which must have ended before the copies are freed. */
@@ -120,10 +144,10 @@ export class Visits {
   }
 
   #use(kernel: string, name: string, text: string): Use {
-    const [data, mode] = text.split('@') as [string, 'old' | 'here' | 'shared' | 'column' | undefined];
+    const [data, mode] = text.split('@') as [string, 'old' | 'here' | 'shared' | 'column' | 'last' | undefined];
     const contract = this.#contracts[kernel]?.[name];
     if (contract === undefined) throw new Error(`the contract of the task ${kernel} does not name ${name}`);
-    const how = mode === 'old' || mode === 'column' ? 'read' : mode === 'here' ? 'alone' : mode === 'shared' ? 'shared' : contract;
+    const how = mode === 'old' || mode === 'column' || mode === 'last' ? 'read' : mode === 'here' ? 'alone' : mode === 'shared' ? 'shared' : contract;
     return { set: dataSetOf(this.#bound, data), how, old: mode === 'old', ofColumn: mode === 'column' };
   }
 
@@ -163,6 +187,11 @@ export class Visits {
   #replaced({ old }: Transients, later: readonly Stage[]): Leaving[] {
     return old.flatMap(({ set, partition }) => (later.some((one) => usesOld(one, set.name)) ? [] : this.#versions.leave(set, partition)));
   }
+}
+
+/** The place of a block: its own, or that of its row. */
+function placeOfBlock({ at }: Stage, { rows, columns }: BlockGrid, { row, column }: GridBlock): Place {
+  return (at.length > rows ? at[row * columns + column] : at[row]) ?? at[0];
 }
 
 /** The copies that a visit brought to its place, behind it: those that go home elsewhere first. */

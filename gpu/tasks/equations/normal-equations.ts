@@ -1,5 +1,6 @@
 import { addEquations } from '../../equations/add-equations.ts';
 import type { GpuTaskHandler } from '../../handler.ts';
+import { equationValues } from '../../kernels/equations/slot-columns.ts';
 import { variantNamed } from '../../update/choose.ts';
 
 /** See `normal-equations` of KernelTasks: one submission for all rows of the range. */
@@ -15,6 +16,8 @@ export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope)
     fixedBias: biases ? scope.vector('fixedBias') : undefined,
     equations: scope.matrix('equations'),
   };
+  const { COLUMNS: columns } = equationValues({ rank, biases });
+  if (inputs.equations.columns !== columns) throw new Error(`task normal-equations: rank ${rank}${biases ? ' with biases' : ''} needs ${columns} columns, and there are ${inputs.equations.columns}`);
   await addEquations(scope.gpu, inputs, { variant, from, to, rank, rowStart, mean, scale: ratingScale, implicit }, { submitted: scope.submitted });
   return { rows: to - from };
 };

@@ -3,7 +3,7 @@ import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
-import { type AlsGrid, isInBlocks, type Side, sides } from '../plan/grid.ts';
+import { type AlsGrid, hasGramOfParts, isInBlocks, type Side, sides } from '../plan/grid.ts';
 
 /** Rows that one task of a device with slices solves from their equations, at least. */
 const SOLVED_ROWS = 64;
@@ -34,7 +34,7 @@ export function alsSlices(ratings: Readonly<Record<Side, SideBlocks>>, tests: re
     return {
       ...(isInBlocks(grid, side) ? { [`equations-${side}`]: cut(blocks), [`update-${side}`]: rows(parts) } : { [`update-${side}`]: cut(parts) }),
       [measureStages[side]]: cut(parts),
-      ...(!implicit ? {} : grid[side].fixed === 'whole' ? { [`gram-${side}`]: Array.from({ length: devices }, () => gram) } : { [`grams-${side}`]: parts.map(() => gram) }),
+      ...(!implicit ? {} : !hasGramOfParts(grid, side, devices) ? { [`gram-${side}`]: Array.from({ length: devices }, () => gram) } : { [`grams-${side}`]: parts.map(() => gram) }),
     };
   };
   const { parts, blocks } = ratings.users;

@@ -5,8 +5,8 @@ import { blockBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
 import { equationDataSets } from './equations.ts';
-import { isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
-import { type AlsProblem, partPlaces, ratingPlaces, sideNames } from './problem.ts';
+import { hasGramOfParts, isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
+import { type AlsProblem, isHalfOnly, partPlaces, ratingPlaces, sideNames } from './problem.ts';
 
 /** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
 export function alsDataSets(problem: AlsProblem): DataSet[] {
@@ -32,7 +32,7 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     return [
       { name: names.factors, layout: 'factors', columns: f, parts: own },
       ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
-      ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, parts: all }] : []),
+      ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, ...(isHalfOnly(problem, side) ? { half: 'only' } satisfies Partial<DataSet> : {}), parts: all }] : []),
       ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
       ...(isInBlocks(grid, side) ? [...(params.implicitPrefs ? [] : [lengths]), ...equationDataSets(problem, side, own.map((part) => part.rows))] : []),
     ];
@@ -44,7 +44,7 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings)]),
     { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts('users', (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
     ...factors,
-    ...(params.implicitPrefs ? implicitDataSets(f, places, parts, (side) => (grid[side].fixed === 'parts' ? partPlaces(problem, side) : [])) : []),
+    ...(params.implicitPrefs ? implicitDataSets(f, places, parts, (side) => (hasGramOfParts(grid, side, places.length) ? partPlaces(problem, side) : [])) : []),
     ...(params.implicitPrefs && testRatings !== undefined ? [testPlaces(tests(testRatings), !compute[0].wholePasses)] : []),
   ];
 }

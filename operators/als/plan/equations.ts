@@ -7,7 +7,7 @@ import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
-import { heldBy, kernelOf, regularizationOf } from './half-iteration.ts';
+import { heldBy, kernelOf, pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The places that hold parts of the fixed side while a side is solved. */
@@ -45,7 +45,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
   const kernel: JsonObject = { ...kernelOf(choice) };
   const weights = params.implicitPrefs ? { implicit: implicitWeights(params) } : {};
   const uses: DataUses = { block: solved.ratings, fixed: `${fixed.factors}@column`, ...(fixed.bias ? { fixedBias: `${fixed.bias}@column` } : {}), equations: collected };
-  const solves: DataUses = { equations: solved.equations, previous: `${solved.factors}@old`, factors: solved.factors, ...(solved.bias ? { bias: solved.bias } : {}), ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}) };
+  const solves: DataUses = { equations: `${solved.equations}@last`, previous: `${solved.factors}@old`, factors: solved.factors, ...(solved.bias ? { bias: solved.bias } : {}), ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}) };
   const regularization = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, side);
   const bytes = factorBytes(rows[side], equationColumns(f, biases), device.strideStep);
   const stages: Stage[] = [
@@ -76,5 +76,6 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     reasons: side === 'items' ? [solver.reason] : [],
   });
-  return stages;
+  // A part's equations live until it is solved.
+  return stages.map((stage) => ({ ...stage, pipeline: pipelineName(side) }));
 }

@@ -1,4 +1,5 @@
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { askedPartitions } from '../partitions.ts';
 
@@ -24,10 +25,25 @@ export type SideGrid = {
 /** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/** A part of each side on each device, and the fixed side whole on all of them. */
-export function usualGrid(devices: number): AlsGrid {
-  const side: SideGrid = { q: devices, fixed: 'whole', factors: 'device', ratings: 'device' };
-  return { users: side, items: side };
+/** Parts of a side on each of several devices with memory of their own: all but the last are exchanged beside the computation of the next. */
+const EXCHANGED_PARTS = 4;
+
+/** A part of each side on the only device, or some on each of several, and the fixed side whole on all of them. */
+export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>): AlsGrid {
+  const each = (side: Side) => (devices > 1 && ownMemory ? Math.max(1, Math.min(EXCHANGED_PARTS, Math.floor(rows[side] / devices))) : 1);
+  const grid = (side: Side): SideGrid => ({ q: devices * each(side), fixed: 'whole', factors: 'device', ratings: 'device' });
+  return { users: grid('users'), items: grid('items') };
+}
+
+/** True where the parts of a side go through a pipeline: a part is gathered while the next ones are solved. */
+export function isPipelined(grid: AlsGrid, side: Side, devices: number): boolean {
+  const { q, fixed, factors } = grid[side];
+  return devices > 1 && q > devices && fixed === 'whole' && factors === 'device';
+}
+
+/** True where the Gram matrix of a side is the sum of those of its parts, since no device has all rows, or all in float32. */
+export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): boolean {
+  return grid[side].fixed === 'parts' || devices > 1;
 }
 
 /** True where the grid has the parts that parameters ask for. */
@@ -40,7 +56,8 @@ export function suits(grid: AlsGrid, asked: ReturnType<typeof askedPartitions>):
 
 /** The grid of a plan. */
 export function gridOf(plan: PhysicalPlan): AlsGrid {
-  return (plan.choices.grid as AlsGrid | undefined) ?? usualGrid(stageNamed(plan, 'update-users').at.length);
+  const grid = (side: Side): SideGrid => ({ q: stageNamed(plan, `update-${side}`).at.length, fixed: 'whole', factors: 'device', ratings: 'device' });
+  return (plan.choices.grid as AlsGrid | undefined) ?? { users: grid('users'), items: grid('items') };
 }
 
 /** True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid of blocks. */

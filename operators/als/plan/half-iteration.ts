@@ -2,13 +2,13 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage } from '../../../engine/plan/stages.ts';
 import { forSides } from '../../params/table.ts';
-import { blockBytes, factorBytes } from '../../planner/sizes.ts';
+import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice, RowRegularization } from '../../tasks/tasks.ts';
 import { gramOfParts, gramStage, implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import type { AlsParams } from '../params.ts';
-import { otherSide, type Side } from './grid.ts';
-import { type AlsProblem, partPlaces, sideNames, tasksOfPart } from './problem.ts';
+import { hasGramOfParts, isPipelined, otherSide, type Side } from './grid.ts';
+import { type AlsProblem, isHalfOnly, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The stage that solves the rows of a side, each part from the whole fixed side: p = 1, cuMF's model parallelism (section 4.2). */
 export function updateStage(problem: AlsProblem, side: Side): Stage {
@@ -32,6 +32,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     name: `update-${side}`,
     at: partPlaces(problem, side),
     work: { kind: 'tasks', tasks: [{ kernel: task, uses, params: taskParams }] },
+    ...pipelineOf(problem, side),
     kernel: [task, choice?.variant, solver.kernel].filter((part) => part !== undefined).join(' '),
     tasks: tasksOfPart(problem, side),
     partitions: { p: 1, q },
@@ -39,17 +40,17 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...heldBy(choice, q),
+    ...heldBy(choice, grid[side].ratings === 'device' ? problem.places.length : q, q),
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
 }
 
-/** The device's memory that a choice takes beside the data sets, where the work is shared out in so many parts. */
-export function heldBy(choice: KernelChoice | undefined, parts: number): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
+/** The device's memory that a choice takes beside the data sets: what it keeps for each of so many shares of the rows, and what it shares between tasks on a part. */
+export function heldBy(choice: KernelChoice | undefined, shares: number, parts = shares): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
   if (choice === undefined) return {};
   const { deviceBytes, scratchBytes = {} } = choice;
-  return { heldBytes: Math.ceil(deviceBytes / parts), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes / parts)])) };
+  return { heldBytes: Math.ceil(deviceBytes / shares), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes / parts)])) };
 }
 
 /** The device's choice as parameters of tasks. */
@@ -65,14 +66,25 @@ export function regularizationOf({ regParam, regExponent, biases, biasDamping }:
 /** The stages behind the update of a side that make it ready to be fixed: its parts become one matrix at each place, unless they are read part by part, and its Gram matrix. */
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
-  if (grid[side].fixed === 'parts') return params.implicitPrefs ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [];
   const names = sideNames(side, problem);
-  const f = params.rank;
+  const gram = !params.implicitPrefs ? [] : hasGramOfParts(grid, side, places.length) ? gramOfParts(side, rows[side], params, { parts: partPlaces(problem, side), places }, device.wholePasses) : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
+  if (grid[side].fixed === 'parts' || names.whole === names.factors) return gram;
+  const each = (isHalfOnly(problem, side) ? 2 : 4) * factorStride(params.rank, device.strideStep);
   const gather: Stage = {
     name: `gather-${side}`,
     at: places,
     work: { kind: 'exchange', how: 'all-gather', data: [names.factors, ...(names.bias ? [names.bias] : [])], to: [names.whole, ...(names.wholeBias ? [names.wholeBias] : [])] },
-    exchange: `all-gather: ${formatBytes(4 * rows[side] * f)} down, ${formatBytes(4 * places.length * rows[side] * f)} up`,
+    ...pipelineOf(problem, side),
+    ...(places.length > 1 ? { exchange: `all-gather: ${formatBytes(rows[side] * each)} down, ${formatBytes((places.length - 1) * rows[side] * each)} up${isPipelined(grid, side, places.length) ? ', part by part' : ''}` } : {}),
   };
-  return [...(names.whole === names.factors ? [] : [gather]), ...(params.implicitPrefs ? [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)] : [])];
+  return [gather, ...gram];
+}
+
+/** The pipeline in which the parts of a side are solved, and gathered. */
+export function pipelineName(side: Side): string {
+  return `${side}-by-parts`;
+}
+
+function pipelineOf({ grid, places }: AlsProblem, side: Side): Pick<Stage, 'pipeline'> {
+  return isPipelined(grid, side, places.length) ? { pipeline: pipelineName(side) } : {};
 }

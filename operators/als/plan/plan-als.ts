@@ -1,25 +1,107 @@
-import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { CapacityError } from '../../../engine/errors.ts';
+import { formatBytes } from '../../../engine/format.ts';
+import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { rankingMetricOf } from '../../params/common.ts';
+import { candidateGrids, describeGrid } from '../../planner/candidates.ts';
+import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
+import { deviceBytes } from '../../planner/device-bytes.ts';
+import { ratesOf } from '../../planner/device-rates.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { askedPartitions } from '../partitions.ts';
-import { suits, usualGrid } from './grid.ts';
+import { type AlsGrid, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
-import type { AlsPlanOptions } from './problem.ts';
+import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+
+/** Another grid than the usual one must save so much of an iteration, and so many seconds: estimates are not exact. */
+const WORTH = { share: 0.2, seconds: 0.005 };
+
+/** Times that a grid which the walk refuses is cut into twice the parts. */
+const FINER = 2;
 
 /**
- * The physical plan of ALS: a pure function of profile, parameters and devices. Throws CapacityError when it does not fit, before
- * anything is allocated.
+ * The physical plan of ALS: a pure function of profile, parameters and devices. The usual grid is taken where it fits: each side in a part
+ * a device. Else, or with several devices, the grid with the least estimated time that fits; those that were rejected are listed
+ * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
+  const planOf = (grid?: AlsGrid) => planOfGrid(profile, params, devices, choices, { ...options, grid });
+  if (options.grid !== undefined) return planOf(options.grid);
+  const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
-  const usual = usualGrid(devices.compute.length);
-  if (options.grid === undefined && !suits(usual, asked)) {
-    const users = asked.users ?? { p: 1, q: asked.items && asked.items.p > 1 ? asked.items.p : usual.users.q };
-    const items = asked.items ?? { p: 1, q: users.p > 1 ? users.p : usual.items.q };
-    const grid = { users: { ...usual.users, q: users.q, fixed: items.p > 1 ? 'parts' : 'whole' }, items: { ...usual.items, q: items.q, fixed: users.p > 1 ? 'parts' : 'whole' } } as const;
-    return planOfGrid(profile, params, devices, choices, { ...options, grid });
+  const usual = suits(problem.grid, asked) ? fitting(() => planOf()) : undefined;
+  if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
+  const usualCost = costOf(problem);
+  const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
+  // All items are ranked at once.
+  const whole = problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined ? (['items'] as const) : [];
+  const candidates = candidateGrids(problem, { asked, whole, ratings: options.ratings ?? (problem.device.ownMemory ? ['device', 'host'] : ['device']) })
+    .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
+    .sort((left, right) => left.cost.seconds - right.cost.seconds);
+  const rejected: RejectedPlan[] = [];
+  let chosen = usual?.plan && { plan: usual.plan, cost: usualCost };
+  for (const { grid, fits, cost } of candidates) {
+    const name = describeGrid(grid);
+    if (!fits) rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid) });
+    else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
+      if (JSON.stringify(grid) !== JSON.stringify(problem.grid)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
+    } else {
+      const tried = finer(grid, planOf, (cut) => suits(cut, asked));
+      if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
+      else {
+        if (chosen !== undefined) rejected.push({ name: describeGrid(problem.grid), seconds: chosen.cost.seconds, reason: 'slower' });
+        chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }) };
+      }
+    }
   }
-  return planOfGrid(profile, params, devices, choices, options);
+  if (chosen === undefined) throw noneFits(problem, candidates.map(({ grid }) => grid), usual?.error);
+  if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
+  return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** The plan, or the reason why it does not fit. */
+function fitting(plan: () => PhysicalPlan): { readonly plan?: PhysicalPlan; readonly error?: CapacityError } {
+  try {
+    return { plan: plan() };
+  } catch (error) {
+    if (!(error instanceof CapacityError)) throw error;
+    return { error };
+  }
+}
+
+/** The plan of a grid, with more parts where the walk over its steps finds it too large. */
+function finer(grid: AlsGrid, planOf: (grid: AlsGrid) => PhysicalPlan, may: (grid: AlsGrid) => boolean): { readonly grid: AlsGrid; readonly plan?: PhysicalPlan; readonly reason: string } {
+  let cut = grid;
+  let reason = '';
+  for (let times = 0; times <= FINER; times++) {
+    const { plan, error } = fitting(() => planOf(cut));
+    if (plan !== undefined) return { grid: cut, plan, reason };
+    reason = error?.summary ?? reason;
+    const next: AlsGrid = { users: { ...cut.users, q: 2 * cut.users.q }, items: { ...cut.items, q: 2 * cut.items.q } };
+    if (!may(next)) break;
+    cut = next;
+  }
+  return { grid: cut, reason };
+}
+
+function tooLarge(problem: AlsProblem, grid: AlsGrid): string {
+  const [least] = [...problem.compute].sort((left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity));
+  const need = deviceBytes({ ...problem, grid });
+  const beyond = least.capacityBytes !== null && need > least.capacityBytes;
+  return beyond ? `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes ?? 0)}` : `has buffers beyond the ${formatBytes(least.bindingBytes ?? 0)} that ${least.place} binds`;
+}
+
+/** The error of a problem without a grid that fits: the least that a device must have. */
+function noneFits(problem: AlsProblem, grids: readonly AlsGrid[], usual: CapacityError | undefined): CapacityError {
+  const [best] = grids.map((grid) => ({ grid, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => left.need - right.need);
+  if (best === undefined) return usual ?? new CapacityError('no grid has the parts that were asked for', { phase: 'plan', advice: 'Leave the partitions out' });
+  const { summary, details } = usual ?? new CapacityError(`no grid fits: ${tooLarge(problem, best.grid)}`, { phase: 'plan', advice: 'Use a smaller rank' });
+  return new CapacityError(`${summary}; the least that a device needs is about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, details);
+}
+
+function ratesText({ device, solver }: AlsProblem): string {
+  const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  return `rates of ${rates.name}: ${rates.source}; ${formatBytes(rates.link)}/s between host and device, ${formatBytes(rates.memory)}/s in its memory`;
 }

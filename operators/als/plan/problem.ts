@@ -8,7 +8,7 @@ import { taskCount } from '../../ratings/row-ranges.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { chooseSolver } from '../solver-choice.ts';
-import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, usualGrid, verticalParts } from './grid.ts';
+import { type AlsGrid, isInBlocks, otherSide, placesOfParts, type Side, type SideGrid, usualGrid, verticalParts } from './grid.ts';
 
 /** All that the pieces of a plan are made from. */
 export interface AlsProblem {
@@ -32,8 +32,12 @@ export interface AlsProblem {
 
 export interface AlsPlanOptions {
   readonly anchored?: boolean;
-  /** Default: a part of each side on each device. */
+  /** The grid of the plan. Default: the usual one, or that with the least estimated time which fits. */
   readonly grid?: AlsGrid;
+  /** Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged. */
+  readonly ratings?: readonly SideGrid['ratings'][];
+  /** True estimates the time of an iteration, and lists what was rejected, on one device too. */
+  readonly compares?: boolean;
 }
 
 export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices: AlsChoices | undefined, { anchored = false, grid }: AlsPlanOptions): AlsProblem {
@@ -42,7 +46,7 @@ export function alsProblem(profile: RatingsProfile, params: AlsParams, devices: 
   const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings = params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
-  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute.length), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
+  return { profile, testRatings, params, choices, anchored, grid: grid ?? usualGrid(compute, rows), compute, host: devices.host, device, places: compute.map(({ place }) => place), rows, solver: chooseSolver(params, device.kind) };
 }
 
 /** The place of each part of a side. */
@@ -65,6 +69,11 @@ export function ratingPlaces(problem: AlsProblem, side: Side): Place[] {
 export function overRatings({ grid }: AlsProblem, side: Side, ratings: string, tasks: readonly TaskPlan[]): Work {
   if (!isInBlocks(grid, side)) return { kind: 'tasks', tasks };
   return { kind: 'blocks', tasks, order: 'rows', seed: 0, grid: { rows: grid[side].q, columns: verticalParts(grid, side), of: ratings } };
+}
+
+/** True where all rows of a side are gathered for kernels that read them in float16. Errors, which read those of items, are in float32. */
+export function isHalfOnly({ choices, places }: AlsProblem, side: Side): boolean {
+  return side === 'users' && places.length > 1 && choices?.[otherSide[side]].precision === 'f16';
 }
 
 /** The use of the other side beside the ratings by a side's rows: whole, or the part of the block. */

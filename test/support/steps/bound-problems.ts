@@ -103,8 +103,8 @@ export const shapes: fc.Arbitrary<ProblemShape> = fc
   );
 
 /** Grids that a problem of this shape may have; those of `parts` solve a side from vertical parts. */
-export function gridsOf({ rows, columns, devices }: ProblemShape): fc.Arbitrary<AlsGrid> {
-  const side = (count: number) => fc.record({ q: fc.integer({ min: 1, max: Math.min(4, count) }), fixed: devices.length > 1 ? fc.constant(['whole', 'device'] as const) : fc.constantFrom(['whole', 'device'] as const, ['parts', 'device'] as const, ['parts', 'host'] as const), ratings: fc.constantFrom('device' as const, 'host' as const) }).map(({ fixed: [fixed, factors], ...more }) => ({ ...more, fixed, factors }));
+export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> {
+  const side = (count: number) => fc.record({ q: fc.integer({ min: 1, max: Math.min(4, count) }), fixed: fc.constantFrom(['whole', 'device'] as const, ['parts', 'device'] as const, ['parts', 'host'] as const), ratings: fc.constantFrom('device' as const, 'host' as const) }).map(({ fixed: [fixed, factors], ...more }) => ({ ...more, fixed, factors }));
   return fc.record({ users: side(rows.length), items: side(columns) });
 }
 

@@ -1,10 +1,10 @@
 /**
  * Fits small models in one session, one after the other, and prints {"early", "late", "firstMs", "lastMs"}: resident MiB after a fifth of the fits and at the end,
- * and milliseconds of a fit among the first and the last fifth. Run by itself: node test/support/many-fits.ts COUNT.
+ * and milliseconds of a fit among the first and the last fifth. Run by itself: node scripts/torture/many-fits.ts COUNT.
  */
 import { Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { ALS, Session } from '../../index.ts';
-import { randomOf } from './mutations.ts';
+import { randomOf } from '../../test/support/mutations.ts';
 
 const RATINGS = 4000;
 

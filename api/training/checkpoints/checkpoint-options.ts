@@ -1,0 +1,33 @@
+import { UsageError } from '../../../engine/errors.ts';
+import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
+import { shown } from '../../check-options.ts';
+
+/** Options of `fit` for runs that outlive the process: docs/checkpoints.md. */
+export interface CheckpointOptions {
+  /** Folder for checkpoints of this run alone; made where it is missing. Without it there are none. */
+  readonly checkpointDir?: string;
+  /** Iterations between two checkpoints, default 10; the last iteration has one too. */
+  readonly checkpointInterval?: number;
+  /** Goes on from the newest checkpoint in checkpointDir, and starts from the beginning where there is none. Without it a folder that has one is refused. */
+  readonly resume?: boolean;
+}
+
+export const checkpointOptionNames = ['checkpointDir', 'checkpointInterval', 'resume'] as const satisfies readonly (keyof CheckpointOptions)[];
+
+export const CHECKPOINT_INTERVAL = 10;
+
+/** Throws UsageError for an option that is out of range or cannot act. */
+export function checkCheckpointOptions({ checkpointDir, checkpointInterval, resume }: CheckpointOptions): void {
+  if (checkpointDir !== undefined && (typeof checkpointDir !== 'string' || checkpointDir === '')) throw new UsageError(`checkpointDir must be the path of a folder, got ${shown(checkpointDir)}`);
+  if (resume !== undefined && typeof resume !== 'boolean') throw new UsageError(`resume must be true or false, got ${shown(resume)}`);
+  const isCount = Number.isInteger(checkpointInterval) && Number(checkpointInterval) >= 1 && Number(checkpointInterval) <= MOST_ITERATIONS;
+  if (checkpointInterval !== undefined && !isCount) throw new UsageError(`checkpointInterval must be a whole number from 1 to ${MOST_ITERATIONS.toLocaleString('en')}, got ${shown(checkpointInterval)}`);
+  if (checkpointDir !== undefined) return;
+  const idle = checkpointInterval !== undefined ? 'checkpointInterval' : resume ? 'resume: true' : undefined;
+  if (idle !== undefined) throw new UsageError(`${idle} acts only with checkpointDir`, { advice: 'Give both, or leave it out' });
+}
+
+/** Iterations between two checkpoints; undefined where there are none. */
+export function intervalOf({ checkpointDir, checkpointInterval = CHECKPOINT_INTERVAL }: CheckpointOptions): number | undefined {
+  return checkpointDir === undefined ? undefined : checkpointInterval;
+}

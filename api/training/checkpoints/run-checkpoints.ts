@@ -1,0 +1,219 @@
+import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
+import { bytesOfMatrices } from '../../../connectors/checkpoint/checkpoint-files.ts';
+import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Checkpoints, HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
+import type { TrainingIteration } from '../../../operators/training/iteration.ts';
+import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
+import { packageInfo } from '../../package-info.ts';
+import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly } from '../given-plan.ts';
+import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
+import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
+
+/** The name of a matrix of the best iteration, where that is an earlier one. */
+const BEST = 'best-';
+
+/** The checkpoint that a run goes on from. */
+export interface ResumedFrom {
+  readonly iteration: number;
+  readonly checkpoint: string;
+  /** Differences between the plan of the checkpoint and that of this run. */
+  readonly planChanges: readonly string[];
+}
+
+export interface CheckpointedRun {
+  readonly algorithm: string;
+  readonly params: { readonly maxIter: number; readonly earlyStop?: number | undefined };
+}
+
+/** The checkpoints of one run in the folder that it holds. */
+export class RunCheckpoints implements Checkpoints<Matrices> {
+  readonly interval: number;
+  resumed: HostCopy<Matrices> | undefined;
+  resumedFrom: ResumedFrom | undefined;
+  /** The newest that is whole on the disk. */
+  last: { readonly iteration: number; readonly path: string } | undefined;
+  readonly #folder: CheckpointFolder;
+  readonly #run: CheckpointedRun;
+  readonly #ctx: ExecutionContext;
+  /** The newest that can be read, of those that were not tried yet, and the iterations of those before it. */
+  #candidate: StoredCheckpoint | undefined;
+  #older: readonly number[] = [];
+  readonly #faults: string[] = [];
+  #data: Fingerprint | undefined;
+  #plan: PhysicalPlan | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  private constructor(folder: CheckpointFolder, run: CheckpointedRun, interval: number, ctx: ExecutionContext) {
+    this.#folder = folder;
+    this.#run = run;
+    this.interval = interval;
+    this.#ctx = ctx;
+  }
+
+  /**
+   * Takes the folder, and looks at what it holds before ratings are read. Throws UsageError for a folder that cannot be used, that has checkpoints without
+   * `resume`, or whose checkpoint is of another algorithm or other parameters; DataError where no checkpoint in it can be read.
+   */
+  static async open({ checkpointDir, checkpointInterval = CHECKPOINT_INTERVAL, resume = false }: CheckpointOptions & { readonly checkpointDir: string }, run: CheckpointedRun, ctx: ExecutionContext): Promise<RunCheckpoints> {
+    const folder = await CheckpointFolder.open(checkpointDir);
+    const made = new RunCheckpoints(folder, run, checkpointInterval, ctx);
+    try {
+      const iterations = await folder.iterations();
+      if (iterations.length > 0 && !resume) throw new UsageError(`the folder has the checkpoint of iteration ${iterations[0]} already`, { file: checkpointDir, advice: 'Go on from it with resume: true, or give another checkpointDir' });
+      if (iterations.length === 0 && resume) ctx.events({ type: 'note', text: `no checkpoint in ${checkpointDir}: training starts from the beginning` });
+      made.#older = iterations;
+      await made.#next();
+      return made;
+    } catch (error) {
+      await folder.close();
+      throw error;
+    }
+  }
+
+  /** Makes the next one that can be read the candidate. Throws DataError where there were some, and none is left. */
+  async #next(): Promise<void> {
+    this.#candidate = undefined;
+    while (this.#candidate === undefined && this.#older.length > 0) {
+      const [iteration, ...older] = this.#older;
+      this.#older = older;
+      const found = await this.#folder.read(iteration).then((one) => this.#requireSameRun(one)).catch((error: unknown) => this.#pass(error));
+      this.#candidate = found;
+    }
+    if (this.#candidate === undefined && this.#faults.length > 0) {
+      throw new DataError(`no checkpoint can be used: ${this.#faults.join('; ')}`, { phase: 'resume', file: this.#folder.path, advice: 'Remove them, or give another checkpointDir, to start from the beginning' });
+    }
+  }
+
+  #requireSameRun(found: StoredCheckpoint): StoredCheckpoint {
+    const { path, iteration, state } = found;
+    const { algorithm, params } = this.#run;
+    requireUsable(path, state);
+    const { maxIter: _, ...own } = JSON.parse(JSON.stringify(params)) as JsonObject;
+    const { maxIter: _saved, ...saved } = state.params as JsonObject;
+    const names = [...new Set([...Object.keys(own), ...Object.keys(saved)])];
+    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...names.flatMap((name) => differencesOf(name, saved[name], own[name], 'the checkpoint'))];
+    if (differences.length > 0) throw misfit(path, differences);
+    if (iteration > params.maxIter) throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
+    return found;
+  }
+
+  /** Notes a checkpoint that cannot be used; throws other errors. */
+  #pass(error: unknown): undefined {
+    if (!(error instanceof DataError)) throw error;
+    this.#faults.push(error.message);
+    if (this.#older.length > 0) this.#ctx.events({ type: 'warning', text: `${error.message}; the checkpoint before it is tried` });
+  }
+
+  /**
+   * Loads the checkpoint to go on from, once the data are known; `lengths`: numbers of each matrix of the factors. Gives its plan. Throws UsageError for other
+   * data, DataError where no checkpoint is good, CapacityError where the disk has no room for those to come.
+   */
+  async begin(data: Fingerprint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
+    this.#data = data;
+    let plan: GivenPlan | undefined;
+    while (this.#candidate !== undefined) {
+      const found = this.#candidate;
+      const differences = fingerprintDifferences(found.state.data as JsonObject, data);
+      if (differences.length > 0) throw misfit(found.path, differences);
+      plan = await this.#load(found, lengths).catch((error: unknown) => this.#pass(error));
+      if (this.resumed !== undefined) break;
+      await this.#next();
+    }
+    // Those that are damaged, and one that a killed run did not come to remove.
+    if (this.resumed !== undefined) await this.#folder.keep(this.resumed.iteration);
+    const { maxIter, earlyStop } = this.#run.params;
+    const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0) * (earlyStop === undefined ? 1 : 2);
+    await this.#folder.requireRoom(bytes, Math.ceil((maxIter - (this.resumed?.iteration ?? 0)) / this.interval));
+    return plan;
+  }
+
+  async #load(found: StoredCheckpoint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
+    const { iteration, path, state } = found;
+    const best = state.bestIteration as number;
+    const ofBest = best === iteration ? {} : Object.fromEntries(Object.entries(lengths).map(([name, length]) => [`${BEST}${name}`, length]));
+    const read = await this.#folder.matrices(found, { ...lengths, ...ofBest });
+    const pick = (prefix: string): Matrices => Object.fromEntries(Object.keys(lengths).map((name) => [name, read[`${prefix}${name}`]]));
+    this.resumed = { iteration, factors: pick(''), ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }), iterations: state.iterations as unknown as TrainingIteration[], ...(state.course === undefined ? {} : { course: state.course as JsonObject }) };
+    this.resumedFrom = { iteration, checkpoint: path, planChanges: [] };
+    this.last = { iteration, path };
+    this.#ctx.events({ type: 'note', text: `training goes on from iteration ${iteration} of ${path}${state.package === packageText() ? '' : `, which ${String(state.package).slice(0, 60)} wrote`}` });
+    try {
+      return requirePlan(state.plan);
+    } catch (error) {
+      this.#tellChanges([(error as Error).message]);
+      return undefined;
+    }
+  }
+
+  /** Notes the plan of this run, which its checkpoints hold, and tells what differs from `before`, that of the checkpoint. */
+  planned(plan: PhysicalPlan, before: GivenPlan | undefined): void {
+    this.#plan = plan;
+    if (before !== undefined) this.#tellChanges(planDifferences(before, plan, 'the checkpoint'));
+  }
+
+  #tellChanges(changes: readonly string[]): void {
+    if (changes.length === 0 || this.resumedFrom === undefined) return;
+    this.resumedFrom = { ...this.resumedFrom, planChanges: changes };
+    this.#ctx.events({ type: 'note', text: `the plan has changed: ${shortly(changes)}` });
+  }
+
+  async write(copy: HostCopy<Matrices>): Promise<void> {
+    await this.#writing;
+    if (copy.iteration === this.last?.iteration) return;
+    this.#writing = this.#write(copy);
+    // A failure is thrown by the next to wait.
+    this.#writing.catch(() => undefined);
+  }
+
+  /** Waits for what is being written. */
+  async end(): Promise<void> {
+    await this.#writing;
+  }
+
+  async close(): Promise<void> {
+    await this.#writing.catch(() => undefined);
+    await this.#folder.close();
+  }
+
+  async #write({ iteration, factors, best, iterations, course }: HostCopy<Matrices>): Promise<void> {
+    const { algorithm, params } = this.#run;
+    const ofBest = best && Object.fromEntries(Object.entries(best.factors).map(([name, values]) => [`${BEST}${name}`, values]));
+    const matrices = { ...factors, ...ofBest };
+    const { events, metrics } = this.#ctx;
+    const state = { package: packageText(), algorithm, bestIteration: best?.iteration ?? iteration, params: params as unknown as JsonObject, data: { ...this.#data }, plan: this.#plan && savedPlan(this.#plan), course, iterations: iterations as unknown as JsonObject[] };
+    const started = performance.now();
+    try {
+      await this.#folder.write(iteration, JSON.parse(JSON.stringify(state)) as JsonObject, matrices);
+    } catch (error) {
+      if (!(error instanceof FactorFlowError)) throw error;
+      events({ type: 'warning', text: `the checkpoint of iteration ${iteration} could not be written, and training goes on without it: ${error.message}` });
+      return;
+    }
+    const ended = performance.now();
+    metrics.add(CHECKPOINT_STAGE, { bytesDown: bytesOfMatrices(matrices), milliseconds: ended - started });
+    metrics.addSpan(CHECKPOINT_STAGE, started, ended);
+    metrics.tracer?.span({ place: 'files', row: 'checkpoints', name: CHECKPOINT_STAGE, start: started, end: ended, args: { iteration, bytes: bytesOfMatrices(matrices) } });
+    this.last = { iteration, path: this.#folder.pathOf(iteration) };
+  }
+}
+
+function packageText(): string {
+  const { name, version } = packageInfo();
+  return `${name} ${version}`;
+}
+
+/** Throws DataError for a state that has not what a run needs. */
+function requireUsable(path: string, { algorithm, params, data, iteration, bestIteration, iterations }: StoredCheckpoint['state']): void {
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  const told = Array.isArray(iterations) && iterations.length === iteration && iterations.every((one, at) => isObject(one) && (one as JsonObject).iteration === at + 1 && Number.isFinite((one as JsonObject).loss));
+  const isBest = Number.isSafeInteger(bestIteration) && Number(bestIteration) >= 1 && Number(bestIteration) <= iteration;
+  if (typeof algorithm === 'string' && isObject(params) && isObject(data) && told && isBest) return;
+  throw new DataError('the checkpoint is damaged or foreign: it has no usable state of a run', { phase: 'resume', file: path });
+}
+
+function misfit(path: string, differences: readonly string[]): UsageError {
+  return new UsageError(`the checkpoint does not fit: ${shortly(differences)}`, { phase: 'resume', file: path, advice: 'Train with the data and parameters of the checkpoint, or give another checkpointDir; maxIter may differ' });
+}

@@ -1,0 +1,70 @@
+import { dataSetName } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import type { AlsStart } from '../../operators/als/bind/als-data.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { Dataset } from '../dataset.ts';
+import type { FitOptions } from '../rating-input.ts';
+
+/** Loaded forms of a dataset, by name. */
+type Kept = Map<string, Promise<unknown>>;
+
+const keptOf = new WeakMap<Dataset, Kept>();
+
+/** The same dataset, whose loaded forms are kept, in memory, from one fit to the next, for as long as it is. */
+export function keptDataset({ session, plan }: Dataset): Dataset {
+  const kept = new Dataset(session, plan);
+  keptOf.set(kept, new Map());
+  return kept;
+}
+
+/** A dataset that another is made from in each fit has the same loaded forms. */
+export function keptAs<Made extends Dataset>(dataset: Made, from: Dataset): Made {
+  const kept = keptOf.get(from);
+  if (kept !== undefined) keptOf.set(dataset, kept);
+  return dataset;
+}
+
+/**
+ * A form of the dataset, made once where the dataset is kept, else each time. `name` names everything that the form depends on
+ * beside the dataset.
+ */
+export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Promise<Form>): Promise<Form> {
+  const kept = keptOf.get(dataset);
+  if (kept === undefined) return load();
+  const known = kept.get(name);
+  if (known !== undefined) return known as Promise<Form>;
+  const loading = load();
+  kept.set(name, loading);
+  // A load that was cancelled or failed is tried again by the next fit.
+  loading.catch(() => kept.delete(name));
+  return loading;
+}
+
+/**
+ * A kept block for one fit, known to the device under a name of its own: what a fit releases at its end is not another's. The block itself
+ * where it is not kept.
+ */
+export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: ExecutionContext): Promise<RatingBlock> {
+  if (!keptOf.has(dataset)) return block;
+  const ref = { name: dataSetName('kept'), partition: 0, version: 0 };
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, hostForm(block)]]);
+  return { ...block, ref };
+}
+
+/** Options of a fit with what a search hands from one to the next. */
+export interface ContinuedFit extends FitOptions {
+  readonly continued?: Continued;
+}
+
+/** A fit among others on the same ratings. */
+export interface Continued {
+  /** Factors to begin with, of a fit with the same rank and the same biases on the same ratings. */
+  readonly start?: AlsStart | undefined;
+  /** Told the factors at the end. */
+  readonly kept?: (factors: AlsStart) => void;
+  /** The search that chose the parameters, which the model says. */
+  readonly tuning?: JsonObject;
+}

@@ -1,0 +1,111 @@
+import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
+import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import type { Baselines } from '../../../operators/evaluation/baselines.ts';
+import type { Dataset } from '../../dataset.ts';
+import type { Model } from '../../model.ts';
+import type { FitOptions } from '../../rating-input.ts';
+import type { RunOptions } from '../../session.ts';
+import { ALS } from '../../training/als.ts';
+import { SGD } from '../../training/sgd.ts';
+import type { TrialParams } from './search-space.ts';
+
+/** The outcome of one combination of parameters. Plain data. */
+export interface Trial<P extends object = TrialParams> {
+  /** From 1, in the order of the search. */
+  readonly number: number;
+  readonly params: P;
+  /** The metric on the validation ratings; NaN where the trial failed. */
+  readonly value: number;
+  /** Iterations, or epochs, in all; and the one that the value is of. */
+  readonly iterations: number;
+  readonly bestIteration: number;
+  readonly rmse?: number;
+  readonly mae?: number;
+  readonly baselines?: Baselines;
+  readonly seconds: number;
+  /** True where the factors of another λ were the start. */
+  readonly warm?: boolean;
+  /** True where successive halving stopped it early: others with as many iterations were better. */
+  readonly stopped?: boolean;
+  /** The reason of a trial that diverged, did not fit, or whose metric cannot be computed. */
+  readonly failure?: string;
+}
+
+/** An estimator that can be tuned: `ALS`, `SGD`, or another object with a `fit` and columns. */
+export interface TunedEstimator {
+  readonly columns: { readonly user: string; readonly item: string };
+  fit(ratings: Dataset, options?: FitOptions): Promise<Model>;
+}
+
+/** Ratings of all trials. */
+export interface TrialRatings {
+  readonly train: Dataset;
+  readonly validation: Dataset;
+}
+
+export interface TrialRun extends RunOptions {
+  readonly number: number;
+  readonly params: TrialParams;
+  readonly metric: string;
+  /** Makes the estimator, with further parameters of the search itself. */
+  readonly make: (params: TrialParams) => TunedEstimator;
+  /** Iterations, where not all of the trial's own. */
+  readonly iterations?: number | undefined;
+  /** Factors to go on from, and the iterations behind them. */
+  readonly from?: { readonly factors: AlsStart; readonly iterations: number; readonly warm: boolean } | undefined;
+}
+
+export interface RanTrial {
+  readonly trial: Trial;
+  /** The factors of a trial of ALS. */
+  readonly factors: AlsStart | undefined;
+}
+
+/** True for the metrics of single ratings; the others are of rankings. */
+export function isError(metric: string): metric is 'rmse' | 'mae' {
+  return metric === 'rmse' || metric === 'mae';
+}
+
+/** Trains one trial. One that diverges or does not fit is a trial with a failure; another error is thrown. */
+export async function runTrial({ number, params, metric, make, iterations, from, signal, onEvent }: TrialRun, { train, validation }: TrialRatings): Promise<RanTrial> {
+  const started = performance.now();
+  const seconds = () => (performance.now() - started) / 1000;
+  let factors: AlsStart | undefined;
+  try {
+    const estimator = make({ ...params, ...(iterations === undefined ? {} : { maxIter: iterations }), ...rankedBy(metric, params, iterations, make) });
+    const model = await estimator.fit(train, { validation, signal, onEvent, ...(isOwn(estimator) ? { continued: { start: from?.factors, kept: (ended: AlsStart) => (factors = ended) } } : {}) });
+    const { training } = model;
+    const best = training?.iterations.find(({ iteration }) => iteration === training.bestIteration);
+    const value = isError(metric) ? (metric === 'rmse' ? best?.testRmse : best?.testMae) : best?.testMetrics?.[metric];
+    if (training === undefined || value === undefined || !Number.isFinite(value)) throw new DataError(`${metric} cannot be computed on the validation ratings`, { phase: 'tune', advice: 'Check that their users and items occur in the ratings to train on' });
+    const before = from?.warm === false ? from.iterations : 0;
+    const trial: Trial = {
+      number,
+      params,
+      value,
+      iterations: before + training.iterations.length,
+      bestIteration: before + training.bestIteration,
+      ...(best?.testRmse === undefined ? {} : { rmse: best.testRmse }),
+      ...(best?.testMae === undefined ? {} : { mae: best.testMae }),
+      ...(training.baselines === undefined ? {} : { baselines: training.baselines }),
+      seconds: seconds(),
+      ...(from?.warm ? { warm: true } : {}),
+    };
+    return { trial, factors };
+  } catch (error) {
+    if (!(error instanceof DivergedError || error instanceof CapacityError || error instanceof DataError)) throw error;
+    return { trial: { number, params, value: Number.NaN, iterations: 0, bestIteration: 0, seconds: seconds(), failure: error.summary }, factors: undefined };
+  }
+}
+
+/** True for the estimators of this program, which take what a search hands from one fit to the next. */
+export function isOwn(estimator: TunedEstimator): boolean {
+  return estimator instanceof ALS || estimator instanceof SGD;
+}
+
+/** Parameters that let training measure a ranking: it never ends early by them, unless the trial asks for that itself. */
+function rankedBy(metric: string, params: TrialParams, iterations: number | undefined, make: TrialRun['make']): TrialParams {
+  if (isError(metric) || params.earlyStop !== undefined) return isError(metric) ? {} : { earlyStopMetric: metric };
+  const { params: own } = make(params) as { readonly params?: { readonly maxIter?: number; readonly earlyStop?: number } };
+  return { earlyStop: own?.earlyStop ?? iterations ?? own?.maxIter ?? 1, earlyStopMetric: metric };
+}

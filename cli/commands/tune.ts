@@ -1,0 +1,129 @@
+import { resolve } from 'node:path';
+import type { AlsParams, SgdParams, TrialParams } from '../../index.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { checkAlgorithm } from '../options/check-algorithm.ts';
+import { columnOptions, policyOptions } from '../options/data-options.ts';
+import { choice, decimal, text, toggle, wholeNumber } from '../options/kinds.ts';
+import { fakeDevicesOption, machineOptions, memoryBudgetOption, parquetBackendOption, spillDirOption } from '../options/machine-options.ts';
+import type { Values } from '../options/option.ts';
+import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../options/output-options.ts';
+import { type Algorithm, givenParams, paramOptions } from '../options/param-options.ts';
+import { readOptions, readSpec } from '../options/text-options.ts';
+import { modelDirOption } from '../options/training-options.ts';
+import { readSpace, usualSpace } from '../options/try-option.ts';
+import { checkWritable } from '../output/check-output.ts';
+import { refuseOverlap } from '../output/check-overlap.ts';
+import { trialJson, tuningText } from '../report/tuning.ts';
+import { knownRows, openSession } from '../sessions/open-session.ts';
+import { ratingOptions } from '../sessions/trainer.ts';
+import { defineCommand } from './command.ts';
+
+const search = 'Search:';
+
+const options = {
+  modelDir: modelDirOption,
+  algorithm: choice({ describe: 'algorithm; --try algorithm=als,sgd compares both', group: 'Model:', choices: ['als', 'sgd'], defaultText: 'als' }),
+  try: text({ describe: "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'", group: search, defaultText: 'rank, λ and what else matters for the algorithm' }),
+  search: choice({ describe: 'all combinations; combinations at random; or those, of which the best third goes on at a time', group: search, choices: ['grid', 'random', 'halving'], defaultText: 'grid for lists alone, else random' }),
+  trials: wholeNumber({ describe: 'trials of a search at random', group: search, least: 1, most: 100_000, fallback: 30 }),
+  metric: text({ describe: 'rmse, mae, or a ranking metric such as ndcg@20', group: search, defaultText: 'rmse; implicit: ndcg@20' }),
+  validation: text({ describe: 'ratings that trials are measured on; never the test set', group: search }),
+  validationFraction: decimal({ describe: 'the part of the ratings that trials are measured on', group: search, above: 0, below: 1, fallback: 0.1 }),
+  parallel: wholeNumber({ describe: 'trials at the same time; each uses all workers already', group: search, least: 1, most: 64, fallback: 1 }),
+  warmStart: toggle({ describe: 'ALS: begin with the factors of the larger λ before, in half the iterations; faster, and a little to the good of small λ', group: search }),
+  trialsFile: text({ describe: 'file of the trials that have ended, a line of JSON each; kept where it is named', group: search, defaultText: 'MODEL-DIR.trials.ndjson, until the end' }),
+  resume: toggle({ describe: 'go on with a search that was interrupted', group: search }),
+  ...paramOptions,
+  ...columnOptions,
+  ...readOptions,
+  ...policyOptions,
+  ...machineOptions,
+  fakeDevices: fakeDevicesOption,
+  memoryBudget: memoryBudgetOption,
+  spillDir: spillDirOption,
+  parquetBackend: parquetBackendOption,
+  config: text({ describe: 'JSON file with these flags, {"maxIter": 20}; flags win', group: 'Options:', alias: 'c' }),
+  force: forceOption,
+  profile: profileOption,
+  trace: traceOption,
+  report: reportOption,
+  ...commonOptions,
+};
+
+type TuneValues = Values<typeof options>;
+
+export const tune = defineCommand({
+  summary: 'Search for good parameters and train with the best',
+  positionals: [{ name: 'ratings', describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs', required: true, many: true }],
+  options,
+  examples: [
+    ['tune ratings/ --model-dir model', 'thirty trials of the usual parameters'],
+    ["tune ratings/ --model-dir model --try 'rank=8,16,32 reg-param=0.01,0.03,0.1'", 'all combinations of these'],
+    ["tune ratings/ --model-dir model --search halving --trials 81 --try 'rank=4..128 reg-param=0.002..0.5'", 'many trials, most of them short'],
+    ['tune plays/ --model-dir model --implicit --metric ndcg@20 --report search.html', 'by the quality of rankings, with a page to look at'],
+    ['tune ratings/ --model-dir model --resume', 'go on after an interruption'],
+  ],
+  epilog: 'Ratings are read, numbered and sorted once for all trials. The same ratings, flags and seed try the same parameters with the same results.',
+  run: async ({ values, given, positionals }, context) => {
+    const { signal, onEvent } = context;
+    const { modelDir, force, resume } = values;
+    const { algorithms, space } = spaceOf(values, given);
+    await refuseOverlap(modelDir, [...positionals.ratings, values.validation]);
+    await checkWritable(modelDir);
+    const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
+    await checkModelDirectory(modelDir, force);
+    const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
+    const { seed = 0, implicitPrefs = false } = values;
+    const metric = values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse');
+    const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ...(values.search === undefined ? {} : { search: values.search }) };
+    const tuner = new TrainValidationSplit({ estimator: await estimatorOf(values, given, algorithms), space, ...splitting });
+    await using session = await openSession(values, context);
+    const ratings = await session.read.any(positionals.ratings, readSpec(values));
+    const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
+    const { parallelism: _, ...defined } = splitting;
+    const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in paramOptions));
+    const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: positionals.ratings.map((path) => resolve(path)), validation: values.validation === undefined ? null : resolve(values.validation), rows: (await knownRows(ratings)) ?? null };
+    const { TrialsFile } = await import('../sessions/trials-file.ts');
+    const file = await TrialsFile.open(values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`, JSON.parse(JSON.stringify(definition)), { resume, force });
+    if (file.done.length > 0) onEvent({ type: 'note', text: `${file.done.length} trials of ${file.path} are not run again` });
+    const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch((error: unknown) => {
+      if (signal.aborted) onEvent({ type: 'warning', text: `the trials that have ended are in ${file.path}; the same command with --resume goes on` });
+      throw error;
+    });
+    await tuning.model.save(modelDir, { overwrite: force, signal });
+    if (values.trialsFile === undefined) await file.remove();
+    const totalSeconds = performance.now() / 1000;
+    const { best, trials } = tuning;
+    const report = values.report === undefined ? undefined : { title: `Search: ${trials.length} trials, ${metric}`, adapter: session.device.adapter, sections: [(await import('../page/sections/trials.ts')).trialsSection(trials, metric)] };
+    return {
+      json: { command: 'tune', metric, search: tuner.search, best: trialJson(best), trials: trials.map(trialJson), seconds: { total: totalSeconds }, peakRssBytes: process.resourceUsage().maxRSS * 1024, model: modelDir },
+      text: tuningText(tuning, metric, { modelDir, totalSeconds }),
+      report,
+    };
+  },
+});
+
+/** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
+function spaceOf(values: TuneValues, given: ReadonlySet<string>) {
+  const named = values.algorithm ?? 'als';
+  const ofBoth = /(^|\s)-{0,2}algorithm=(\S+)/.exec(values.try ?? '')?.[2]?.split(',');
+  const algorithms = (ofBoth ?? [named]).filter((one): one is Algorithm => one === 'als' || one === 'sgd');
+  if (ofBoth !== undefined && given.has('algorithm')) throw new UsageError('--algorithm and --try algorithm exclude each other', { advice: 'Leave one of them out' });
+  if (given.has('validation') && given.has('validationFraction')) throw new UsageError('--validation and --validation-fraction exclude each other', { advice: 'Leave one of them out' });
+  if (algorithms.length === 1) checkAlgorithm({ ...values, algorithm: algorithms[0] }, given);
+  const space = values.try === undefined ? usualSpace(named, values) : readSpace(values.try, algorithms.length === 0 ? [named] : algorithms);
+  const twice = Object.keys(space).find((name) => given.has(name));
+  if (twice !== undefined) throw new UsageError(`${twice} is both a flag and in --try`, { advice: 'Leave one of them out' });
+  return { algorithms, space };
+}
+
+/** Makes the trainer of a combination, with the flags as its other parameters. */
+async function estimatorOf(values: TuneValues, given: ReadonlySet<string>, algorithms: readonly Algorithm[]) {
+  const [{ ALS }, { SGD }] = await Promise.all([import('../../api/training/als.ts'), import('../../api/training/sgd.ts')]);
+  const { onDuplicates, timestampCol, userCol, itemCol, ratingCol, onBadRows } = values;
+  const others = ratingOptions({ onDuplicates, timestampCol, userCol, itemCol, ratingCol, onBadRows, coldStart: 'nan' });
+  return (params: TrialParams) => {
+    const { algorithm = algorithms[0] ?? 'als', ...own } = params;
+    return algorithm === 'sgd' ? new SGD({ ...(givenParams('sgd', values, given) as Partial<SgdParams>), ...own, ...others }) : new ALS({ ...(givenParams('als', values, given) as Partial<AlsParams>), ...own, ...others });
+  };
+}

@@ -1,0 +1,91 @@
+import { appendFile, open, readFile, rm, stat } from 'node:fs/promises';
+import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Trial } from '../../index.ts';
+
+/**
+ * The trials of a search as lines of JSON: first the search itself, then each trial when it has ended, on the disk before the next begins. So a
+ * search that was interrupted goes on.
+ */
+export class TrialsFile {
+  readonly path: string;
+  /** Trials of an earlier run. */
+  readonly done: readonly Trial[];
+
+  private constructor(path: string, done: readonly Trial[]) {
+    this.path = path;
+    this.done = done;
+  }
+
+  /** Opens the file of a search. With `resume` an earlier run of the same search goes on; without it, `force` begins again. */
+  static async open(path: string, search: JsonObject, { resume, force }: { readonly resume: boolean; readonly force: boolean }): Promise<TrialsFile> {
+    const earlier = await readFile(path, 'utf8').catch((error: unknown) => {
+      if (errorCode(error) === 'ENOENT') return undefined;
+      throw fileProblem(error, 'read', path);
+    });
+    const head = JSON.stringify(search);
+    if (earlier !== undefined && resume) return new TrialsFile(path, trialsOf(earlier, head, path));
+    if (earlier !== undefined && !force) throw new UsageError(`${path} has the trials of an earlier search`, { advice: 'Go on with it by --resume, or begin again with --force' });
+    try {
+      await writeAll(path, `${head}\n`);
+    } catch (error) {
+      throw fileProblem(error, 'write', path);
+    }
+    return new TrialsFile(path, []);
+  }
+
+  async add(trial: Trial): Promise<void> {
+    try {
+      await appendFile(this.path, `${JSON.stringify(trial)}\n`, { flush: true });
+    } catch (error) {
+      throw fileProblem(error, 'write', this.path);
+    }
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.path, { force: true });
+  }
+}
+
+async function writeAll(path: string, text: string): Promise<void> {
+  const found = await stat(path).catch(() => undefined);
+  if (found !== undefined && !found.isFile()) throw new UsageError(`${path} is no regular file`, { advice: 'Name another file' });
+  const handle = await open(path, 'w');
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The trials of the file. A last line that was cut by a kill is left out. */
+function trialsOf(text: string, head: string, path: string): Trial[] {
+  const [first = '', ...lines] = text.split('\n');
+  if (first !== head) throw new UsageError(`${path} has the trials of another search: ${difference(first, head)}`, { advice: 'Give the same flags and ratings, or begin again with --force and without --resume' });
+  const whole = lines.slice(0, -1);
+  return whole.map((line, at) => {
+    const trial = parsed(line);
+    if (typeof trial !== 'object' || trial === null || typeof (trial as Partial<Trial>).params !== 'object') throw new DataError(`line ${at + 2} is no trial`, { phase: 'tune', file: path, advice: 'Begin again with --force and without --resume' });
+    const { value } = trial as { readonly value?: unknown };
+    // JSON has no NaN.
+    return { ...(trial as Trial), value: typeof value === 'number' ? value : Number.NaN };
+  });
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The first name whose values differ. */
+function difference(first: string, head: string): string {
+  const [own, other] = [parsed(head), parsed(first)] as (Readonly<Record<string, unknown>> | undefined)[];
+  if (typeof other !== 'object' || other === null || own === undefined) return 'its first line is no search';
+  const name = [...new Set([...Object.keys(own), ...Object.keys(other)])].find((key) => JSON.stringify(own[key]) !== JSON.stringify(other[key]));
+  return name === undefined ? 'its first line differs' : `${name} is ${JSON.stringify(other[name])} there, and ${JSON.stringify(own[name])} here`;
+}

@@ -1,0 +1,90 @@
+import { Data, DataType } from 'apache-arrow';
+import type { Field, Int } from 'apache-arrow';
+import type { CompressionCodec, FileMetaData } from 'hyparquet';
+import { parquetHeader, readColumn } from 'hyparquet/src/column.js';
+import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
+import { getSchemaPath } from 'hyparquet/src/schema.js';
+import * as zlib from 'node:zlib';
+import { unpackBlock } from '../../compression/lz4-block.ts';
+import { hasZstd } from '../../compression/compressions.ts';
+import type { RowGroupInfo } from '../footer.ts';
+
+/** Most bytes of a page before and after it is unpacked. */
+const PAGE_BYTES = 2 ** 31 - 1;
+
+type Unpack = (bytes: Uint8Array, size: number) => Uint8Array;
+
+const unpackers: Partial<Record<CompressionCodec, Unpack>> = {
+  GZIP: (bytes, size) => zlib.gunzipSync(bytes, { maxOutputLength: size }),
+  BROTLI: (bytes, size) => zlib.brotliDecompressSync(bytes, { maxOutputLength: size }),
+  LZ4_RAW: (bytes, size) => {
+    const target = new Uint8Array(size);
+    unpackBlock(bytes, target, 0, size);
+    return target;
+  },
+  ...(hasZstd() && { ZSTD: (bytes, size) => zlib.zstdDecompressSync(bytes, { maxOutputLength: size }) }),
+};
+
+/**
+ * Columns of whole numbers of 32 bits or fewer whose differences are stored (DELTA_BINARY_PACKED): the decoder breaks down where a difference needs 33 bits, as between
+ * the least and the greatest number. Numbers of 64 bits have no such case.
+ */
+export function deltaColumns({ columns }: RowGroupInfo, fields: readonly Field[]): Field<Int>[] {
+  const stored = new Set(columns.filter(({ encodings }) => encodings.includes('delta_binary_packed')).map(({ column }) => column));
+  return fields.filter((field): field is Field<Int> => stored.has(field.name) && DataType.isInt(field.type) && field.type.bitWidth <= 32);
+}
+
+/** Such a column of a row group, decoded by another library. Throws an Error for pages that are damaged. */
+export async function readDeltaColumn(file: Blob, metadata: FileMetaData, rowGroup: number, { name, type }: Field<Int>): Promise<Data> {
+  const group = metadata.row_groups[rowGroup];
+  const chunk = group.columns.find(({ meta_data }) => meta_data?.path_in_schema.length === 1 && meta_data.path_in_schema[0] === name)?.meta_data;
+  if (chunk === undefined) throw new Error(`no column "${name}"`);
+  const rows = Number(group.num_rows);
+  const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset);
+  const view = new DataView(await file.slice(start, start + Number(chunk.total_compressed_size)).arrayBuffer());
+  checkPages(view, rows);
+  const schemaPath = getSchemaPath(metadata.schema, [name]);
+  // Without its logical type the numbers come as they are stored.
+  const element = { ...schemaPath[1].element, converted_type: undefined, logical_type: undefined };
+  const decoder = { pathInSchema: [name], type: chunk.type, element, schemaPath, codec: chunk.codec, compressors: unpackers };
+  const { data } = readColumn({ view, offset: 0 }, { groupStart: 0, selectStart: 0, selectEnd: rows, groupRows: rows }, decoder as never);
+  return toData(data as readonly ArrayLike<number | null | undefined>[], rows, type);
+}
+
+/** Looks at the pages' headers before memory is taken for what they say. */
+function checkPages(view: DataView, rows: number): void {
+  const reader = { view, offset: 0 };
+  let values = 0;
+  while (reader.offset < view.byteLength && values < rows) {
+    const { data_page_header: first, data_page_header_v2: second, dictionary_page_header: dictionary, compressed_page_size: stored, uncompressed_page_size: size } = parquetHeader(reader);
+    const count = first?.num_values ?? second?.num_values ?? 0;
+    const isSound = [stored, size, count, dictionary?.num_values ?? 0].every((number) => Number.isInteger(number) && number >= 0 && number <= PAGE_BYTES);
+    values += count;
+    if (!isSound || values > rows || (dictionary?.num_values ?? 0) > size || reader.offset + stored > view.byteLength) throw new Error('a page is damaged');
+    reader.offset += stored;
+  }
+  if (values !== rows) throw new Error(`${values} values in ${rows} rows`);
+}
+
+function toData(chunks: readonly ArrayLike<number | null | undefined>[], rows: number, type: Int): Data {
+  const values = new type.ArrayType(rows) as Int32Array;
+  const bitmap = new Uint8Array(((rows + 63) >> 6) << 3);
+  let [row, nulls] = [0, 0];
+  for (const chunk of chunks) {
+    for (let i = 0; i < chunk.length && row < rows; i++, row++) {
+      const value = chunk[i];
+      if (value === null || value === undefined) nulls++;
+      else {
+        values[row] = value;
+        bitmap[row >> 3] |= 1 << (row & 7);
+      }
+    }
+  }
+  if (row !== rows) throw new Error(`${row} values in ${rows} rows`);
+  return new Data(type, 0, rows, nulls, { 1: values, 2: nulls > 0 ? bitmap : undefined } as never);
+}
+
+/** The footer in that library's form. */
+export async function deltaMetadata(file: Blob): Promise<FileMetaData> {
+  return parquetMetadataAsync({ byteLength: file.size, slice: (from, to) => file.slice(from, to).arrayBuffer() });
+}

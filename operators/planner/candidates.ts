@@ -1,0 +1,75 @@
+import type { AskedPartition } from '../als/partitions.ts';
+import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, verticalParts } from '../als/plan/grid.ts';
+import type { AlsProblem } from '../als/plan/problem.ts';
+import { bindingShare, deviceBytes } from './device-bytes.ts';
+
+/** Blocks of one side, at most: with more of them a block is too small to be worth a step. */
+const MOST_BLOCKS = 2 ** 12;
+
+/** Parts may be unequal in their memory by so much. */
+const HEADROOM = 0.97;
+
+export interface GridLimits {
+  readonly asked: Readonly<Partial<Record<Side, AskedPartition>>>;
+  /** All items, or all users, must lie together. */
+  readonly whole?: readonly Side[];
+  /** Homes of ratings that are considered, the cheapest first. */
+  readonly ratings: readonly SideGrid['ratings'][];
+}
+
+/** Ways to lay a side out. */
+const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [{ fixed: 'whole', factors: 'device' }, { fixed: 'parts', factors: 'device' }, { fixed: 'parts', factors: 'host' }];
+
+/**
+ * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed
+ * side fits, then the smallest q). `fits` is false for those that no cut makes small enough.
+ */
+export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings }: GridLimits): { readonly grid: AlsGrid; readonly fits: boolean }[] {
+  const found: { grid: AlsGrid; fits: boolean }[] = [];
+  for (const home of ratings) {
+    for (const users of layouts) {
+      for (const items of layouts) {
+        if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
+        const cut = smallestCut(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } }, asked);
+        // One part that is read by parts is a whole.
+        if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push(cut);
+      }
+    }
+  }
+  return found;
+}
+
+type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
+
+function smallestCut(problem: AlsProblem, layout: Layout, asked: GridLimits['asked']): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
+  const fixedCut = (side: Side) => asked[side]?.q ?? (asked[otherSide[side]] && (asked[otherSide[side]]?.p ?? 1) > 1 ? asked[otherSide[side]]?.p : undefined);
+  const begin = (side: Side) => fixedCut(side) ?? Math.min(problem.compute.length, problem.rows[side]);
+  let grid: AlsGrid = { users: { ...layout.users, q: begin('users') }, items: { ...layout.items, q: begin('items') } };
+  // Vertical parts of one are a whole side.
+  if (!suits(grid, asked)) return undefined;
+  for (;;) {
+    const need = needOf(problem, grid);
+    if (need <= 1) return { grid, fits: true };
+    const finer = (side: Side): SideGrid => ({ ...grid[side], q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q) });
+    // Of cuts that do the same the first is taken, which cuts one side.
+    const next = [{ ...grid, users: finer('users') }, { ...grid, items: finer('items') }, { users: finer('users'), items: finer('items') }].flatMap((cut: AlsGrid) => {
+      const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
+      return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
+    }).sort((left, right) => left.need - right.need)[0];
+    if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };
+    grid = next.cut;
+  }
+}
+
+/** The need of a grid beside the least of the devices, in units of it. */
+function needOf(problem: AlsProblem, grid: AlsGrid): number {
+  const capacity = Math.min(...problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity));
+  return Math.max(deviceBytes({ ...problem, grid }) / (HEADROOM * capacity), bindingShare({ ...problem, grid }));
+}
+
+/** "X in 10 parts at the host, Θ whole; ratings staged" */
+export function describeGrid({ users, items }: AlsGrid): string {
+  const side = (name: string, { q, fixed, factors }: SideGrid) => `${name} ${fixed === 'whole' ? `whole, solved in ${q}` : `in ${q}`}${factors === 'host' ? ' at the host' : ''}`;
+  const ratings = { device: 'ratings resident', host: 'ratings staged from the host', spill: 'ratings staged from files' }[users.ratings];
+  return `${side('X', users)}; ${side('Θ', items)}; ${ratings}`;
+}

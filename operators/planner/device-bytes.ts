@@ -1,0 +1,47 @@
+import { equationColumns } from '../tasks/equation-tasks.ts';
+import { isInBlocks, otherSide, type Side, sides, verticalParts } from '../als/plan/grid.ts';
+import type { AlsProblem } from '../als/plan/problem.ts';
+import { blockBytes, factorBytes } from './sizes.ts';
+
+/** Most ratings of one part: its row pointers are 32-bit. */
+const MOST_RATINGS = 2 ** 31 - 1;
+
+type Sized = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'grid'>;
+
+/**
+ * The bytes that a device needs with a grid, before the walk knows them: eq. 8 of cuMF, m f / q + n f / p + |R(ij)| + (m / q) f² + (m / q) f, with what is resident in place
+ * of what comes part by part, and twice what is staged. The walk over the plan's steps decides; this tells the planner which cut to try.
+ */
+export function deviceBytes({ profile: { ratings: nz }, params: { rank, biases }, compute, device, rows, grid }: Sized): number {
+  const d = compute.length;
+  const factors = (side: Side) => factorBytes(rows[side], rank, device.strideStep);
+  const resident = (side: Side): number => {
+    const { q, fixed, factors: home, ratings } = grid[side];
+    // A device without memory of its own reads ratings where they are.
+    const blocks = ratings === 'device' && device.ownMemory ? (8 * nz + 4 * rows[side] * verticalParts(grid, side)) / d : 0;
+    if (home === 'host') return blocks;
+    const own = factors(side) / d + factors(side) / q;
+    return blocks + own + (fixed === 'whole' && (q > 1 || d > 1) ? factors(side) : 0);
+  };
+  const transient = (side: Side): number => {
+    const { q, factors: home, ratings } = grid[side];
+    const p = verticalParts(grid, side);
+    const own = factors(side) / q;
+    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) * (d > 1 ? 2 : 1) : 0;
+    return equations + (home === 'host' ? 4 * own : 0) + (ratings === 'device' || !device.ownMemory ? 0 : (2 * blockBytes(rows[side], nz / p)) / q) + (isInBlocks(grid, side) && grid[otherSide[side]].factors === 'host' ? (2 * factors(otherSide[side])) / p : 0);
+  };
+  return sides.reduce((sum, side) => sum + resident(side), 0) + Math.max(...sides.map(transient));
+}
+
+/** The largest buffer of a grid beside what a device binds, in units of that bound: beyond 1 it does not fit. */
+export function bindingShare({ profile: { ratings: nz }, params: { rank, biases }, device, rows, grid }: Sized): number {
+  const { bindingBytes = Infinity } = device;
+  return Math.max(...sides.map((side) => {
+    const { q, fixed } = grid[side];
+    const cut = q * verticalParts(grid, side);
+    const whole = fixed === 'whole' ? factorBytes(rows[side], rank, device.strideStep) : factorBytes(rows[side] / q, rank, device.strideStep);
+    const equations = isInBlocks(grid, side) ? factorBytes(rows[side] / q, equationColumns(rank, biases), device.strideStep) : 0;
+    // Rows of one part have more ratings than those of another; the cut is by ratings and rows.
+    return Math.max((1.05 * Math.max(whole, equations, (4 * nz) / cut)) / bindingBytes, (1.05 * nz) / cut / MOST_RATINGS);
+  }));
+}

@@ -1,0 +1,38 @@
+import type { JsonObject } from '../../engine/json.ts';
+import type { TrainingIteration } from './iteration.ts';
+
+/** Factors in host memory, and the state of the run after the iteration that they come from: all that a run needs to go on. */
+export interface HostCopy<Factors> {
+  readonly iteration: number;
+  readonly factors: Factors;
+  /** The factors to keep so far, where they are those of an earlier iteration. */
+  readonly best?: { readonly iteration: number; readonly factors: Factors };
+  /** All iterations so far, from which the stopping rule has its state. */
+  readonly iterations: readonly TrainingIteration[];
+  /** State of the algorithm beside the factors. */
+  readonly course?: JsonObject;
+}
+
+/** Copies that outlive the process. */
+export interface Checkpoints<Factors> {
+  /** Iterations between two of them. */
+  readonly interval: number;
+  /** The copy that the run goes on from. */
+  readonly resumed?: HostCopy<Factors>;
+  /** Begins to write a copy once the one before is written, and resolves then. A copy that cannot be written does not end the run. */
+  write(copy: HostCopy<Factors>): Promise<void>;
+}
+
+/** Row-major float32 matrices and vectors by name, without padding. */
+export type Matrices = Readonly<Record<string, Float32Array>>;
+
+/** Checkpoints of matrices as those of an algorithm's factors. */
+export function checkpointsOf<Factors>(checkpoints: Checkpoints<Matrices> | undefined, toMatrices: (factors: Factors) => Matrices, fromMatrices: (matrices: Matrices) => Factors): Checkpoints<Factors> | undefined {
+  if (checkpoints === undefined) return undefined;
+  const { interval, resumed } = checkpoints;
+  return { interval, resumed: resumed && withFactors(resumed, fromMatrices), write: (copy) => checkpoints.write(withFactors(copy, toMatrices)) };
+}
+
+function withFactors<From, To>({ factors, best, ...state }: HostCopy<From>, change: (factors: From) => To): HostCopy<To> {
+  return { ...state, factors: change(factors), ...(best && { best: { iteration: best.iteration, factors: change(best.factors) } }) };
+}

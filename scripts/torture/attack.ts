@@ -1,0 +1,22 @@
+/** A kind of attack. A round of it takes some seconds. */
+export interface Attack {
+  readonly name: string;
+  /** Makes what all rounds need. Gives the reason where the attack cannot be made on this machine. */
+  prepare?(): Promise<string | undefined>;
+  round(): Promise<void>;
+  close?(): Promise<void>;
+}
+
+/** The surroundings of an attack. */
+export interface Surroundings {
+  /** A folder of its own, which goes at the end. */
+  readonly folder: string;
+  /** A whole number from 0 to `below`, exclusive; the same numbers for the same seed. */
+  readonly random: (below: number) => number;
+  /** Counts an outcome. */
+  readonly count: (outcome: string, number?: number) => void;
+  /** Notes something that must not be. */
+  readonly find: (text: string) => void;
+}
+
+export type MakeAttack = (around: Surroundings) => Attack;

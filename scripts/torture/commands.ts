@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
+const program = join(root, 'dist/cli/main.js');
+/** A command that takes longer hangs. */
+const PATIENCE_MILLISECONDS = 120_000;
+
+export const ratings = join(root, 'examples/data/movietweetings-100k/ratings.parquet');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stderr: string;
+  readonly hung: boolean;
+  readonly milliseconds: number;
+}
+
+export interface StartOptions {
+  readonly env?: NodeJS.ProcessEnv;
+  readonly nodeArgs?: readonly string[];
+  /** Called once the process runs; `kill` sends it a signal. */
+  readonly onStart?: (kill: (signal: NodeJS.Signals) => void) => void;
+}
+
+/** Runs a command line of the built program to its end. */
+export function runCommand(args: readonly string[], { env, nodeArgs = [], onStart }: StartOptions = {}): Promise<Ended> {
+  const started = performance.now();
+  return new Promise((done) => {
+    const child = spawn(process.execPath, [...nodeArgs, program, ...args], { cwd: root, stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, NO_COLOR: '1', ...env } });
+    let [stderr, hung] = ['', false];
+    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+    const timer = setTimeout(() => {
+      hung = true;
+      child.kill('SIGKILL');
+    }, PATIENCE_MILLISECONDS);
+    child.on('close', (code, signal) => {
+      clearTimeout(timer);
+      done({ code, signal, stderr, hung, milliseconds: performance.now() - started });
+    });
+    onStart?.((signal) => void child.kill(signal));
+  });
+}
+
+/** A command that replaces an output, and the two contents that the output may have. */
+export class Replacement {
+  readonly name: string;
+  readonly target: string;
+  readonly #args: readonly string[];
+  readonly #first: readonly string[];
+  readonly #kept: string;
+  digests: readonly [old: string, fresh: string] = ['', ''];
+  milliseconds = 0;
+
+  /** `args`: the command without its output; `first`: flags of the old output, which differ from those of the new one. */
+  constructor(folder: string, name: string, args: readonly string[], first: readonly string[]) {
+    this.name = name;
+    this.target = join(folder, name, name.includes('.') ? name : 'output');
+    this.#kept = join(folder, `${name}-kept`, name.includes('.') ? name : 'output');
+    [this.#args, this.#first] = [args, first];
+  }
+
+  /** The command line that writes the new output. */
+  get line(): readonly string[] {
+    return [...this.#args, this.target, '--force', '--quiet'];
+  }
+
+  /** Learns both contents. Gives what is wrong. */
+  async learn(): Promise<string | undefined> {
+    const old = await runCommand([...this.#args, this.target, '--force', '--quiet', ...this.#first]);
+    if (old.code !== 0) return `${this.name}: ${old.stderr}`;
+    cpSync(this.target, this.#kept, { recursive: true });
+    const fresh = await runCommand(this.line);
+    if (fresh.code !== 0) return `${this.name}: ${fresh.stderr}`;
+    this.milliseconds = fresh.milliseconds;
+    this.digests = [digestOf(this.#kept), digestOf(this.target)];
+    return this.digests[0] === this.digests[1] ? `${this.name}: the old and the new output are the same` : undefined;
+  }
+
+  /** Puts the old output into its place. */
+  reset(): void {
+    rmSync(this.target, { recursive: true, force: true });
+    cpSync(this.#kept, this.target, { recursive: true });
+  }
+
+  /** 'old', 'new', 'missing', or 'other' for what must not be. */
+  get content(): 'old' | 'new' | 'missing' | 'other' {
+    if (!existsSync(this.target)) return 'missing';
+    const digest = digestOf(this.target);
+    return digest === this.digests[0] ? 'old' : digest === this.digests[1] ? 'new' : 'other';
+  }
+
+  /** Names beside the output. */
+  get leftovers(): string[] {
+    return readdirSync(dirname(this.target)).filter((name) => name.startsWith('.'));
+  }
+}
+
+/** A digest of all names and bytes below a path. */
+export function digestOf(path: string): string {
+  const hash = createHash('sha256');
+  const files = statSync(path).isDirectory()
+    ? readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name)).sort()
+    : [path];
+  for (const file of files) hash.update(`${relative(path, file)}\0`).update(readFileSync(file)).update('\0');
+  return hash.digest('hex');
+}
+
+/** Commands of every kind that writes. */
+export async function replacements(folder: string): Promise<Replacement[]> {
+  const [data, model, few] = [join(folder, 'data.parquet'), join(folder, 'model'), join(folder, 'few.csv')];
+  const made = [
+    await runCommand(['convert', ratings, few, '--quiet']),
+    await runCommand(['train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--model-dir', model, '--quiet']),
+    await runCommand(['convert', ratings, data, '--quiet']),
+  ];
+  const wrong = made.find(({ code }) => code !== 0);
+  if (wrong !== undefined) throw new Error(wrong.stderr);
+  return [
+    new Replacement(folder, 'text.csv', ['convert', data], ['--to', 'tsv']),
+    new Replacement(folder, 'rows.ndjson.gz', ['convert', few], ['--to', 'csv']),
+    new Replacement(folder, 'table.parquet', ['convert', few], ['--codec', 'gzip']),
+    new Replacement(folder, 'parts', ['convert', few], ['--codec', 'snappy']),
+    new Replacement(folder, 'lists', ['recommend', model, '--n', '3', '--output'], ['--codec', 'gzip']),
+    new Replacement(folder, 'generated', ['generate', '--preset', 'movielens20m', '--scale', '0.002', '--output'], ['--seed', '7']),
+    new Replacement(folder, 'factors', ['export', model, '--output'], ['--precision', 'float16']),
+    new Replacement(folder, 'trained', ['train', data, '--rank', '4', '--max-iter', '2', '--device', 'cpu', '--workers', '2', '--model-dir'], ['--seed', '7']),
+  ];
+}

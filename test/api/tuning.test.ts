@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { ALS, type Dataset, Session, SGD, TrainValidationSplit, type Trial, type TrialParams } from '../../index.ts';
+import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';
+import { validationSeed } from '../../api/validation/tuning/train-validation-split.ts';
+import { randomTrials } from '../../api/validation/tuning/search-space.ts';
+import { ratingsBatch } from '../support/tuning-ratings.ts';
+
+let session: Session;
+let ratings: Dataset;
+/** Passes over the source. */
+let reads = 0;
+
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+  const batch = ratingsBatch(60, 40, 1500);
+  const source = { [Symbol.asyncIterator]: async function* () {
+    reads++;
+    yield batch;
+  } };
+  ratings = session.from(source, batch.schema, { replayable: true });
+});
+afterAll(() => session.close());
+
+const als = (params: TrialParams) => new ALS({ maxIter: 6, ...params });
+const values = (trials: readonly Trial[]) => trials.map(({ number, params, value, iterations }) => [number, params, value, iterations]);
+
+describe('a search space', () => {
+  it('gives the first trials of a longer search in a shorter one, within the bounds', () => {
+    const space = { rank: { from: 4, to: 64, scale: 'log', whole: true }, regParam: { from: 0.001, to: 1, scale: 'log' }, start: ['level', 'spark'] } as const;
+    const long = randomTrials(space, 200, 7);
+    expect(long).toHaveLength(200);
+    expect(randomTrials(space, 20, 7)).toEqual(long.slice(0, 20));
+    expect(randomTrials(space, 20, 8)).not.toEqual(long.slice(0, 20));
+    for (const { rank, regParam, start } of long as { rank: number; regParam: number; start: string }[]) expect(Number.isInteger(rank) && rank >= 4 && rank <= 64 && regParam >= 0.001 && regParam <= 1 && ['level', 'spark'].includes(start)).toBe(true);
+    const small = (long as { regParam: number }[]).filter(({ regParam }) => regParam < 0.0316).length;
+    expect(small).toBeGreaterThan(70);
+    expect(small).toBeLessThan(130);
+    expect(randomTrials({ rank: [1, 2], biases: [true, false] }, 30, 0)).toHaveLength(4);
+  });
+
+  it('is refused where it has no values', () => {
+    const make = (space: object) => () => new TrainValidationSplit({ estimator: als, space: space as never });
+    expect(make({})).toThrow('the search space is empty');
+    expect(make({ rank: [] })).toThrow('no value for rank');
+    expect(make({ regParam: { from: 1, to: 0 } })).toThrow('whose bounds ascend');
+    expect(make({ regParam: { from: 0, to: 1, scale: 'log' } })).toThrow('begins above 0');
+    expect(make({ rank: [0] })).toThrow('rank must be');
+    expect(() => new TrainValidationSplit({ estimator: als, grid: [{}], metric: 'ndgc@20' })).toThrow('ndgc');
+  });
+});
+
+describe('schedules', () => {
+  it('thin out by thirds and end with all iterations', () => {
+    expect(rungsOf(27, 10).map(({ share, survivors }) => [share, survivors])).toEqual([[1 / 9, 9], [1 / 3, 3], [1, 1]]);
+    expect(rungsOf(1, 10)).toEqual([{ share: 1, survivors: 1 }]);
+    expect(rungsOf(100, 1)).toEqual([{ share: 1, survivors: 1 }]);
+  });
+
+  it('put the trials that differ in λ alone into one chain, from the largest', () => {
+    const trials = [0.1, 1, 0.01].flatMap((regParam, at) => [4, 8].map((rank, k) => ({ number: 2 * at + k + 1, params: { rank, regParam } })));
+    expect(chainsOf(trials, true).map((chain) => chain.map(({ number }) => number))).toEqual([[3, 1, 5], [4, 2, 6]]);
+    expect(chainsOf(trials, false)).toHaveLength(6);
+  });
+});
+
+describe('TrainValidationSplit', () => {
+  it('has the values of separate fits, and loads the ratings once', async () => {
+    reads = 0;
+    const tuner = new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }, { rank: 4 }] });
+    const { trials, best, model } = await tuner.fit(ratings);
+    // The ratings, the validation part of them, and all of them for the last model.
+    expect(reads).toBe(3);
+    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
+    const alone = await Promise.all([2, 4].map((rank) => als({ rank }).fit(train, { validation })));
+    expect(trials.map(({ value }) => value)).toEqual(alone.map(({ training }) => training?.iterations.at(-1)?.testRmse));
+    expect(best.value).toBe(Math.min(...trials.map(({ value }) => value)));
+    expect(model.training?.ratings).toBe(1500);
+    expect(model.metadata.tuning).toMatchObject({ metric: 'rmse', best: best.number, trials: [{ number: 1 }, { number: 2 }] });
+  });
+
+  it('gives the same with several trials at the same time, and after an interruption', async () => {
+    const options = { estimator: als, space: { rank: [2, 3], regParam: [0.3, 0.1, 0.03] }, warmStart: true };
+    const whole = await new TrainValidationSplit(options).fit(ratings);
+    expect(whole.trials.filter(({ warm }) => warm).map(({ iterations }) => iterations)).toEqual([3, 3, 3, 3]);
+    const together = await new TrainValidationSplit({ ...options, parallelism: 3 }).fit(ratings);
+    expect(values(together.trials)).toEqual(values(whole.trials));
+    const ended: Trial[] = [];
+    const done = whole.trials.slice(0, 4);
+    const resumed = await new TrainValidationSplit(options).fit(ratings, { done, onTrial: (trial) => void ended.push(trial) });
+    expect(values(resumed.trials)).toEqual(values(whole.trials));
+    // The first chain was whole; the second begins again, and tells of what was not known.
+    expect(ended.map(({ number }) => number).sort()).toEqual([5, 6]);
+  });
+
+  it('halves: who stays has the value of an uninterrupted fit', async () => {
+    const options = { estimator: als, space: { rank: { from: 2, to: 12, whole: true }, regParam: { from: 0.01, to: 1, scale: 'log' } }, search: 'halving', trials: 9 } as const;
+    const { trials, best } = await new TrainValidationSplit(options).fit(ratings);
+    expect(trials.filter(({ stopped }) => !stopped)).toHaveLength(3);
+    expect(trials.map(({ iterations }) => iterations).sort()).toEqual([2, 2, 2, 2, 2, 2, 6, 6, 6]);
+    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
+    const alone = await als(best.params).fit(train, { validation });
+    expect(best.value).toBeCloseTo(alone.training?.iterations.at(-1)?.testRmse ?? Number.NaN, 6);
+    const resumed = await new TrainValidationSplit(options).fit(ratings, { done: trials.filter(({ stopped }) => stopped) });
+    expect(resumed.trials.map(({ number, stopped }) => [number, stopped])).toEqual(trials.map(({ number, stopped }) => [number, stopped]));
+    resumed.trials.forEach(({ value }, at) => expect(value).toBeCloseTo(trials[at].value, 6));
+  });
+
+  it('compares algorithms, by rankings of implicit data too', async () => {
+    const both = await new TrainValidationSplit({ estimator: ({ algorithm, ...params }) => (algorithm === 'sgd' ? new SGD({ ...params, maxIter: 4 }) : als(params)), space: { algorithm: ['als', 'sgd'], rank: [2, 4] } }).fit(ratings);
+    expect(both.trials.every(({ value }) => value > 0 && value < 2)).toBe(true);
+    const implicit = await new TrainValidationSplit({ estimator: (params) => new ALS({ implicitPrefs: true, maxIter: 3, ...params }), space: { alpha: [1, 10], rank: [4] }, metric: 'ndcg@5' }).fit(ratings);
+    expect(implicit.best.value).toBe(Math.max(...implicit.trials.map(({ value }) => value)));
+    expect(implicit.best.value).toBeGreaterThan(0);
+  });
+
+  it('has validation ratings where the ratings were split by the same seed before', async () => {
+    const [train] = ratings.randomSplit([0.9, 0.1], { seed: 0 });
+    const { best } = await new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(train);
+    expect(best.value).toBeGreaterThan(0);
+  });
+
+  it('marks a trial that fails, and goes on', async () => {
+    const notes: string[] = [];
+    const estimator = ({ learningRate }: TrialParams) => new SGD({ learningRate: learningRate as number, decay: 0, maxIter: 3, rank: 4, regParam: 0 });
+    const { trials, best } = await new TrainValidationSplit({ estimator, space: { learningRate: [1e30, 0.05] } }).fit(ratings, { onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
+    expect(trials[0]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/loss|diverg|finite/) });
+    expect(best.number).toBe(2);
+    expect(notes.filter((text) => text.startsWith('learningRate'))).toHaveLength(2);
+    await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow('no trial has a rmse');
+  });
+
+  it('fails with the reason where the validation ratings say nothing', async () => {
+    const foreign = session.from([ratingsBatch(5, 5, 20, 1000)]);
+    await expect(new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign })).rejects.toThrow('rmse cannot be computed on the validation ratings');
+  });
+
+  it('ends when it is cancelled, after the trials that have ended', async () => {
+    const abort = new AbortController();
+    const ended: Trial[] = [];
+    const run = new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5] } }).fit(ratings, { signal: abort.signal, onTrial: (trial) => {
+      ended.push(trial);
+      abort.abort();
+    } });
+    await expect(run).rejects.toThrow(/cancel/i);
+    expect(ended).toHaveLength(1);
+  });
+});

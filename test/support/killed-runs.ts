@@ -1,0 +1,116 @@
+/** Runs of `train` with checkpoints that are killed at a random moment behind the first of them, and resumed. */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { CounterRandom } from '../../engine/random.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const program = join(root, 'dist/cli/main.js');
+
+/** Milliseconds between two looks for the first checkpoint. */
+const LOOK = 2;
+
+export interface KilledRuns {
+  /** The command line without the program, the model's folder and the flags of checkpoints. */
+  readonly train: readonly string[];
+  readonly interval: number;
+  readonly kills: number;
+  readonly seed: number;
+  /** A folder that exists and is empty. */
+  readonly folder: string;
+  readonly onKill?: (kill: Kill) => void;
+}
+
+/** A run that was killed, and the one that went on. */
+export interface Kill {
+  /** Iterations that the killed run had told of. */
+  readonly told: number;
+  /** The iteration that the next run went on from. */
+  readonly resumedFrom: number;
+  /** True where the killed run was writing, as its temporaries tell. */
+  readonly writing: boolean;
+  /** Files that differ from those of the undisturbed model. */
+  readonly differing: readonly string[];
+  /** What the resumed run left beside the model and two checkpoints. */
+  readonly left: readonly string[];
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export async function killedRuns({ train, interval, kills, seed, folder, onKill = () => {} }: KilledRuns): Promise<Kill[]> {
+  const random = new CounterRandom(seed);
+  const [plain, model, checkpoints, temporary] = ['plain', 'model', 'checkpoints', 'temporary'].map((name) => join(folder, name));
+  mkdirSync(temporary);
+  const line = (directory: string) => [...train, '--model-dir', directory, '--force', '--json'];
+  const checkpointed = [...line(model), '--checkpoint-dir', checkpoints, '--checkpoint-interval', String(interval), '--resume'];
+  const run = (args: readonly string[]) => running(args, temporary);
+  requireDone(await run(line(plain)).ended);
+  const clear = () => [model, checkpoints].forEach((path) => rmSync(path, { recursive: true, force: true }));
+  const whole = run(checkpointed);
+  await firstCheckpoint(checkpoints, whole.ended);
+  const began = performance.now();
+  requireDone(await whole.ended);
+  const most = performance.now() - began;
+  const made: Kill[] = [];
+  for (let attempt = 0; made.length < kills; attempt++) {
+    clear();
+    const killed = run(checkpointed);
+    await firstCheckpoint(checkpoints, killed.ended);
+    await wait(most * random.uniform(attempt));
+    killed.kill();
+    const { code, stderr } = await killed.ended;
+    // It had ended by then.
+    if (code !== null) continue;
+    const writing = [folder, checkpoints].flatMap((path) => readdirSync(path)).some((name) => name.startsWith('.'));
+    const told = Math.max(0, ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)));
+    const { stdout } = requireDone(await run(checkpointed).ended);
+    const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
+    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().slice(0, -2)];
+    const kill = { told, resumedFrom: resumedFrom?.iteration ?? 0, writing, differing: differences(plain, model), left };
+    made.push(kill);
+    onKill(kill);
+  }
+  clear();
+  return made;
+}
+
+function running(args: readonly string[], temporary: string): { readonly ended: Promise<Ended>; kill(): void } {
+  const child = spawn(process.execPath, [program, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, NO_COLOR: '1', TMPDIR: temporary } });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const ended = new Promise<Ended>((done, fail) => {
+    child.on('error', fail);
+    child.on('close', (code) => done({ code, stdout, stderr }));
+  });
+  return { ended, kill: () => void child.kill('SIGKILL') };
+}
+
+function requireDone(ended: Ended): Ended {
+  if (ended.code !== 0) throw new Error(`train ended with ${ended.code}: ${ended.stderr}`);
+  return ended;
+}
+
+async function firstCheckpoint(folder: string, ended: Promise<Ended>): Promise<void> {
+  const state = { over: false };
+  void ended.then(() => (state.over = true));
+  while (!state.over && !(existsSync(folder) && readdirSync(folder).some((name) => name.startsWith('checkpoint-')))) await wait(LOOK);
+}
+
+function wait(milliseconds: number): Promise<void> {
+  return new Promise((done) => void setTimeout(done, milliseconds));
+}
+
+/** The files of two folders that are not the same bytes. */
+function differences(left: string, right: string): string[] {
+  const filesOf = (folder: string) => readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name).slice(folder.length));
+  const names = new Set([...filesOf(left), ...filesOf(right)]);
+  return [...names].filter((name) => {
+    const [one, other] = [left, right].map((folder) => join(folder, name));
+    return !existsSync(one) || !existsSync(other) || !readFileSync(one).equals(readFileSync(other));
+  });
+}
