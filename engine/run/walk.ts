@@ -8,6 +8,9 @@ import type { DataSet, Stage } from '../plan/stages.ts';
 /** Blocks of each row of a grid that a walk visits: with two blocks at a place at a time, further ones add nothing to its peak. */
 const SAMPLED_VISITS = 4;
 
+/** Parts whose bytes differ by less than this share take turns with the same kept memory. */
+const POOL_SIZES = 64;
+
 /** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
@@ -96,7 +99,7 @@ export class MemoryWalk {
     const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
     this.#live.set(key, { place, bytes, pooled: this.#keeps && pooled && device !== undefined });
     const pool = this.#pools.get(place) ?? [];
-    const again = pooled ? pool.indexOf(bytes) : -1;
+    const again = pooled ? pool.findIndex((free) => Math.abs(free - bytes) <= bytes / POOL_SIZES) : -1;
     if (again >= 0) pool.splice(again, 1);
     const now = (this.#now.get(place) ?? 0) + bytes;
     this.#now.set(place, now);
