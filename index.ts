@@ -67,6 +67,7 @@ export { TextSource, type TextSourceOptions } from './connectors/text/text-sourc
 export type { TextType } from './connectors/lines/text-type.ts';
 export { CancelledError, CapacityError, DataError, DeviceLostError, type DivergedDetails, DivergedError, type ErrorCode, type ErrorDetails, type ExitCode, FactorFlowError, UsageError } from './engine/errors.ts';
 export type { EventSink, ProgressEvent } from './engine/events.ts';
+export type { StagedCopies } from './engine/run/staged-copies.ts';
 export type { Device, Executor, HostStore, SpillStore, WireRequest } from './engine/run/device.ts';
 export type { Wire } from './engine/run/step.ts';
 export type { DeviceInfo, DeviceLimits } from './engine/plan/device-info.ts';
@@ -87,6 +88,7 @@ export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
+export type { MemoryMeter } from './engine/run/memory-meter.ts';
 export type { DeviceSpan, Tracer, TraceSpan } from './engine/trace/trace.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';

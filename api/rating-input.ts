@@ -18,6 +18,7 @@ import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/explained-plan.ts';
+import { spilledBytes } from '../operators/planner/sizes.ts';
 import { requireRows, rowsWithin } from './training/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
@@ -76,14 +77,17 @@ export class RatingInput {
   }
 
   /** Numbers users and items. The types of the validation set's ids are checked first, so that an error comes before the long work. */
-  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext): Promise<IndexedRatings> {
+  async index(ratings: Dataset, validation: Dataset | undefined, ctx: ExecutionContext, { inFiles = false }: IndexingOptions = {}): Promise<IndexedRatings> {
     const selected = this.selected(ratings.plan);
     const { users, items, timestamps } = typesOf(await schemaOf(selected, undefined, ctx.signal));
     const ids = (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32';
-    const { maximum: maximumRows, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
+    const { maximum, loaded: rowsInMemory } = rowsWithin(ratings.session, ids, timestamps);
+    const maximumRows = inFiles ? undefined : maximum;
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
     const totalRows = operatorsOf(ratings.plan).length > 0 ? undefined : (await rootSource(ratings.plan).statistics?.())?.rows;
-    if (totalRows !== undefined && this.onBadRows === 'error') requireRows(totalRows, ids, ratings.session);
+    if (totalRows !== undefined && this.onBadRows === 'error' && !inFiles) requireRows(totalRows, ids, ratings.session);
+    // Before the reading where their number is known, else before they are sorted.
+    if (inFiles && totalRows !== undefined && totalRows > rowsInMemory) await ctx.spill?.requireRoom(spilledBytes(totalRows));
     return readRatings(selected, { maximumRows, rowsInMemory, totalRows, splitBytes: ratings.session.splitBytes }, ctx);
   }
 
@@ -119,6 +123,11 @@ export class RatingInput {
       throw new DataError(`ids are ${own} in the training set, but ${other} in the validation set`, { phase: 'read', column });
     }
   }
+}
+
+export interface IndexingOptions {
+  /** True where ratings beyond the memory budget are trained on from files; default: they are an error. */
+  readonly inFiles?: boolean;
 }
 
 /** The options of a method that only plans. */

@@ -16,6 +16,7 @@ import { hostDevice } from '../engine/run/devices.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { LocalExecutor } from '../engine/run/local-executor.ts';
 import { SpillMemory } from '../connectors/spill/spill-memory.ts';
+import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { fromSource } from '../engine/stream/logical-plan.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { Source } from '../engine/stream/operator.ts';
@@ -58,6 +59,10 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly onEvent?: EventSink;
 }
+
+/** A memory budget in which the heaps of threads and memory that waits for its collection would take a large part. */
+const SCARCE_BYTES = 2 ** 30;
+const SCARCE_COLLECT_BYTES = 16 << 20;
 
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end the threads,
@@ -102,12 +107,14 @@ export class Session implements AsyncDisposable {
     const budget = parseSize(memoryBudget, 'memoryBudget');
     const memoryBytes = deviceMemory === undefined ? undefined : parseSize(deviceMemory, 'deviceMemory');
     if (spillDir !== undefined && (typeof spillDir !== 'string' || spillDir === '')) throw new UsageError(`spillDir must be the path of a folder, got ${shown(spillDir)}`);
+    const scarce = budget < SCARCE_BYTES;
+    if (scarce) keepHeapsSmall();
     const spill = new SpillFolder(spillDir);
     // A folder that cannot be used shows before the work.
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
     try {
-      const opened = await openDevices({ device, workers, memoryBytes, fakeDevices, signal });
+      const opened = await openDevices({ device, workers, memoryBytes, ...(scarce ? { collectBytes: SCARCE_COLLECT_BYTES } : {}), fakeDevices, signal });
       return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
     } catch (error) {
       await spill.close();

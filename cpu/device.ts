@@ -22,7 +22,7 @@ const MAXIMUM_PAGES = 65_536;
 /** Elements of a vector register. */
 const STRIDE_STEP = 8;
 
-/** Shared memory that may be released before the threads are told to collect it. */
+/** Shared memory that may be released before the threads are told to collect it, where memory is not scarce. */
 const COLLECT_BYTES = 64 << 20;
 /** The same as a share of what is held: collecting stops the calling thread for some milliseconds, while the others may wait for tasks. */
 const COLLECT_SHARE = 2;
@@ -46,6 +46,8 @@ interface CpuDeviceOptions {
   readonly collectsHere?: boolean;
   readonly handlers?: URL;
   readonly repeatable?: (kernel: string) => boolean;
+  /** Shared memory that may be released before the threads are told to collect it. */
+  readonly collectBytes?: number;
 }
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView } | { readonly spilled: SpilledPartition };
@@ -63,6 +65,7 @@ export class CpuDevice implements Device {
   readonly #store = new Map<string, Stored>();
   readonly #collectsHere: boolean;
   readonly #repeatable: (kernel: string) => boolean;
+  readonly #collectBytes: number;
   /** Partitions that are left in each spill file. */
   readonly #files = new Map<string, number>();
   /** Bytes of the host partitions. */
@@ -76,10 +79,11 @@ export class CpuDevice implements Device {
    * leaves the garbage of the calling thread alone, whose event loop may not stop for it. `handlers`: a module with those of further
    * tasks (`GivenHandlers`). `repeatable`: true for tasks that step nothing in place, which another thread runs again where one ended by itself.
    */
-  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false }: CpuDeviceOptions = {}) {
+  constructor({ threads = availableParallelism(), build = availableBuild(), place = 'cpu', collectsHere = true, handlers, repeatable = () => false, collectBytes = COLLECT_BYTES }: CpuDeviceOptions = {}) {
     checkThreads(threads);
     this.#repeatable = repeatable;
     this.#collectsHere = collectsHere;
+    this.#collectBytes = collectBytes;
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
@@ -236,14 +240,14 @@ export class CpuDevice implements Device {
   }
 
   async trim(): Promise<void> {
-    if (this.#releasedBytes < COLLECT_BYTES) return;
-    this.#collect(COLLECT_BYTES);
+    if (this.#releasedBytes < this.#collectBytes) return;
+    this.#collect(this.#collectBytes);
     const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
     // One request for each thread: they are all taken at once, so each thread has one.
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));
   }
 
-  #collect(leastBytes = Math.max(COLLECT_BYTES, this.#hostBytes / COLLECT_SHARE)): void {
+  #collect(leastBytes = Math.max(this.#collectBytes, this.#collectBytes < COLLECT_BYTES ? 0 : this.#hostBytes / COLLECT_SHARE)): void {
     if (this.#releasedBytes < leastBytes) return;
     this.#releasedBytes = 0;
     this.#collection++;
@@ -263,7 +267,7 @@ function checkThreads(threads: number): void {
 }
 
 /** Devices that share out the threads, at least one each, at the places cpu, cpu:1, cpu:2, ... `given`: as for one device. */
-export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable'> = {}): CpuDevice[] {
+export function openCpus(count: number, threads = availableParallelism(), given: Pick<CpuDeviceOptions, 'handlers' | 'repeatable' | 'collectBytes'> = {}): CpuDevice[] {
   checkThreads(threads);
   return Array.from({ length: count }, (_, number) => {
     const share = Math.floor(threads / count) + (number < threads % count ? 1 : 0);

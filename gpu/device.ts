@@ -160,12 +160,21 @@ export class GpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
-    const into = wire && isMatrix(stored) ? { form: wire.form, memory: wire.take(wire.form === 'f16' ? stored.bytes / 2 : stored.bytes) } : undefined;
-    const { outcome } = await this.#request({ type: 'fetch', key, ...(into ? { into } : {}) });
+    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored.bytes, wire);
+    const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
     if (fetched.layout === 'factors') this.#collect(partitionBytes(fetched));
     return fetched;
+  }
+
+  /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
+  async #fetchWire(key: string, bytes: number, { form, take }: WireRequest): Promise<Partition> {
+    const own = form === 'f16' ? bytes / 2 : bytes;
+    const memory = take(own);
+    const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
+    const { outcome } = await this.#request({ type: 'fetch', key, into: values });
+    return { layout: WIRE_ROWS, rows: outcome.rows, columns: { values } };
   }
 
   release(ref: PartitionRef): void {

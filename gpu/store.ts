@@ -1,11 +1,9 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import { BufferPool } from './device/buffer-pool.ts';
-import type { Wire } from '../engine/run/step.ts';
 import type { Gpu } from './webgpu/gpu.ts';
-import { EXCHANGE_BUFFERS } from './webgpu/staging.ts';
 import { downloadRows, uploadRows } from './device/matrix-rows.ts';
 import { addHalf } from './kernels/copies/to-half.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts, WIRE_ROWS } from './device/resources.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceList, type DeviceMatrix, strideOf, vectorLayouts } from './device/resources.ts';
 
 /** The store's entry of one partition; the buffers are made when a task first names it. */
 interface Entry {
@@ -17,12 +15,6 @@ interface Entry {
   block?: DeviceBlock;
   list?: DeviceList;
   vector?: GPUBuffer;
-}
-
-/** Memory for rows on their way to another GPU. */
-export interface WireTarget {
-  readonly form: Wire;
-  readonly memory: SharedArrayBuffer;
 }
 
 /** The partitions of one GPU, by key. Lives in the thread that owns the GPU. */
@@ -94,13 +86,13 @@ export class GpuStore {
     return partition;
   }
 
-  /** Rows of a matrix as they lie in its buffer, or in its half mirror. */
-  async fetchWire(key: string, { form, memory }: WireTarget, submitted?: () => void): Promise<Partition> {
+  /** Copies the rows of a matrix as they lie in its buffer, or in its half mirror; gives their number. */
+  async fetchWire(key: string, into: Float32Array | Uint16Array, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is no matrix`);
-    const [values, source] = form === 'f16' ? [new Uint16Array(memory), (await this.withHalf(key, false)).half] : [new Float32Array(memory), matrix.values];
-    if (values.length > 0) await this.#gpu.download(source as GPUBuffer, values, 0, submitted, EXCHANGE_BUFFERS);
-    return { layout: WIRE_ROWS, rows: matrix.rows, columns: { values } };
+    const source = into instanceof Uint16Array ? (await this.withHalf(key, false)).half : matrix.values;
+    if (into.length > 0) await this.#gpu.sendOut(source as GPUBuffer, into, submitted);
+    return matrix.rows;
   }
 
   release(key: string): void {

@@ -12,7 +12,7 @@ import { Gpu } from './webgpu/gpu.ts';
 import { WIRE_ROWS } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import { handle } from './registry.ts';
-import { GpuStore, type WireTarget } from './store.ts';
+import { GpuStore } from './store.ts';
 import { Turns } from './turns.ts';
 
 /** The changes to a partition between two requests, in order. */
@@ -25,8 +25,8 @@ export type GpuCommand =
   | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
-  /** Gives the partition as `fetched`; a matrix may come as it lies on the device, in memory that is given. */
-  | { readonly type: 'fetch'; readonly key: string; readonly into?: WireTarget }
+  /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device, in float32 or in float16. */
+  | { readonly type: 'fetch'; readonly key: string; readonly into?: Float32Array | Uint16Array }
   | { readonly type: 'trim' }
   /** Ends the device, or the thread, as a crash would: for tests. */
   | { readonly type: 'lose'; readonly what: 'device' | 'thread' }
@@ -92,7 +92,8 @@ async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu
     case 'task':
       return runTask(command, gpu, store, slot, pass);
     case 'fetch':
-      return { rows: 0, partitions: { fetched: await (command.into ? store.fetchWire(command.key, command.into, pass) : store.fetch(command.key, pass)) } };
+      if (command.into) return { rows: await store.fetchWire(command.key, command.into, pass) };
+      return { rows: 0, partitions: { fetched: await store.fetch(command.key, pass) } };
     case 'trim':
       store.trim();
       collectGarbage();

@@ -36,6 +36,8 @@ export interface OpenDevicesOptions {
   readonly workers?: number;
   /** Bytes of each GPU's memory that may be used. */
   readonly memoryBytes?: number;
+  /** Shared memory that may be released before threads are told to collect it, where memory is scarce. */
+  readonly collectBytes?: number;
   /** Devices in the place of one: the threads of the CPU shared out, or the one GPU opened several times. */
   readonly fakeDevices?: number;
   readonly signal?: AbortSignal;
@@ -56,10 +58,11 @@ const thisMachine: Machine = { ...gpusOfThisMachine, hasGraphicsDevice, probe: p
  * Opens the devices of a session. A broken driver ends only the process that probes it. Throws UsageError with the reason and
  * the packages to install when a GPU was asked for and there is none; CapacityError where too few files may be open; CancelledError.
  */
-export async function openDevices({ device: requested, workers, memoryBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
+export async function openDevices({ device: requested, workers, memoryBytes, collectBytes, fakeDevices = 1, signal }: OpenDevicesOptions, machine: Machine = thisMachine): Promise<OpenedDevices> {
   requireOpenFiles(workers ?? availableParallelism());
+  const onCpus = { ...ofCpus, ...(collectBytes === undefined ? {} : { collectBytes }) };
   const onCpu = (reason?: string): OpenedDevices => {
-    const devices = openCpus(fakeDevices, workers, ofCpus);
+    const devices = openCpus(fakeDevices, workers, onCpus);
     return { devices, device: { requested, kind: 'cpu', adapter: null, description: descriptionOf(devices), reason } };
   };
   if (requested === 'cpu') return onCpu();
@@ -67,7 +70,7 @@ export async function openDevices({ device: requested, workers, memoryBytes, fak
   try {
     const found = await findGpu(requested, machine, signal);
     if ('missing' in found) return onCpu(found.missing);
-    [cpu] = openCpus(1, workers, ofCpus);
+    [cpu] = openCpus(1, workers, onCpus);
     const cards = cardsOf(requested);
     const gpus = cards === undefined ? await openFirst(fakeDevices, memoryBytes, machine) : await openCards(cards, found.adapter.vendor, memoryBytes, machine);
     const software = gpus.find(({ adapter }) => adapter.software)?.adapter.name;

@@ -5,18 +5,19 @@ import { keyCount } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type AlsChoices, chooseKernels, profileOfBlocks, tuneKernels } from '../../operators/als/kernel-choices.ts';
+import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
-import { type RatingFacts, ratingFacts } from '../../operators/evaluation/rating-facts.ts';
+import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../operators/ratings/index-ids.ts';
 import type { RatingsProfile } from '../../operators/planner/profile.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import { buildRatingBlocks, buildUserBlock } from '../../operators/ratings/rating-blocks.ts';
+import { buildRatingBlocks, buildUserBlock, spillRatingBlocks } from '../../operators/ratings/rating-blocks.ts';
+import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { planCheckpoints } from '../../operators/training/planned-checkpoints.ts';
 import type { Dataset } from '../dataset.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
@@ -27,9 +28,10 @@ import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
 import { requireBudget } from './memory-budget.ts';
-import { type ContinuedFit, keptAs, loadedOnce, ownBlock } from './kept-ratings.ts';
+import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
+import { ratingsHome, spillGrid } from './ratings-home.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import { trainingDevice } from './training-device.ts';
@@ -74,34 +76,39 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
-  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx));
+  // What is kept from fit to fit stays in memory.
+  const inFiles = !isKept(ratings);
+  const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inFiles }));
   const { users, items } = indexed;
   const profile: RatingsProfile = { users: keyCount(users), items: keyCount(items), ratings: indexed.rows, input: describeInput(ratings.plan) };
-  requireBudget(planCheckpoints(planAls(profile, params, devices), checkpoints?.interval), session);
-  const read = await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
-  const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, async () => effectiveRatings(read)) : undefined;
+  const home = ratingsHome(inFiles, (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval), indexed.rows, session);
+  const read = home.kind === 'spill' ? await spillRatingBlocks(indexed, input.onDuplicates, home.partRatings, ctx) : await loadedOnce(ratings, `${form} blocks`, () => buildRatingBlocks(indexed, input.onDuplicates, ctx));
+  const implicit = params.implicitPrefs ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx)) : undefined;
   const blocks = implicit?.blocks ?? read;
   if (blocks.byUser.ratings === 0) throw new DataError('no rating is above 0, so implicit data prefer nothing', { phase: 'load', advice: 'Give ratings above 0, or leave implicitPrefs out' });
   const { byUser, byItem, duplicates } = blocks;
   input.tellDuplicates(duplicates, ctx);
-  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, async () => ctx.metrics.time('look at ratings', () => ratingFacts(byUser, keyCount(items), 'users')));
+  const facts = await loadedOnce(ratings, `${form} facts ${params.implicitPrefs}`, () => lookAtRatings(byUser, keyCount(items), ctx));
   const { validation } = options;
   const test = validation && (await loadedOnce(validation, `${form} ${params.implicitPrefs}`, () => validationOf(validation, { params, input }, indexed, facts, ctx)));
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
-  const unit = params.implicitPrefs ? 1 : ratingUnit(byUser, params.biases);
-  const scaled = { byUser: inUnit(await ownBlock(ratings, byUser, ctx), unit), byItem: inUnit(await ownBlock(ratings, byItem, ctx), unit) };
+  const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
+  const unit = params.implicitPrefs ? 1 : await ratingUnit(byUser, params.biases, ctx);
+  const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
-  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfBlocks(scaled) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
+  const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
   const asRead: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, asRead]);
-  const before = await checkpoints?.begin(await fingerprintOf({ users, items, block: byUser, test: test?.block }), alsMatrices(keyCount(users), keyCount(items), params));
   const kept = given === undefined && before !== undefined && chooses ? await ifFits(() => plannedKernels(before, known, params, ctx)) : undefined;
   const choices = given ? chooses ? await plannedKernels(given, known, params, ctx) : undefined : (kept ?? (await choose(scaled, known, params, ctx)));
-  const plan = planCheckpoints(planAls(known, params, devices, choices), checkpoints?.interval);
+  const parts = isSpilled(byUser) && isSpilled(byItem) ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) } : {};
+  const planFor = (of: RatingsProfile, compute = devices.compute) => planCheckpoints(planAls(of, params, { ...devices, compute }, choices, parts), checkpoints?.interval);
+  const plan = planFor(known);
   checkpoints?.planned(plan, before);
-  if (given) requireFits(given, [plan, planAls(asRead, params, devices, choices)]);
-  const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planAls(known, params, { ...devices, compute }, choices), checkpoints?.interval);
+  if (given) requireFits(given, [plan, planFor(asRead)]);
+  await freeTimed(scaled, plan, ctx);
+  const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
@@ -111,9 +118,10 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
 }
 
 /** The kernels to use, timed first where that pays. */
-async function choose(blocks: Parameters<typeof tuneKernels>[0], known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
+async function choose({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, known: RatingsProfile, params: AlsParams, ctx: ExecutionContext): Promise<AlsChoices | undefined> {
   using _ = ctx.metrics.begin('tune');
-  await tuneKernels(blocks, known, params, 'where-it-pays', ctx);
+  // Of ratings in files the rule decides.
+  if (!isSpilled(byUser) && !isSpilled(byItem)) await tuneKernels({ byUser, byItem }, known, params, 'where-it-pays', ctx);
   return chooseKernels(known, params, ctx);
 }
 
@@ -127,6 +135,11 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
   };
   const [users, items] = [await side('users'), await side('items')];
   return users && items && { users, items };
+}
+
+async function lookAtRatings(byUser: SortedRatings, items: number, ctx: ExecutionContext): Promise<RatingFacts> {
+  using _ = ctx.metrics.begin('look at ratings');
+  return sortedRatingFacts(byUser, items, ctx);
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {

@@ -130,7 +130,7 @@ async function fitHeld(fit: SgdFit, ratings: Dataset, options: ContinuedFit, che
   const replan = (compute: readonly DeviceInfo[]) => planCheckpoints(planSgd(known, steps, { ...devices, compute }, details), checkpoints?.interval);
   const read: RatingsProfile = { ...known, ratings: indexed.rows, testRatings: test && test.block.ratings + test.coldPairs };
   if (given) requireSizes(given, [known, read]);
-  const before = await checkpoints?.begin(await fingerprintOf({ users, items, block: data.block, test: test?.block }), sgdMatrices(data, steps));
+  const before = await checkpoints?.begin(await fingerprintOf({ users, items, ratings: data.block, test: test?.block }, ctx), sgdMatrices(data, steps));
   const scheduleIn = (one: GivenPlan) => plannedSchedule(one, [known, read], params, devices);
   const schedule = given ? scheduleIn(given) : before && (await ifFits(() => scheduleIn(before)));
   const chosen = schedule ? { ...details, schedule } : details;

@@ -5,6 +5,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hostForm, type RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { isSpilled, type SortedRatings } from '../../operators/ratings/spilled-ratings.ts';
 import { Dataset } from '../dataset.ts';
 import type { FitOptions } from '../rating-input.ts';
 
@@ -18,6 +19,10 @@ export function keptDataset({ session, plan }: Dataset): Dataset {
   const kept = new Dataset(session, plan);
   keptOf.set(kept, new Map());
   return kept;
+}
+
+export function isKept(dataset: Dataset): boolean {
+  return keptOf.has(dataset);
 }
 
 /** A dataset that another is made from in each fit has the same loaded forms. */
@@ -48,10 +53,15 @@ export function loadedOnce<Form>(dataset: Dataset, name: string, load: () => Pro
  * where it is not kept.
  */
 export async function ownBlock(dataset: Dataset, block: RatingBlock, ctx: ExecutionContext): Promise<RatingBlock> {
-  if (!keptOf.has(dataset)) return block;
+  if (!isKept(dataset)) return block;
   const ref = { name: dataSetName('kept'), partition: 0, version: 0 };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, hostForm(block)]]);
   return { ...block, ref };
+}
+
+/** The same of ratings that may lie in files, where none are kept. */
+export async function ownRatings(dataset: Dataset, ratings: SortedRatings, ctx: ExecutionContext): Promise<SortedRatings> {
+  return isSpilled(ratings) ? ratings : ownBlock(dataset, ratings, ctx);
 }
 
 /** Options of a fit with what a search hands from one to the next. */

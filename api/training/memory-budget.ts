@@ -17,13 +17,21 @@ export interface MemoryBudget {
   readonly workers: number;
 }
 
+/** The parts of those that a run whose ratings go by way of files can do without: what it decodes and sorts at a time is small. */
+const SPARED = { process: 30 * 2 ** 20, thread: 15 * 2 ** 20 } as const;
+
 export function baseBytes(workers: number, ids: KeyType = 'int32'): number {
   return PROCESS_BYTES + workers * threadBytes[ids];
 }
 
+/** The same of a run whose ratings go by way of files. */
+export function leastBaseBytes(workers: number, ids: KeyType = 'int32'): number {
+  return baseBytes(workers, ids) - SPARED.process - workers * SPARED.thread;
+}
+
 /** Throws CapacityError for a budget that the process itself exceeds. `name` is the name of the budget in the message. */
 export function requireBase(budget: number, name: string, workers = 1, ids: KeyType = 'int32'): void {
-  const base = baseBytes(workers, ids);
+  const base = leastBaseBytes(workers, ids);
   if (budget > base) return;
   const fewer = workers > 1 ? ', or fewer workers' : '';
   throw new CapacityError(`${name} is below what the process itself needs, about ${formatBytes(base)} with ${workers === 1 ? 'one thread' : `${workers} threads`}${ids === 'utf8' ? ' and ids of text' : ''}`, { advice: `Give at least ${formatBytes(base + PROCESS_BYTES / 4)}${fewer}` });
@@ -37,7 +45,7 @@ export interface RowsWithin {
 
 export function rowsWithin({ memoryBudget, workers }: MemoryBudget, ids: KeyType, timed: boolean): RowsWithin {
   requireBase(memoryBudget, `the memory budget of ${formatBytes(memoryBudget)}`, workers, ids);
-  const free = memoryBudget - baseBytes(workers, ids);
+  const free = Math.max(0, memoryBudget - baseBytes(workers, ids));
   return { maximum: Math.max(1, Math.floor(free / spilledLoadingBytes(1))), loaded: Math.floor(free / loadingBytes(1, timed)) };
 }
 
@@ -51,16 +59,24 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
   });
 }
 
-/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. */
-export function requireBudget({ memory, devices }: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): void {
-  // A device with memory of its own takes none of the process's.
+/** Bytes of the process that a plan takes. A device with memory of its own takes none. */
+function bytesOf({ memory, devices }: PhysicalPlan, base: number) {
   const factorBytes = devices.reduce((sum, { place, ownMemory }) => sum + (ownMemory ? 0 : (memory[place] ?? 0)), 0);
   const hostBytes = memory[HOST] ?? 0;
-  const base = baseBytes(workers);
-  const need = base + hostBytes + factorBytes;
+  return { factorBytes, hostBytes, base, need: base + hostBytes + factorBytes };
+}
+
+/** True where the plan's memory is within the budget. */
+export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): boolean {
+  return bytesOf(plan, baseBytes(workers)).need <= memoryBudget;
+}
+
+/** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. `baseOf`: leastBaseBytes where ratings go by way of files. */
+export function requireBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget, baseOf = baseBytes): void {
+  const { factorBytes, hostBytes, base, need } = bytesOf(plan, baseOf(workers));
   if (need <= memoryBudget) return;
   throw new CapacityError(
     `the run needs about ${formatBytes(need)} (ratings ${formatBytes(hostBytes)}, factors ${formatBytes(factorBytes)}, the process itself ${formatBytes(base)}) but the memory budget is ${formatBytes(memoryBudget)}`,
-    { phase: 'plan', advice: 'Raise memoryBudget, lower the rank, or train on a part of the data' },
+    { phase: 'plan', advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, lower the rank, or train on a part of the data` },
   );
 }

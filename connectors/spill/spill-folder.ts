@@ -1,7 +1,8 @@
-import { mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { UsageError } from '../../engine/errors.ts';
+import { CapacityError, UsageError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
 import { errorCode, messageOf } from '../files/file-problem.ts';
 import { hostDigest, isRunning, startOf } from '../output/processes.ts';
@@ -35,6 +36,19 @@ export class SpillFolder implements SpillSpace {
 
   async newFile(): Promise<string> {
     return join(await this.open(), `${this.#files++}`);
+  }
+
+  async requireRoom(bytes: number): Promise<void> {
+    const path = await this.open();
+    const found = await statfs(path).catch(() => undefined);
+    if (found === undefined) return;
+    const free = found.bavail * found.bsize;
+    if (free >= bytes) return;
+    throw new CapacityError(`the disk of ${this.#given ? 'spillDir' : 'the folder for temporary files'} has ${formatBytes(free)} free, and ratings that memory does not hold need up to ${formatBytes(bytes)} (${bytes} bytes) there`, {
+      phase: 'spill',
+      file: path,
+      advice: 'Free some space, choose another spillDir, or raise memoryBudget',
+    });
   }
 
   async close(): Promise<void> {

@@ -7,6 +7,7 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { SpillSpace } from '../../engine/run/context.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
+import { StagedCopies } from '../../engine/run/staged-copies.ts';
 import { arrowFile, type ColumnKind, type PlacedColumn } from './arrow-file.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -28,6 +29,10 @@ export class SpillMemory implements SpillStore {
   readonly #space: SpillSpace;
   readonly #stored = new Map<string, Spilled>();
   readonly #staging = new StagingBuffers();
+  readonly copies = new StagedCopies(({ columns }) => {
+    const [first] = Object.values(columns);
+    if (first?.buffer instanceof SharedArrayBuffer) this.#staging.give(first.buffer);
+  });
 
   constructor(space: SpillSpace) {
     this.#space = space;
@@ -79,11 +84,6 @@ export class SpillMemory implements SpillStore {
     }
   }
 
-  giveBack({ columns }: Partition): void {
-    const [first] = Object.values(columns);
-    if (first?.buffer instanceof SharedArrayBuffer) this.#staging.give(first.buffer);
-  }
-
   release(ref: PartitionRef): void {
     const stored = this.#stored.get(partitionKey(ref));
     if (stored === undefined) return;
@@ -105,6 +105,7 @@ export class SpillMemory implements SpillStore {
   }
 
   async trim(): Promise<void> {
+    this.copies.clear();
     this.#staging.clear();
   }
 

@@ -108,11 +108,6 @@ export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalP
   return { ...plan, measured, measuredMemory: Object.fromEntries(Object.keys(plan.memory).flatMap((place) => (peaks[place] === undefined ? [] : [[place, peaks[place]]]))) };
 }
 
-/** The planned bytes of each place beside those of a run. */
-export function comparedMemory({ memory, measuredMemory }: Pick<PhysicalPlan, 'memory' | 'measuredMemory'>): Record<Place, { readonly planned: number; readonly measured: number | null }> {
-  return Object.fromEntries(Object.entries(memory).map(([place, planned]) => [place, { planned, measured: measuredMemory?.[place] ?? null }]));
-}
-
 /** The plan as `expand` takes it, without the values that only the data give. */
 export function unbound(plan: Omit<PhysicalPlan, 'memory'>, name = plan.algorithm): BoundPlan {
   const { devices, datasets, start, round, measure, end } = plan;

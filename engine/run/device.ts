@@ -2,6 +2,7 @@ import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
 import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
+import type { StagedCopies } from './staged-copies.ts';
 import type { Wire } from './step.ts';
 
 /**
@@ -35,22 +36,22 @@ export interface Device {
 
 export interface WireRequest {
   readonly form: Wire;
-  /** Memory for the rows. */
+  /** Memory for the rows, of at least so many bytes. */
   take(bytes: number): SharedArrayBuffer;
 }
 
 /** The place `host`: partitions in the memory of this process. It runs no tasks. */
 export interface HostStore extends Device {
   get(ref: PartitionRef): Partition;
-  /** Memory for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
+  /** Memory of at least so many bytes for a partition that is put here; it serves again once that one is released, since fresh memory costs a page fault every 4 KiB. */
   take(bytes: number): SharedArrayBuffer;
 }
 
-/** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once it is given back. */
+/** The place `spill`: partitions in files. `fetch` reads one into memory that is used for the next once the copy of it, which `runSteps` notes, is freed. */
 export interface SpillStore extends Device {
   /** Throws CapacityError with the bytes where the disk is full. */
   write(ref: PartitionRef, partition: Partition): Promise<void>;
-  giveBack(partition: Partition): void;
+  readonly copies: StagedCopies;
 }
 
 /** The devices of a run; `LocalExecutor` has those of this process. */

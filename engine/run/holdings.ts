@@ -85,8 +85,8 @@ class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
     this.hold(ref);
   }
 
-  giveBack(partition: Partition): void {
-    this.device.giveBack(partition);
+  get copies() {
+    return this.device.copies;
   }
 }
 

@@ -6,6 +6,9 @@ import { HOST } from '../plan/place.ts';
 
 const info: DeviceInfo = { place: HOST, kind: 'cpu', parallelism: 0, inOrder: false, wholePasses: false, ownMemory: false, capacityBytes: null, strideStep: 1, description: 'the memory of this process' };
 
+/** Memory that is taken has a multiple of so many bytes, so that partitions of nearly the same size share it. */
+const MEMORY_STEP = 1 << 20;
+
 /** Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks. */
 export class HostMemory implements HostStore {
   readonly info = info;
@@ -42,7 +45,9 @@ export class HostMemory implements HostStore {
   }
 
   take(bytes: number): SharedArrayBuffer {
-    const memory = this.#free.get(bytes)?.pop() ?? new SharedArrayBuffer(bytes);
+    const size = MEMORY_STEP * Math.ceil(bytes / MEMORY_STEP);
+    // The one that was released last may still lie in a cache.
+    const memory = this.#free.get(size)?.pop() ?? new SharedArrayBuffer(size);
     this.#taken.add(memory);
     return memory;
   }

@@ -8,7 +8,6 @@ import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { traceStep, traceTask } from '../trace/trace-steps.ts';
-import { StagedCopies } from './staged-copies.ts';
 import type { Step } from './step.ts';
 
 interface HandedOut {
@@ -86,7 +85,6 @@ class StepRun {
   readonly #ready: number[] = [];
   readonly #slices: number;
   readonly #done = Promise.withResolvers<StepResults>();
-  readonly #staged: StagedCopies;
   #finishedSlices = 0;
   #left: number;
   #running = 0;
@@ -97,7 +95,6 @@ class StepRun {
     this.#steps = steps;
     this.#ctx = ctx;
     this.#onProgress = onProgress;
-    this.#staged = new StagedCopies(ctx.executor.spilled);
     this.#tracer = ctx.metrics.tracer;
     this.#signal = AbortSignal.any([ctx.signal, this.#failure.signal]);
     this.#waits = new Int32Array(steps.length);
@@ -215,7 +212,7 @@ class StepRun {
       case 'free':
         for (const ref of action.refs) {
           device.release(ref);
-          this.#staged.free(at, ref);
+          this.#ctx.executor.spilled?.copies.free(at, ref);
         }
         return undefined;
       case 'spill':
@@ -236,9 +233,9 @@ class StepRun {
       this.#onProgress?.(++this.#finishedSlices, this.#slices);
     };
     // The other slices end early; all are waited for.
-    const ended = this.#staged.read(step.at, Object.values(task.inputs));
+    const ended = this.#ctx.executor.spilled?.copies.read(step.at, Object.values(task.inputs));
     await Promise.all(slices.map((slice, at) => run(slice, at).catch((error: unknown) => this.#fail(error, step))));
-    ended();
+    ended?.();
   }
 
   #count(stage: string, metrics: Partial<TaskMetrics>, runs = 1): void {
@@ -254,7 +251,7 @@ class StepRun {
       await spilled?.write(as, partition);
       return bytes;
     }
-    if (from === SPILL) this.#staged.add(to, as, partition);
+    if (from === SPILL) this.#ctx.executor.spilled?.copies.add(to, as, partition);
     target.put(as, partition);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;

@@ -1,6 +1,5 @@
 import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
 import type { Place } from '../plan/place.ts';
-import type { SpillStore } from './device.ts';
 
 interface Copy {
   readonly partition: Partition;
@@ -13,11 +12,12 @@ interface Copy {
  * works in order is told of the free while the task before it may still run.
  */
 export class StagedCopies {
-  readonly #store: SpillStore | undefined;
+  readonly #giveBack: (partition: Partition) => void;
   readonly #copies = new Map<string, Copy>();
 
-  constructor(store: SpillStore | undefined) {
-    this.#store = store;
+  /** `giveBack`: takes the memory of a copy that is not used any more. */
+  constructor(giveBack: (partition: Partition) => void) {
+    this.#giveBack = giveBack;
   }
 
   add(at: Place, ref: PartitionRef, partition: Partition): void {
@@ -31,7 +31,7 @@ export class StagedCopies {
     return () => {
       for (const copy of copies) {
         copy.readers--;
-        this.#giveBack(copy);
+        this.#end(copy);
       }
     };
   }
@@ -41,11 +41,16 @@ export class StagedCopies {
     if (copy === undefined) return;
     copy.freed = true;
     this.#copies.delete(keyOf(at, ref));
-    this.#giveBack(copy);
+    this.#end(copy);
   }
 
-  #giveBack({ partition, readers, freed }: Copy): void {
-    if (freed && readers === 0) this.#store?.giveBack(partition);
+  /** Forgets the copies of runs that failed. */
+  clear(): void {
+    this.#copies.clear();
+  }
+
+  #end({ partition, readers, freed }: Copy): void {
+    if (freed && readers === 0) this.#giveBack(partition);
   }
 }
 

@@ -95,7 +95,8 @@ export class StepList {
     }
     // Frees keep their order, so waiting for the latest is waiting for all.
     const place = action.kind === 'move' ? action.to : at;
-    const freed = place === HOST || place === SPILL || action.kind === 'hand-out' ? undefined : this.#freed.get(place);
+    const takesNone = place === HOST || place === SPILL || action.kind === 'hand-out' || (action.kind === 'move' && action.wire !== undefined);
+    const freed = takesNone ? undefined : this.#freed.get(place);
     if (freed !== undefined) (place === at ? after : ended).add(freed);
     for (const before of ended) after.delete(before);
     this.#steps.push({ id, stage, at, after: [...after], ended: [...ended], do: action });

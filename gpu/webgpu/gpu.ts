@@ -10,7 +10,7 @@ import { Journal } from './journal.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import { type CompiledKernel, Pass } from './pass.ts';
 import { PassBuffers } from './pass-buffers.ts';
-import { type HostBytes, Staging } from './staging.ts';
+import { EXCHANGE, type HostBytes, Staging } from './staging.ts';
 import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
@@ -23,6 +23,7 @@ export class Gpu {
   readonly passBuffers: PassBuffers;
   readonly #acquired: AcquiredGpu;
   readonly #staging: Staging;
+  readonly #exchange: Staging;
   readonly #kernels = new Map<string, Promise<CompiledKernel>>();
   readonly #scratch = new Map<string, GPUBuffer>();
   readonly #memory = new MemoryMeter();
@@ -37,6 +38,7 @@ export class Gpu {
     this.info = acquired.info;
     this.passBuffers = new PassBuffers(this.device);
     this.#staging = new Staging(this.device, this.counters);
+    this.#exchange = new Staging(this.device, this.counters, EXCHANGE);
     void this.device.lost.then(({ reason, message }) => {
       if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
     });
@@ -110,8 +112,8 @@ export class Gpu {
   }
 
   /** See Staging.upload. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers?: number): Promise<void> {
-    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset, buffers));
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
     await this.journal.during('uploads', target.label, moved, source.byteLength);
   }
 
@@ -122,9 +124,21 @@ export class Gpu {
   }
 
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers?: number): Promise<void> {
-    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted, buffers));
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+    const moved = this.#guard(`readback of ${source.label}`, this.#staging.download(source, target, offset, submitted));
     await this.journal.during('readbacks', source.label, moved, target.byteLength);
+  }
+
+  /** Fills `target` with bytes for another GPU; see Staging.download. */
+  async sendOut(source: GPUBuffer, target: HostBytes, submitted?: () => void): Promise<void> {
+    const moved = this.#guard(`rows of ${source.label}`, this.#exchange.download(source, target, 0, submitted));
+    await this.journal.during('readbacks', source.label, moved, target.byteLength);
+  }
+
+  /** Copies bytes of another GPU to a buffer; see Staging.upload. */
+  async takeIn(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+    const moved = this.#guard(`rows for ${target.label}`, this.#exchange.upload(target, source, offset));
+    await this.journal.during('uploads', target.label, moved, source.byteLength);
   }
 
   /** True when the adapter has the features and limits that the variant needs. */
@@ -196,6 +210,7 @@ export class Gpu {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());
     this.#staging.destroy();
+    this.#exchange.destroy();
     this.passBuffers.destroy();
     releaseGpu(this.#acquired);
   }

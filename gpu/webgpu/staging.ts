@@ -2,9 +2,21 @@ import type { TransferCounters } from './counters.ts';
 
 /** Large enough for the full speed of the bus, small enough that filling one overlaps with copying another. */
 export const STAGING_BYTES = 16 << 20;
-const STAGING_BUFFERS = 4;
-/** Buffers of exchanges with other GPUs: a copy waits in the queue behind the kernels that were submitted before it, and keeps its buffer as long. */
-export const EXCHANGE_BUFFERS = 16;
+
+/** The size of the buffers, and the number of them for each direction. */
+export interface StagingSize {
+  readonly bytes: number;
+  readonly buffers: number;
+}
+
+/** For data that come and go as a whole. */
+export const BULK: StagingSize = { bytes: STAGING_BYTES, buffers: 4 };
+
+/**
+ * For exchanges with other GPUs. Small buffers stay in the processor's caches on the way; there are many, since a copy waits in the queue behind the kernels that were
+ * submitted before it, and keeps its buffer as long.
+ */
+export const EXCHANGE: StagingSize = { bytes: 4 << 20, buffers: 48 };
 
 /** Any view of host memory, shared or not. */
 export type HostBytes = ArrayBufferView<ArrayBufferLike>;
@@ -16,42 +28,44 @@ export type HostBytes = ArrayBufferView<ArrayBufferLike>;
 export class Staging {
   readonly #device: GPUDevice;
   readonly #counters: TransferCounters;
+  readonly #bytes: number;
   readonly #up: StagingPool;
   readonly #down: StagingPool;
 
-  constructor(device: GPUDevice, counters: TransferCounters) {
+  constructor(device: GPUDevice, counters: TransferCounters, size = BULK) {
     this.#device = device;
     this.#counters = counters;
-    this.#up = new StagingPool(device, GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, 'upload');
-    this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback');
+    this.#bytes = size.bytes;
+    this.#up = new StagingPool(device, GPUBufferUsage.MAP_WRITE | GPUBufferUsage.COPY_SRC, 'upload', size);
+    this.#down = new StagingPool(device, GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST, 'readback', size);
   }
 
   /** Copies `source` to `target` from byte `offset` on. Work submitted later sees the bytes, though the copy may still be running. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0, buffers = STAGING_BUFFERS): Promise<void> {
-    for (let at = 0; at < source.byteLength; at += STAGING_BYTES) {
-      const bytes = Math.min(STAGING_BYTES, source.byteLength - at);
-      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)), buffers);
+  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+    for (let at = 0; at < source.byteLength; at += this.#bytes) {
+      const bytes = Math.min(this.#bytes, source.byteLength - at);
+      await this.uploadFilled(target, offset + at, bytes, (staged) => new Uint8Array(staged).set(new Uint8Array(source.buffer, source.byteOffset + at, bytes)));
     }
   }
 
-  /** Uploads at most STAGING_BYTES that `fill` writes; the memory that it gets holds bytes of earlier uploads. */
-  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void, buffers = STAGING_BUFFERS): Promise<void> {
-    const staging = await this.#up.take(buffers);
+  /** Uploads at most as many bytes as a staging buffer has, that `fill` writes; the memory that it gets holds bytes of earlier uploads. */
+  async uploadFilled(target: GPUBuffer, offset: number, bytes: number, fill: (staged: ArrayBuffer) => void): Promise<void> {
+    const staging = await this.#up.take();
     // The mapped range may be longer than the copy: buffers need whole words.
-    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES);
-    fill(staging.getMappedRange(0, STAGING_BYTES));
+    if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes);
+    fill(staging.getMappedRange(0, this.#bytes));
     staging.unmap();
     this.#copy(staging, 0, target, offset, bytes);
     this.#counters.up(bytes);
-    this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, STAGING_BYTES));
+    this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes));
   }
 
   /** Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void, buffers = STAGING_BUFFERS): Promise<void> {
+  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
-    for (let at = 0; at < target.byteLength; at += STAGING_BYTES) {
-      const bytes = Math.min(STAGING_BYTES, target.byteLength - at);
-      const staging = await this.#down.take(buffers);
+    for (let at = 0; at < target.byteLength; at += this.#bytes) {
+      const bytes = Math.min(this.#bytes, target.byteLength - at);
+      const staging = await this.#down.take();
       this.#copy(source, offset + at, staging, 0, bytes);
       this.#counters.down(bytes);
       const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => {
@@ -81,25 +95,27 @@ class StagingPool {
   readonly #device: GPUDevice;
   readonly #usage: number;
   readonly #label: string;
+  readonly #size: StagingSize;
   readonly #all: GPUBuffer[] = [];
   readonly #ready: { readonly buffer: GPUBuffer; readonly when: Promise<unknown>; done: boolean }[] = [];
 
-  constructor(device: GPUDevice, usage: number, label: string) {
+  constructor(device: GPUDevice, usage: number, label: string, size: StagingSize) {
+    this.#size = size;
     this.#device = device;
     this.#usage = usage;
     this.#label = label;
   }
 
-  /** A buffer that is free; while there are fewer than `most`, a new one rather than one to wait for. */
-  async take(most: number): Promise<GPUBuffer> {
+  /** A buffer that is free; while there may be more, a new one rather than one to wait for. */
+  async take(): Promise<GPUBuffer> {
     const free = this.#ready.findIndex(({ done }) => done);
-    const [next] = free < 0 && this.#all.length < most ? [] : this.#ready.splice(Math.max(0, free), 1);
+    const [next] = free < 0 && this.#all.length < this.#size.buffers ? [] : this.#ready.splice(Math.max(0, free), 1);
     if (next !== undefined) {
       await next.when;
       return next.buffer;
     }
-    if (this.#all.length >= most) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
-    const buffer = this.#device.createBuffer({ label: this.#label, size: STAGING_BYTES, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
+    if (this.#all.length >= this.#size.buffers) throw new Error(`staging pool ${this.#label}: all buffers are taken and none was given back`);
+    const buffer = this.#device.createBuffer({ label: this.#label, size: this.#size.bytes, usage: this.#usage, mappedAtCreation: (this.#usage & GPUBufferUsage.MAP_WRITE) !== 0 });
     this.#all.push(buffer);
     return buffer;
   }

@@ -1,25 +1,46 @@
 import { sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { TrainedSide } from './bind/als-data.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
+import { blocksOf, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** μ: the mean rating, summed in float64 in the block's order, which doesn't depend on the input's. */
 export function meanRating({ values }: RatingBlock): number {
+  return addRatings(values, 0) / values.length;
+}
+
+/** The same of ratings that may lie in files. */
+export async function meanOfSorted(ratings: SortedRatings, ctx: ExecutionContext): Promise<number> {
   let sum = 0;
-  for (let k = 0; k < values.length; k++) sum += values[k];
-  return sum / values.length;
+  for await (const { block } of blocksOf(ratings, ctx)) sum = addRatings(block.values, sum);
+  return sum / ratings.ratings;
 }
 
 /** σ: the ratings' standard deviation about their mean μ, likewise. */
-export function ratingDeviation({ values }: RatingBlock, mean: number): number {
+export async function deviationOfSorted(ratings: SortedRatings, mean: number, ctx: ExecutionContext): Promise<number> {
   let sum = 0;
+  for await (const { block } of blocksOf(ratings, ctx)) sum = addSquares(block.values, mean, sum);
+  return Math.sqrt(sum / ratings.ratings);
+}
+
+function addRatings(values: Float32Array, before: number): number {
+  let sum = before;
+  for (let k = 0; k < values.length; k++) sum += values[k];
+  return sum;
+}
+
+function addSquares(values: Float32Array, mean: number, before: number): number {
+  let sum = before;
   for (let k = 0; k < values.length; k++) sum += (values[k] - mean) ** 2;
-  return Math.sqrt(sum / values.length);
+  return sum;
 }
 
 /** Σ (λ n_u + d) β_u² */
-export function biasPenalty({ offsets }: RatingBlock, bias: Float32Array, lambda: number, damping: number): number {
+export function biasPenalty(ratings: SortedRatings, bias: Float32Array, lambda: number, damping: number): number {
   let sum = 0;
-  for (let row = 0; row < bias.length; row++) sum += (lambda * (offsets[row + 1] - offsets[row]) + damping) * bias[row] ** 2;
+  for (const { from, rows, offsets } of rowParts(ratings)) {
+    for (let row = 0; row < rows; row++) sum += (lambda * (offsets[row + 1] - offsets[row]) + damping) * bias[from + row] ** 2;
+  }
   return sum;
 }
 

@@ -3,10 +3,12 @@ import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import type { RatingBlocks } from '../ratings/rating-blocks.ts';
+import { isSpilled, rowParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
@@ -40,7 +42,7 @@ export async function chooseKernels(profile: RatingsProfile, params: AlsParams, 
 
 /**
  * Times the kernels on the blocks, on a device that chooses among them, so that chooseKernels takes the fastest. The blocks stay
- * on the device for training. `where-it-pays`: an error becomes a note, and the rule decides.
+ * on the device for training: see freeTimed. `where-it-pays`: an error becomes a note, and the rule decides.
  */
 export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>, profile: RatingsProfile, params: AlsParams, how: 'where-it-pays' | 'thorough', ctx: ExecutionContext): Promise<SideTunings> {
   const [{ info }] = computeDevices(ctx.executor);
@@ -67,6 +69,16 @@ export async function tuneKernels(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'
   return tunings;
 }
 
+/** Frees the blocks that kernels were timed on, where the plan has them in parts or brings them for as long as they are used. */
+export async function freeTimed({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, { datasets }: PhysicalPlan, ctx: ExecutionContext): Promise<void> {
+  const [{ info }] = computeDevices(ctx.executor);
+  const stay = datasets.every(({ name, parts }) => !name.startsWith('ratings-by-') || (parts.length === 1 && parts[0].at.includes(info.place)));
+  if (!info.choosesKernels || stay) return;
+  const steps = new StepList(contracts);
+  steps.free('tune-kernels', info.place, [byUser, byItem].flatMap((ratings) => (isSpilled(ratings) ? [] : [ratings.ref])));
+  await runSteps(steps.steps, ctx);
+}
+
 /** The half-iterations that a device chooses kernels for. */
 export function updateProblems(profile: RatingsProfile, params: AlsParams): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
   const { users, items, longestUser, longestItem } = profile;
@@ -74,10 +86,17 @@ export function updateProblems(profile: RatingsProfile, params: AlsParams): { re
 }
 
 /** The properties of sorted ratings that the choice of kernels depends on. */
-export function profileOfBlocks({ byUser, byItem }: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
+export function profileOfBlocks(blocks: Pick<RatingBlocks, 'byUser' | 'byItem'>): RatingsProfile {
+  const { values } = blocks.byUser;
   let largestRating = 0;
-  for (let k = 0; k < byUser.values.length; k++) largestRating = Math.max(largestRating, Math.abs(byUser.values[k]));
-  return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longestRow(byUser), longestItem: longestRow(byItem), largestRating };
+  for (let k = 0; k < values.length; k++) largestRating = Math.max(largestRating, Math.abs(values[k]));
+  return profileOfSorted(blocks, largestRating);
+}
+
+/** The same of ratings that may lie in files, the largest of which is known. */
+export function profileOfSorted({ byUser, byItem }: Readonly<Record<'byUser' | 'byItem', SortedRatings>>, largestRating: number): RatingsProfile {
+  const longest = (ratings: SortedRatings) => Math.max(...rowParts(ratings).map(longestRow));
+  return { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings, longestUser: longest(byUser), longestItem: longest(byItem), largestRating };
 }
 
 /** `rows` are solved from `columns`; `longest` is the number of ratings of the longest row. */

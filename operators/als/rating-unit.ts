@@ -1,6 +1,8 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
-import { meanRating, ratingDeviation } from './biases.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { isSpilled, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
+import { deviationOfSorted, meanOfSorted } from './biases.ts';
 
 /** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
 const USUAL = 64;
@@ -10,9 +12,9 @@ const USUAL = 64;
  * that factors and sums stay within float32 and float16 for ratings of any size. 1 for usual ratings. Training in the unit u with λ / u
  * gives factors over √u and biases over u; both are powers of two, so nothing is rounded.
  */
-export function ratingUnit(block: RatingBlock, biases: boolean): number {
-  const mean = meanRating(block);
-  const deviation = ratingDeviation(block, mean);
+export async function ratingUnit(ratings: SortedRatings, biases: boolean, ctx: ExecutionContext): Promise<number> {
+  const mean = await meanOfSorted(ratings, ctx);
+  const deviation = await deviationOfSorted(ratings, mean, ctx);
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 
@@ -28,6 +30,12 @@ const FARTHEST = 1024;
 /** The norm of the rows with which training in a unit begins. */
 export function startNorm(unit: number): number {
   return Math.min(Math.max(1 / Math.sqrt(unit), 1 / FARTHEST), FARTHEST);
+}
+
+/** The same of ratings that may lie in files, which are written anew. */
+export async function sortedInUnit(ratings: SortedRatings, unit: number, ctx: ExecutionContext): Promise<SortedRatings> {
+  if (!isSpilled(ratings)) return inUnit(ratings, unit);
+  return unit === 1 ? ratings : replaceParts(ratings, ({ block }) => inUnit(block, unit), ctx);
 }
 
 /** A block with its ratings in a unit; its other columns are shared with the block. */

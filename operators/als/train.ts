@@ -6,6 +6,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
+import { inMemory, lengthOfRow } from '../ratings/spilled-ratings.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import { joinedParts } from '../training/joined-parts.ts';
@@ -16,12 +17,12 @@ import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric, type ValidationRanking, validationRanking } from '../evaluation/ranking/validation-metric.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { forSides } from '../params/table.ts';
-import { biasPenalty, foldBiases, meanRating, ratingDeviation } from './biases.ts';
+import { biasPenalty, deviationOfSorted, foldBiases, meanOfSorted } from './biases.ts';
 import type { AlsData, AlsStart, TrainedSide } from './bind/als-data.ts';
 import { bindAls } from './bind/bind-als.ts';
 import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
-import { rowShifts } from './implicit/weights.ts';
+import { sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
@@ -57,17 +58,17 @@ export interface TrainAlsOptions {
  */
 export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
-  const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: rowShifts(byUser, byItem.rows, params), items: rowShifts(byItem, byUser.rows, params) } } : ratings;
-  const level = meanRating(byUser);
+  const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
+  const level = params.biases || params.regOffset !== 0 ? await meanOfSorted(byUser, ctx) : 0;
   const mean = params.biases ? level : 0;
-  const offset = params.regOffset === 0 ? 0 : params.regOffset * ratingDeviation(byUser, level);
+  const offset = params.regOffset === 0 ? 0 : params.regOffset * (await deviationOfSorted(byUser, level, ctx));
   let bound = plan(devices);
   const folded = (factors: AlsStart) => {
     const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];
     return params.biases ? foldBiases(users, items, mean * unit, params.rank) : { userFactors: users.values, itemFactors: items.values };
   };
   const metric = rankingMetricOf(params);
-  const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: byUser };
+  const pairs = metric === undefined || ratings.test === undefined ? undefined : { users: ratings.users, items: ratings.items, test: ratings.test, train: await inMemory(byUser, ctx) };
   // Rankings of implicit data are steps of the plan; biases are no factors on a device, and are folded in on the host.
   const ranking = metric !== undefined && pairs !== undefined && params.implicitPrefs ? validationRanking(metric, pairs, ctx) : undefined;
   const rank = metric !== undefined && pairs !== undefined && ranking === undefined ? validationMetric(metric, pairs, ctx) : undefined;
@@ -133,9 +134,8 @@ function alsTraining(data: AlsData, params: AlsParams, { offset, unit, ranking }
       for (const solved of ['items', 'users'] as const) {
         const bad = badRow(solvedValues(results, solved), slices[`update-${solved}`], blocks[solved].rows);
         if (bad === undefined) continue;
-        const { offsets } = blocks[solved];
         throw new DivergedError(
-          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (${offsets[bad + 1] - offsets[bad]} ratings) are singular or not finite`,
+          `iteration ${number}, side ${solved}: the normal equations of ${solved === 'users' ? 'user' : 'item'} ${keyText(data[solved], bad)} (${lengthOfRow(blocks[solved], bad)} ratings) are singular or not finite`,
           { phase: 'train', iteration: number, side: solved, id: keyText(data[solved], bad), advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down` },
         );
       }

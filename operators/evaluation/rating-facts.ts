@@ -1,4 +1,6 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
+import { blocksOf, type SortedRatings } from '../ratings/spilled-ratings.ts';
 
 /** Ratings equal to the mean that each item and each user is given beside its own, so that a few ratings move its mean little. */
 export const DAMPING = { items: 25, users: 10 } as const;
@@ -46,44 +48,92 @@ export interface BlockMeans {
  */
 export function ratingFacts(block: RatingBlock, columns: number, rowsAre: 'users' | 'items', given?: BlockMeans): RatingFacts {
   const { values, offsets, indices } = block;
-  const sums = new Float64Array(columns);
-  const counts = new Int32Array(columns);
-  let sum = 0;
-  let squares = 0;
-  let least = Number.POSITIVE_INFINITY;
-  let most = Number.NEGATIVE_INFINITY;
-  for (let k = 0; k < values.length; k++) {
-    const value = values[k];
-    sum += value;
-    squares += value * value;
-    if (value < least) least = value;
-    if (value > most) most = value;
-    sums[indices[k]] += value;
-    counts[indices[k]]++;
-  }
-  // Equal ratings have a mean without rounding.
-  const mean = least === most ? least : sum / values.length;
-  const means = { mean: given?.mean ?? mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
+  const sums = new RatingSums(columns);
+  sums.add(block);
   if (rowsAre === 'users') {
-    for (let column = 0; column < columns; column++) means.columns[column] = (sums[column] - counts[column] * means.mean) / (counts[column] + DAMPING.items);
-    keep(given?.columns, means.columns);
+    const means = sums.columnMeans(block.rows, given);
     fillRows(block, means, DAMPING.users);
     keep(given?.rows, means.rows);
-  } else {
-    fillRows(block, means, DAMPING.items);
-    keep(given?.rows, means.rows);
-    sums.fill(0);
-    for (let row = 0; row < block.rows; row++) {
-      const expected = means.mean + means.rows[row];
-      for (let k = offsets[row]; k < offsets[row + 1]; k++) sums[indices[k]] += values[k] - expected;
-    }
-    for (let column = 0; column < columns; column++) means.columns[column] = sums[column] / (counts[column] + DAMPING.users);
-    keep(given?.columns, means.columns);
+    return { ...sums.shape('users'), means };
   }
-  const [ofRows, ofColumns] = [sideFacts(block.rows, (row) => offsets[row + 1] - offsets[row]), sideFacts(columns, (column) => counts[column])];
-  const [users, items] = rowsAre === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
-  const deviation = least === most ? 0 : Math.sqrt(Math.max(0, squares / values.length - mean * mean));
-  return { ratings: values.length, mean, deviation, least, most, whole: areWhole(values), users, items, means };
+  const means = { mean: given?.mean ?? sums.mean, rows: new Float32Array(block.rows), columns: new Float32Array(columns) };
+  fillRows(block, means, DAMPING.items);
+  keep(given?.rows, means.rows);
+  const left = new Float64Array(columns);
+  for (let row = 0; row < block.rows; row++) {
+    const expected = means.mean + means.rows[row];
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) left[indices[k]] += values[k] - expected;
+  }
+  for (let column = 0; column < columns; column++) means.columns[column] = left[column] / (sums.counts[column] + DAMPING.users);
+  keep(given?.columns, means.columns);
+  return { ...sums.shape('items'), means };
+}
+
+/** The same of ratings by user that may lie in files, which are read twice. */
+export async function sortedRatingFacts(ratings: SortedRatings, columns: number, ctx: ExecutionContext): Promise<RatingFacts> {
+  const sums = new RatingSums(columns);
+  for await (const { block } of blocksOf(ratings, ctx)) sums.add(block);
+  const means = sums.columnMeans(ratings.rows, undefined);
+  for await (const { from, block } of blocksOf(ratings, ctx)) fillRows(block, { ...means, rows: means.rows.subarray(from, from + block.rows) }, DAMPING.users);
+  return { ...sums.shape('users'), means };
+}
+
+/** Sums over blocks of adjacent rows, in their order. */
+class RatingSums {
+  readonly counts: Int32Array;
+  readonly #sums: Float64Array;
+  readonly #rows = { rated: 0, single: 0 };
+  #ratings = 0;
+  #sum = 0;
+  #squares = 0;
+  #least = Number.POSITIVE_INFINITY;
+  #most = Number.NEGATIVE_INFINITY;
+  #whole = true;
+
+  constructor(columns: number) {
+    [this.counts, this.#sums] = [new Int32Array(columns), new Float64Array(columns)];
+  }
+
+  add({ rows, values, offsets, indices }: RatingBlock): void {
+    const [counts, sums] = [this.counts, this.#sums];
+    let [sum, squares, least, most] = [this.#sum, this.#squares, this.#least, this.#most];
+    for (let k = 0; k < values.length; k++) {
+      const value = values[k];
+      sum += value;
+      squares += value * value;
+      if (value < least) least = value;
+      if (value > most) most = value;
+      sums[indices[k]] += value;
+      counts[indices[k]]++;
+    }
+    [this.#sum, this.#squares, this.#least, this.#most] = [sum, squares, least, most];
+    this.#ratings += values.length;
+    this.#whole &&= areWhole(values);
+    const { rated, single } = sideFacts(rows, (row) => offsets[row + 1] - offsets[row]);
+    this.#rows.rated += rated;
+    this.#rows.single += single;
+  }
+
+  /** Equal ratings have a mean without rounding. */
+  get mean(): number {
+    return this.#least === this.#most ? this.#least : this.#sum / this.#ratings;
+  }
+
+  /** The means of columns that are items, with zeros for `rows` rows. */
+  columnMeans(rows: number, given: BlockMeans | undefined): BlockMeans {
+    const means = { mean: given?.mean ?? this.mean, rows: new Float32Array(rows), columns: new Float32Array(this.counts.length) };
+    for (let column = 0; column < this.counts.length; column++) means.columns[column] = (this.#sums[column] - this.counts[column] * means.mean) / (this.counts[column] + DAMPING.items);
+    keep(given?.columns, means.columns);
+    return means;
+  }
+
+  shape(rowsAre: 'users' | 'items'): RatingShape {
+    const [least, most, mean] = [this.#least, this.#most, this.mean];
+    const [ofRows, ofColumns] = [{ ...this.#rows }, sideFacts(this.counts.length, (column) => this.counts[column])];
+    const [users, items] = rowsAre === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
+    const deviation = least === most ? 0 : Math.sqrt(Math.max(0, this.#squares / this.#ratings - mean * mean));
+    return { ratings: this.#ratings, mean, deviation, least, most, whole: this.#whole, users, items };
+  }
 }
 
 /** Puts the means that are known, which are numbers, in place of those computed. */

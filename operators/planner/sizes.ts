@@ -32,6 +32,16 @@ export function spilledLoadingBytes(ratings: number): number {
   return 16 * ratings;
 }
 
+/** The same where blocks go to files too, in parts of so many ratings: a part, and the chunks that it is sorted from. Freed memory is collected late. */
+export function partLoadingBytes(ratings: number): number {
+  return 32 * ratings;
+}
+
+/** Peak bytes in files of so many ratings: coded chunks (12 a rating), those cut by parts (12), which replace them, and the parts by user (8). */
+export function spilledBytes(ratings: number): number {
+  return 32 * ratings;
+}
+
 /** Throws CapacityError with both figures when the plan does not fit one of its devices. `advice`: for devices with memory of their own. */
 export function requireDeviceFit({ memory, devices }: Pick<PhysicalPlan, 'memory' | 'devices'>, advice: string): void {
   for (const { place, capacityBytes, ownMemory } of devices) {

@@ -69,7 +69,7 @@ export function columnsOfBlock({ rows, offsets, indices, values }: RatingBlock, 
 }
 
 /** The lengths of the rows alone, as a block whose indices and values no task reads. */
-export function lengthsOfBlock({ rows, offsets }: RatingBlock, ref: PartitionRef): RatingBlock {
+export function lengthsOfBlock({ rows, offsets }: Pick<RatingBlock, 'rows' | 'offsets'>, ref: PartitionRef): RatingBlock {
   return { ref, rows, ratings: 0, offsets, indices: sharedArray(Uint32Array, 0), values: sharedArray(Float32Array, 0) };
 }
 
@@ -79,7 +79,7 @@ export function withoutValues(block: RatingBlock): Partition {
 }
 
 /** Length of the longest row. */
-export function longestRow(block: RatingBlock): number {
+export function longestRow(block: Pick<RatingBlock, 'rows' | 'offsets'>): number {
   let longest = 0;
   for (let row = 0; row < block.rows; row++) longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   return longest;

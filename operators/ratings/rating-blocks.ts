@@ -1,8 +1,9 @@
 import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
+import { spilledBytes } from '../planner/sizes.ts';
 import type { IndexedRatings } from './index-ids.ts';
 import type { RatingBlock } from './rating-block.ts';
 import { balancedRanges } from './row-ranges.ts';
@@ -11,6 +12,7 @@ import { joinParts } from './sorting/join-parts.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
 import { lengthsWithout, sortByUser } from './sorting/sort-by-user.ts';
 import { sortIntoRows } from './sorting/sort-into-rows.ts';
+import { spillParts, type SpilledRatings } from './spilled-ratings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface RatingBlocks {
@@ -42,6 +44,28 @@ async function joinedBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy
   const parts = new RatingParts(indexed, duplicates, { spills: true, bothSides: true }, ctx);
   const byUser = await joinParts(parts.byUser(), keyCount(indexed.users), indexed.rows, ctx);
   return { byUser, byItem: await joinParts(parts.byItem(), keyCount(indexed.items), byUser.ratings, ctx), duplicates: parts.duplicates };
+}
+
+/** Bytes of a coded rating. */
+const CODED_BYTES = 12;
+
+export interface SpilledBlocks {
+  readonly byUser: SpilledRatings;
+  readonly byItem: SpilledRatings;
+  readonly duplicates: number;
+}
+
+/** The same as parts in files, of at most `partRatings` ratings each but for long rows, where memory does not hold them. */
+export async function spillRatingBlocks(indexed: IndexedRatings, duplicates: DuplicatePolicy, partRatings: number, ctx: ExecutionContext): Promise<SpilledBlocks> {
+  using _ = ctx.metrics.begin('sort');
+  await ctx.spill?.requireRoom(spilledBytes(indexed.rows) - (indexed.spilled ? CODED_BYTES * indexed.rows : 0));
+  const phase = startPhase(ctx.events, 'sort', 'ratings', indexed.rows);
+  const parts = new RatingParts(indexed, duplicates, { partRatings, spills: true, bothSides: true }, ctx);
+  const name = dataSetName('ratings');
+  const byUser = await spillParts(parts.byUser(), parts.slices.users, `${name}/by-user`, ctx);
+  const byItem = await spillParts(parts.byItem(), parts.slices.items, `${name}/by-item`, ctx);
+  phase.end(indexed.rows);
+  return { byUser, byItem, duplicates: parts.duplicates };
 }
 
 /** The ratings by user alone. Releases the chunks. */

@@ -5,7 +5,7 @@ import type { RowRange } from '../../engine/plan/stages.ts';
  * `rowCost`. Depends on the data alone, never on the number of threads. `offsets` are the row pointers (rows + 1). `exactly`: no fewer
  * ranges than parts, which are no more than rows.
  */
-export function balancedRanges(offsets: Int32Array, parts: number, rowCost = 16, { exactly = false } = {}): RowRange[] {
+export function balancedRanges(offsets: Int32Array | Float64Array, parts: number, rowCost = 16, { exactly = false } = {}): RowRange[] {
   const rows = offsets.length - 1;
   if (parts === 1) return rows === 0 ? [] : [{ from: 0, to: rows }];
   const total = offsets[rows] + rows * rowCost;

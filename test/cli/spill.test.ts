@@ -27,6 +27,9 @@ const folderOf = (name: string) => {
   return path;
 };
 
+/** The checksums of a side's files in a model. */
+const sumsOf = (model: string, side: string) => execFileSync('sha256sum', readdirSync(join(folder, model, side)).sort(), { cwd: join(folder, model, side), encoding: 'utf8' });
+
 describe('a memory budget below what loading takes', () => {
   it('loads by way of files, gives the same model and leaves no file', async () => {
     const spill = folderOf('spill');
@@ -35,10 +38,7 @@ describe('a memory budget below what loading takes', () => {
     expect(stderr).toContain('they go by way of files');
     expect(code).toBe(0);
     expect(readdirSync(spill)).toEqual([]);
-    for (const side of ['userFactors', 'itemFactors']) {
-      const [plain, spilled] = ['plain', 'spilled'].map((model) => execFileSync('sha256sum', readdirSync(join(folder, model, side)).sort(), { cwd: join(folder, model, side), encoding: 'utf8' }));
-      expect(spilled).toBe(plain);
-    }
+    for (const side of ['userFactors', 'itemFactors']) expect(sumsOf('spilled', side)).toBe(sumsOf('plain', side));
   });
 
   it('leaves no file when it is stopped, and clears those of a run that was killed', async () => {
@@ -81,9 +81,41 @@ describe('a memory budget below what loading takes', () => {
     expect(existsSync(join(folder, 'full-model'))).toBe(false);
   });
 
-  it('exits with 4 and the least that works where the blocks do not fit either', async () => {
-    const { code, stderr } = await start(train('small', '--memory-budget', `${baseBytes(1) + 2 * count}`)).outcome;
-    expect(stderr).toMatch(/^factorflow: .*(more than [\d,]+ ratings do not fit|ratings need about)/m);
+  it('trains from files where the blocks do not fit either, and exits with 4 by sgd, which needs them in memory', async () => {
+    const spill = folderOf('blocks');
+    const tight = ['--memory-budget', `${baseBytes(1) + 2 * count}`, '--spill-dir', spill];
+    const { code, stdout } = await start(train('small', ...tight, '--json')).outcome;
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout).ratings).toBe(count);
+    expect(readdirSync(spill)).toEqual([]);
+    for (const side of ['userFactors', 'itemFactors']) expect(sumsOf('small', side)).toBe(sumsOf('plain', side));
+    const sgd = await start(train('small-sgd', ...tight, '--algorithm', 'sgd')).outcome;
+    expect(sgd.stderr).toMatch(/^factorflow: .*(more than [\d,]+ ratings do not fit|ratings need about)/m);
+    expect(sgd.code).toBe(4);
+  });
+
+  it('leaves no file when training from files is stopped, and clears those of such a run that was killed', async () => {
+    const spill = folderOf('training');
+    const endless = (name: string) => start(train(name, '--memory-budget', `${baseBytes(1)}`, '--spill-dir', spill, '--max-iter', '100000'));
+    const stopped = endless('stopped-training');
+    await stopped.stderrMatches(/iteration 3\//);
+    const [own] = readdirSync(spill);
+    expect(readdirSync(join(spill, own)).length).toBeGreaterThan(1);
+    stopped.child.kill('SIGINT');
+    expect(await stopped.outcome).toMatchObject({ code: 130 });
+    expect(readdirSync(spill)).toEqual([]);
+    const killed = endless('killed-training');
+    await killed.stderrMatches(/iteration 2\//);
+    killed.child.kill('SIGKILL');
+    await killed.outcome;
+    expect(readdirSync(spill)).toHaveLength(1);
+    expect(await start(train('after', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
+    expect(readdirSync(spill)).toEqual([]);
+  });
+
+  it('exits with 4 and the least that works for a budget below what the process itself needs', async () => {
+    const { code, stderr } = await start(train('none', '--memory-budget', '100MiB')).outcome;
+    expect(stderr).toMatch(/^factorflow: --memory-budget "100MiB" is below what the process itself needs, about [\d.]+ MiB with one thread. Give at least [\d.]+ MiB/m);
     expect(code).toBe(4);
   });
 });

@@ -17,7 +17,7 @@ const square = { rows: Array.from({ length: 4 }, () => [0, 1, 2, 3]), columns: 4
 const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'als-cpu': () => boundAls({ ...small, devices: [cpuInfo] }, { rank: 2 }),
   'als-biases-gpu': () => boundAls({ ...small, devices: [gpuInfo(0)] }, { rank: 2, biases: true }),
-  'als-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2 }),
+  'als-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,4', partitionItems: '1,4' }),
   'sgd-blocks-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
   'sgd-wavefront-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2, schedule: 'wavefront' }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
   'sgd-hogwild-cpu': () => boundSgd({ ...small, devices: [cpuInfo] }, { rank: 2, schedule: 'hogwild' }),

@@ -61,11 +61,11 @@ describe('a stage over parts', () => {
       '5 solve blocks.1@0 rows.1@0 > rows.1@1 after 3 4',
       '6 free gpu:0 blocks.0@0 rows.0@0 after 0 2',
       '7 blocks.2@0 host > gpu:0 now after 2 6',
-      '8 allocate rows.2@1 after 2 6',
+      '8 allocate rows.2@1 after 6',
       '9 solve blocks.2@0 rows.2@0 > rows.2@1 after 6 7 8',
       '10 free gpu:0 blocks.1@0 rows.1@0 after 3 5 6',
       '11 blocks.3@0 host > gpu:0 now after 5 10',
-      '12 allocate rows.3@1 after 5 10',
+      '12 allocate rows.3@1 after 10',
       '13 solve blocks.3@0 rows.3@0 > rows.3@1 after 10 11 12',
     ]);
   });

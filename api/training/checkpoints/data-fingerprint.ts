@@ -3,7 +3,9 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import { blocksOf, rowParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
 import { differencesOf } from '../given-plan.ts';
 
 /** The data of a run as a checkpoint tells them apart. */
@@ -13,22 +15,33 @@ export type Fingerprint = { readonly users: number; readonly items: number; read
 const PIECE_BYTES = 1 << 24;
 
 /** The same for the same data in any order of rows. */
-export async function fingerprintOf({ users, items, block, test }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly block: RatingBlock; readonly test: RatingBlock | undefined }): Promise<Fingerprint> {
+export async function fingerprintOf({ users, items, ratings, test }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly ratings: SortedRatings; readonly test: RatingBlock | undefined }, ctx: ExecutionContext): Promise<Fingerprint> {
   return {
     users: keyCount(users),
     items: keyCount(items),
-    ratings: block.ratings,
+    ratings: ratings.ratings,
     validationPairs: test?.ratings ?? null,
     userIds: await digestOf(Object.values(keyHashes(users))),
     itemIds: await digestOf(Object.values(keyHashes(items))),
-    values: await digestOf([block.offsets, block.indices, block.values]),
-    validation: test === undefined ? null : await digestOf([test.offsets, test.indices, test.values]),
+    values: await digestOf(arraysOf(ratings, ctx)),
+    validation: test === undefined ? null : await digestOf(arraysOf(test, ctx)),
   };
 }
 
-async function digestOf(arrays: readonly ArrayBufferView[]): Promise<string> {
+/** Row pointers, indices and values of the whole, whether they are in memory or in files. */
+async function* arraysOf(ratings: SortedRatings, ctx: ExecutionContext): AsyncGenerator<ArrayBufferView, void> {
+  let first = 0;
+  for (const { rows, offsets } of rowParts(ratings)) {
+    yield first === 0 ? offsets : offsets.subarray(1).map((offset) => first + offset);
+    first += offsets[rows];
+  }
+  for await (const { block } of blocksOf(ratings, ctx)) yield block.indices;
+  for await (const { block } of blocksOf(ratings, ctx)) yield block.values;
+}
+
+async function digestOf(arrays: Iterable<ArrayBufferView> | AsyncIterable<ArrayBufferView>): Promise<string> {
   const hash: Hash = createHash('sha256');
-  for (const { buffer, byteOffset, byteLength } of arrays) {
+  for await (const { buffer, byteOffset, byteLength } of arrays) {
     for (let at = 0; at < byteLength; at += PIECE_BYTES) {
       hash.update(new Uint8Array(buffer, byteOffset + at, Math.min(PIECE_BYTES, byteLength - at)));
       // Devices and signals have their turn.

@@ -20,20 +20,15 @@ export interface Reduction {
   shape(slice: number, place: Place): MatrixShape;
 }
 
-/** Adds up partial sums at a place, in their order, onto one of them. Frees the others, and gives the sum's name and place. */
+/**
+ * Adds up partial sums at a place, onto the one that lies there: that one first, then the others in part order, so that a group of two has the bits of part order. Frees the others, and gives
+ * the sum's name and place.
+ */
 function addUp(list: StepList, stage: string, rows: number, partials: readonly Located[], place: Place): Located {
-  const [first, second, ...later] = partials;
-  // P0 + P1 is P1 + P0 in every bit.
-  if (second?.at === place) {
-    addTo(list, stage, rows, second.ref, [first, ...later], place);
-    return second;
-  }
-  if (first.at !== place) {
-    list.move(stage, first.ref, first.at, place);
-    list.free(stage, first.at, [first.ref]);
-  }
-  addTo(list, stage, rows, first.ref, partials.slice(1), place);
-  return { ref: first.ref, at: place };
+  const own = partials.find(({ at }) => at === place);
+  if (own === undefined) throw new Error(`${stage}: ${place} has no partial sum to add others to`);
+  addTo(list, stage, rows, own.ref, partials.filter((one) => one !== own), place);
+  return own;
 }
 
 function addTo(list: StepList, stage: string, rows: number, sum: PartitionRef, addends: readonly Located[], place: Place): void {
@@ -59,7 +54,8 @@ export function reduceInGroups(list: StepList, stage: string, { rows, partials, 
   const sums = groups.flatMap((group) => {
     const own = partials.filter(({ at }) => group.includes(at));
     if (own.length === 0) return [];
-    return [addUp(list, stage, rows, own, group.includes(owner) ? owner : group[turn % group.length])];
+    const places = group.filter((place) => own.some(({ at }) => at === place));
+    return [addUp(list, stage, rows, own, places.includes(owner) ? owner : places[turn % places.length])];
   });
   return { rows, partials: sums, owner };
 }

@@ -158,7 +158,7 @@ export class Visits {
     const ended = waves.before(place);
     if (how === 'write') {
       const ref = this.#versions.next(stage.name, set, partition);
-      if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), ended);
+      if (set.columns !== undefined) this.#list.allocate(stage.name, place, ref, shapeAt(this.#bound, set, partition, place), resident ? [] : ended);
       if (!resident) this.#transient(set, partition, place, ref, true, transients);
       return ref;
     }

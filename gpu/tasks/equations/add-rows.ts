@@ -1,6 +1,5 @@
 import type { DeviceMatrix } from '../../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
-import { EXCHANGE_BUFFERS } from '../../webgpu/staging.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import { addMatrixKernel, addMatrixWorkgroups } from '../../kernels/equations/add-matrix.ts';
 
@@ -24,6 +23,6 @@ async function cameByWire({ gpu, wire }: GpuScopeOf<'add-rows'>, { columns, stri
   const came = wire('addend');
   if (came === undefined) return undefined;
   const values = await gpu.scratch('addend', came.byteLength);
-  await gpu.upload(values, came, 0, EXCHANGE_BUFFERS);
+  await gpu.takeIn(values, came);
   return { rows: came.length / stride, columns, stride, values };
 }

@@ -2,7 +2,6 @@ import type { DeviceMatrix } from '../../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../../handler.ts';
 import { addHalf } from '../../kernels/copies/to-half.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { EXCHANGE_BUFFERS } from '../../webgpu/staging.ts';
 
 /** See `place-rows` of KernelTasks. Copies that are submitted later see this one. */
 export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
@@ -36,7 +35,7 @@ async function placeWire(gpu: Gpu, whole: DeviceMatrix, rows: Float32Array | Uin
   const inHalf = rows instanceof Uint16Array;
   const target = inHalf ? whole.half : whole.values;
   if (target === undefined || inHalf !== (whole.halfOnly ?? false)) throw new Error('task place-rows: the rows and the matrix are in different precisions');
-  await gpu.upload(target, rows, rowFrom * whole.stride * rows.BYTES_PER_ELEMENT, EXCHANGE_BUFFERS);
+  await gpu.takeIn(target, rows, rowFrom * whole.stride * rows.BYTES_PER_ELEMENT);
   if (!inHalf && whole.half !== undefined) await mirror(gpu, whole);
   return { rows: rows.length / whole.stride };
 }

@@ -1,9 +1,10 @@
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { SortedRatings } from '../../ratings/spilled-ratings.ts';
 
 export interface AlsData {
-  readonly byUser: RatingBlock;
-  readonly byItem: RatingBlock;
+  readonly byUser: SortedRatings;
+  readonly byItem: SortedRatings;
   readonly users: KeyColumn;
   readonly items: KeyColumn;
   /** Known pairs of the validation set by user, at the positions of the training set; of implicit data those to be ranked. */

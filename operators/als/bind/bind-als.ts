@@ -5,8 +5,9 @@ import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
-import { columnsOfBlock, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { columnsOfBlock, lengthsOfBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { isSpilled, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
 import { gridOf, isInBlocks, otherSide, type Side, sides } from '../plan/grid.ts';
 import { startNorm } from '../rating-unit.ts';
@@ -28,11 +29,14 @@ export interface BoundAls {
  */
 export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParams, start?: AlsStart): BoundAls {
   const grid = gridOf(planned);
-  const parts = (offsets: Int32Array, q: number) => balancedRanges(offsets, q, undefined, { exactly: true });
-  const cuts = { users: parts(data.byUser.offsets, grid.users.q), items: parts(data.byItem.offsets, grid.items.q) };
+  const cuts = { users: cutOf(data.byUser, grid.users.q), items: cutOf(data.byItem, grid.items.q) };
   const name = dataSetName('als');
   const sets = new BoundSets(planned);
-  const giveRatings = (set: string, side: Side, whole: RatingBlock): SideBlocks => {
+  const giveRatings = (set: string, side: Side, whole: SortedRatings): SideBlocks => {
+    if (isSpilled(whole)) {
+      sets.name(set, whole.parts);
+      return { parts: whole.parts, blocks: whole.parts };
+    }
     const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
     const ref = (partition: number): PartitionRef => ({ name: `${name}/${set}`, partition, version: 0 });
     const parts = rows.length === 1 ? [whole] : rows.map(({ from, to }, partition) => rowsOfBlock(whole, from, to, ref(partition)));
@@ -65,6 +69,13 @@ export function bindAls(planned: PhysicalPlan, data: AlsData, params: BoundParam
   const phases = { start: start === undefined ? plan.start : startFrom(plan), round: plan.round, measure: plan.measure, end: plan.end };
   const bound: BoundPlan = { name, devices: plan.devices, datasets: plan.datasets, phases, given: sets.refs, slices };
   return { plan, bound, given: start === undefined ? sets.given : [...sets.given, ...givenFactors(bound, start, cuts)] };
+}
+
+/** The parts of a side: those that its ratings have in files, else as many as the plan has, balanced by ratings. */
+function cutOf(ratings: SortedRatings, q: number): RowRange[] {
+  if (!isSpilled(ratings)) return balancedRanges(ratings.offsets, q, undefined, { exactly: true });
+  if (ratings.parts.length !== q) throw new Error(`the plan has ${q} parts, and the files ${ratings.parts.length}`);
+  return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 
 function counted(stage: Stage, slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>): Stage {

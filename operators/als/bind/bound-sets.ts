@@ -1,10 +1,10 @@
 import type { Partition, PartitionRef } from '../../../engine/partition.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { SPILL } from '../../../engine/plan/place.ts';
 import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
 import { blockBytes } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
+import type { RatedRows } from '../../ratings/spilled-ratings.ts';
 
 /** The data sets of a plan while they are bound: the sizes of their parts, and the partitions that are given. */
 export class BoundSets {
@@ -30,10 +30,15 @@ export class BoundSets {
     if (set !== undefined) this.#sets.set(name, { ...set, parts: set.parts.map((part, partition) => ({ ...part, ...sizes(partition) })) });
   }
 
+  /** Notes the names and sizes of blocks that lie in files already. */
+  name(name: string, blocks: readonly RatedRows[]): void {
+    this.refs[name] = blocks.map(({ ref }) => ref);
+    this.setParts(name, (partition) => ({ rows: blocks[partition].rows, bytes: blockBytes(blocks[partition].rows, blocks[partition].ratings) }));
+  }
+
   give(name: string, parts: readonly { readonly ref: PartitionRef; readonly partition: Partition; readonly bytes: number }[]): void {
     this.refs[name] = parts.map(({ ref }) => ref);
-    // Parts that come from files are there already.
-    if (this.#sets.get(name)?.parts[0].at[0] !== SPILL) this.given.push(...parts.map(({ ref, partition }) => [ref, partition] as const));
+    this.given.push(...parts.map(({ ref, partition }) => [ref, partition] as const));
     this.setParts(name, (partition) => ({ rows: parts[partition].partition.rows, bytes: parts[partition].bytes }));
   }
 

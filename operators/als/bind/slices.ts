@@ -1,5 +1,5 @@
 import type { RowRange } from '../../../engine/plan/stages.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { RatedRows } from '../../ratings/spilled-ratings.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
@@ -8,10 +8,13 @@ import { type AlsGrid, hasGramOfParts, isInBlocks, type Side, sides } from '../p
 /** Rows that one task of a device with slices solves from their equations, at least. */
 const SOLVED_ROWS = 64;
 
+/** Rows of ratings. Those in files have their slices, which are those of the same ratings in memory. */
+type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
+
 /** The ratings of a side: its parts, and the blocks that tasks are given, which are those parts where the other side is fixed whole. */
 export interface SideBlocks {
-  readonly parts: readonly RatingBlock[];
-  readonly blocks: readonly RatingBlock[];
+  readonly parts: readonly SlicedRows[];
+  readonly blocks: readonly SlicedRows[];
 }
 
 export interface SliceOptions {
@@ -25,9 +28,9 @@ export interface SliceOptions {
 }
 
 /** The slices of the parts and blocks of each stage, by the ratings alone. */
-export function alsSlices(ratings: Readonly<Record<Side, SideBlocks>>, tests: readonly RatingBlock[], { grid, devices, rank, implicit, whole }: SliceOptions): Record<string, RowRange[][]> {
-  const cut = (parts: readonly RatingBlock[]) => parts.map((block) => balancedRanges(block.offsets, whole ? 1 : taskCount(block.ratings)));
-  const rows = (parts: readonly RatingBlock[]) => parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
+export function alsSlices(ratings: Readonly<Record<Side, SideBlocks>>, tests: readonly RatedRows[], { grid, devices, rank, implicit, whole }: SliceOptions): Record<string, RowRange[][]> {
+  const cut = (parts: readonly SlicedRows[]) => parts.map((block) => (whole ? balancedRanges(block.offsets, 1) : (block.slices?.slice() ?? balancedRanges(block.offsets, taskCount(block.ratings)))));
+  const rows = (parts: readonly RatedRows[]) => parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
   const gram = gramSlices(rank, whole);
   const ofSide = (side: Side): Record<string, RowRange[][]> => {
     const { parts, blocks } = ratings[side];

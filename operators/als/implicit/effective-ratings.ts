@@ -1,9 +1,17 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
-import type { RatingBlocks } from '../../ratings/rating-blocks.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { blocksOf, isSpilled, replaceParts, type SortedRatings } from '../../ratings/spilled-ratings.ts';
+
+/** Ratings by both sides, in memory or in files. */
+export interface SortedSides {
+  readonly byUser: SortedRatings;
+  readonly byItem: SortedRatings;
+  readonly duplicates: number;
+}
 
 export interface EffectiveRatings {
-  readonly blocks: RatingBlocks;
+  readonly blocks: SortedSides;
   /** Ratings below 0, and of 0. */
   readonly negative: number;
   readonly zero: number;
@@ -17,23 +25,34 @@ export interface EffectiveRatings {
  * rating is 0, since its b is, and a zero row adds nothing to those of the other side; so its ratings can be left out of both blocks
  * without a change to any other row. Gives the blocks as they are where all ratings are positive.
  */
-export function effectiveRatings(blocks: RatingBlocks): EffectiveRatings {
+export async function effectiveRatings(blocks: SortedSides, ctx: ExecutionContext): Promise<EffectiveRatings> {
   const { byUser, byItem } = blocks;
   let [negative, zero] = [0, 0];
-  for (let k = 0; k < byUser.values.length; k++) {
-    if (byUser.values[k] < 0) negative++;
-    else if (byUser.values[k] === 0) zero++;
+  for await (const { block: { values } } of blocksOf(byUser, ctx)) {
+    for (let k = 0; k < values.length; k++) {
+      if (values[k] < 0) negative++;
+      else if (values[k] === 0) zero++;
+    }
   }
-  const [users, items] = [byUser, byItem].map(withoutPositive);
+  const [users, items] = [await withoutPositive(byUser, ctx), await withoutPositive(byItem, ctx)];
   const count = (without: Uint8Array) => without.reduce((sum, one) => sum + one, 0);
   const counted = { negative, zero, users: count(users), items: count(items) };
   if (negative + zero === 0) return { blocks, ...counted };
-  return { blocks: { ...blocks, byUser: kept(byUser, users, items), byItem: kept(byItem, items, users) }, ...counted };
+  return { blocks: { ...blocks, byUser: await keptOf(byUser, users, items, ctx), byItem: await keptOf(byItem, items, users, ctx) }, ...counted };
+}
+
+async function keptOf(ratings: SortedRatings, rowsOut: Uint8Array, columnsOut: Uint8Array, ctx: ExecutionContext): Promise<SortedRatings> {
+  if (!isSpilled(ratings)) return kept(ratings, rowsOut, columnsOut);
+  return replaceParts(ratings, ({ from, block }) => kept(block, rowsOut.subarray(from, from + block.rows), columnsOut), ctx);
 }
 
 /** 1 for each row that has no positive rating. */
-function withoutPositive({ rows, offsets, values }: RatingBlock): Uint8Array {
-  return Uint8Array.from({ length: rows }, (_, row) => (values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0) ? 0 : 1));
+async function withoutPositive(ratings: SortedRatings, ctx: ExecutionContext): Promise<Uint8Array> {
+  const without = new Uint8Array(ratings.rows);
+  for await (const { from, block: { rows, offsets, values } } of blocksOf(ratings, ctx)) {
+    for (let row = 0; row < rows; row++) without[from + row] = values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0) ? 0 : 1;
+  }
+  return without;
 }
 
 function kept(block: RatingBlock, rowsOut: Uint8Array, columnsOut: Uint8Array): RatingBlock {

@@ -1,5 +1,7 @@
 import { sharedArray } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { blocksOf, type SortedRatings } from '../../ratings/spilled-ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
 import type { AlsParams } from '../params.ts';
 
@@ -23,12 +25,23 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
  * shift_u of each row: λ n_u⁺^ν, or with `unobservedWeight` w, λ (n_u⁺ + w · columns)^ν (Rendle et al. 2021, section 3.3). n_u⁺: positive
  * ratings of the row. `columns`: rows of the other side.
  */
-export function rowShifts({ rows, offsets, values }: RatingBlock, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): Float32Array {
-  const shifts = sharedArray(Float32Array, rows);
+export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
+  const shifts = sharedArray(Float32Array, block.rows);
+  fillShifts(shifts, block, columns, params);
+  return shifts;
+}
+
+/** The same of ratings that may lie in files. */
+export async function sortedRowShifts(ratings: SortedRatings, columns: number, params: ShiftParams, ctx: ExecutionContext): Promise<Float32Array> {
+  const shifts = sharedArray(Float32Array, ratings.rows);
+  for await (const { from, block } of blocksOf(ratings, ctx)) fillShifts(shifts.subarray(from, from + block.rows), block, columns, params);
+  return shifts;
+}
+
+function fillShifts(shifts: Float32Array, { rows, offsets, values }: RatingBlock, columns: number, { regParam, regExponent, unobservedWeight = 0 }: ShiftParams): void {
   for (let row = 0; row < rows; row++) {
     let positive = 0;
     for (let k = offsets[row]; k < offsets[row + 1]; k++) positive += values[k] > 0 ? 1 : 0;
     shifts[row] = regParam * (positive + unobservedWeight * columns) ** regExponent;
   }
-  return shifts;
 }

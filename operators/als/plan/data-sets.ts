@@ -5,7 +5,7 @@ import { blockBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { implicitDataSets, testPlaces } from '../implicit/stages.ts';
 import { equationDataSets } from './equations.ts';
-import { hasGramOfParts, isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
+import { hasGramOfParts, hasLengths, isInBlocks, type Side, type SideGrid, sides, verticalParts } from './grid.ts';
 import { type AlsProblem, isHalfOnly, partPlaces, ratingPlaces, sideNames } from './problem.ts';
 
 /** Rows of both sides and blocks of ratings in parts. The cuts are even until the data are known. */
@@ -16,8 +16,7 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
     const ranges = evenRanges(rows[side], grid[side].q);
     return partPlaces(problem, side).map((place, j) => part((ranges[j]?.to ?? 0) - (ranges[j]?.from ?? 0), place));
   };
-  const ratings = (name: string, side: Side, count: number): DataSet => {
-    const home = homeOfRatings(grid[side].ratings);
+  const ratings = (name: string, side: Side, count: number, home = homeOfRatings(grid[side].ratings)): DataSet => {
     const p = verticalParts(grid, side);
     const rows = parts(side, (own) => ({ rows: own, at: [] })).flatMap((own) => Array.from({ length: p }, () => own.rows));
     const all = ratingPlaces(problem, side).map((place, k): DataPart => ({ rows: rows[k], bytes: blockBytes(rows[k], Math.ceil(count / (p * grid[side].q))), at: grid[side].ratings === 'device' ? [home, place] : [home] }));
@@ -34,14 +33,15 @@ export function alsDataSets(problem: AlsProblem): DataSet[] {
       ...(names.bias ? [{ name: names.bias, layout: 'bias', columns: 1, parts: own }] : []),
       ...(gathered ? [{ name: names.whole, layout: 'factors', columns: f, derived: true, ...(isHalfOnly(problem, side) ? { half: 'only' } satisfies Partial<DataSet> : {}), parts: all }] : []),
       ...(gathered && names.wholeBias ? [{ name: names.wholeBias, layout: 'bias', columns: 1, derived: true, parts: all }] : []),
-      ...(isInBlocks(grid, side) ? [...(params.implicitPrefs ? [] : [lengths]), ...equationDataSets(problem, side, own.map((part) => part.rows))] : []),
+      ...(hasLengths(grid, side) && !params.implicitPrefs ? [lengths] : []),
+      ...(isInBlocks(grid, side) ? equationDataSets(problem, side, own.map((part) => part.rows)) : []),
     ];
   });
   const tests = (count: number) => partPlaces(problem, 'users').map((place) => ({ rows: Math.ceil(count / grid.users.q), bytes: 4 * Math.ceil(count / grid.users.q), at: [place] }));
   return [
     ratings('ratings-by-user', 'users', nz),
     ratings('ratings-by-item', 'items', nz),
-    ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings)]),
+    ...(testRatings === undefined ? [] : [ratings('test-ratings', 'users', testRatings, HOST)]),
     { name: 'users-keys', layout: 'key-hashes', given: true, parts: parts('users', (own) => ({ rows: own, bytes: 8 * own, at: [HOST] })) },
     ...factors,
     ...(params.implicitPrefs ? implicitDataSets(f, places, parts, (side) => (hasGramOfParts(grid, side, places.length) ? partPlaces(problem, side) : [])) : []),

@@ -60,7 +60,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
       bytesRead: blockBytes(rows[side], nz) + q * factorBytes(rows[otherSide[side]], f, device.strideStep),
       bytesWritten: sharing * bytes,
       flops: nz * f * (f + 1),
-      ...heldBy(choice, p * q),
+      ...heldBy(choice, 1 / (p * q)),
       reasons: [`p = ${p}: each part of the fixed side adds its ratings to the normal equations of its rows`, ...(choice === undefined ? [] : [choice.reason])],
     },
   ];

@@ -25,12 +25,15 @@ export type SideGrid = {
 /** The grid of both half-iterations (cuMF, section 4): plain JSON, in the choices of a plan that has not the usual one. */
 export type AlsGrid = Readonly<Record<Side, SideGrid>>;
 
-/** Parts of a side on each of several devices with memory of their own: all but the last are exchanged beside the computation of the next. */
-const EXCHANGED_PARTS = 4;
+/**
+ * Several devices with memory of their own have parts of about so many bytes in float16, at most so many each: all but the last are exchanged beside the computation of the next. More
+ * parts cost more than they hide: a kernel ends with rows for which it has too few threads at work.
+ */
+const EXCHANGED = { bytes: 12 << 20, parts: 8 };
 
 /** A part of each side on the only device, or some on each of several, and the fixed side whole on all of them. */
-export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>): AlsGrid {
-  const each = (side: Side) => (devices > 1 && ownMemory ? Math.max(1, Math.min(EXCHANGED_PARTS, Math.floor(rows[side] / devices))) : 1);
+export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>, rank: number): AlsGrid {
+  const each = (side: Side) => (devices > 1 && ownMemory ? Math.max(1, Math.min(EXCHANGED.parts, Math.round((2 * rows[side] * rank) / devices / EXCHANGED.bytes))) : 1);
   const grid = (side: Side): SideGrid => ({ q: devices * each(side), fixed: 'whole', factors: 'device', ratings: 'device' });
   return { users: grid('users'), items: grid('items') };
 }
@@ -63,6 +66,11 @@ export function gridOf(plan: PhysicalPlan): AlsGrid {
 /** True where a side is solved from vertical parts of the other one, so that the ratings by its rows are a grid of blocks. */
 export function isInBlocks(grid: AlsGrid, solved: Side): boolean {
   return grid[otherSide[solved]].fixed === 'parts';
+}
+
+/** True where the lengths of a side's rows lie apart from its ratings, which are in blocks or come from elsewhere. */
+export function hasLengths(grid: AlsGrid, side: Side): boolean {
+  return isInBlocks(grid, side) || grid[side].ratings !== 'device';
 }
 
 /** p of the half-iteration that solves a side: the vertical parts of the fixed one. */

@@ -40,17 +40,23 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...heldBy(choice, grid[side].ratings === 'device' ? problem.places.length : q, q),
+    ...heldBy(choice, listsHeld(problem, side) / q, 1 / q),
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
 }
 
-/** The device's memory that a choice takes beside the data sets: what it keeps for each of so many shares of the rows, and what it shares between tasks on a part. */
-export function heldBy(choice: KernelChoice | undefined, shares: number, parts = shares): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
+/** The device's memory that a choice takes beside the data sets, of work lists and of scratch the given shares. */
+export function heldBy(choice: KernelChoice | undefined, lists: number, scratch = lists): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
   if (choice === undefined) return {};
   const { deviceBytes, scratchBytes = {} } = choice;
-  return { heldBytes: Math.ceil(deviceBytes / shares), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes / parts)])) };
+  return { heldBytes: Math.ceil(deviceBytes * lists), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes * scratch)])) };
+}
+
+/** Parts of a side whose work lists a device holds at once: of ratings that are staged those of two. */
+function listsHeld({ grid, places }: AlsProblem, side: Side): number {
+  const parts = Math.ceil(grid[side].q / places.length);
+  return grid[side].ratings === 'device' ? parts : Math.min(2, parts);
 }
 
 /** The device's choice as parameters of tasks. */

@@ -6,7 +6,7 @@ import { measureStages } from '../../training/loss.ts';
 import { implicitMeasure } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { ratingBytes } from './data-sets.ts';
-import { isInBlocks, type Side, sides, verticalParts } from './grid.ts';
+import { hasLengths, type Side, sides, verticalParts } from './grid.ts';
 import { fixStages } from './half-iteration.ts';
 import { type AlsProblem, fixedUse, overRatings, partPlaces, ratingPlaces, sideNames, tasksOfPart } from './problem.ts';
 
@@ -15,7 +15,7 @@ export function startStages(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params, places, host, device, rows, grid } = problem;
   const [users, items] = sides.map((side) => sideNames(side, problem));
   const absolute = params.nonnegative || params.start === 'level';
-  const lengths = params.implicitPrefs ? [] : sides.flatMap((side) => (isInBlocks(grid, side) ? [`${side}-lengths`] : []));
+  const lengths = params.implicitPrefs ? [] : sides.flatMap((side) => (hasLengths(grid, side) ? [`${side}-lengths`] : []));
   const given = ['ratings-by-user', 'ratings-by-item', ...(testRatings === undefined ? [] : ['test-ratings']), ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []), ...lengths];
   const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
   return [
@@ -60,7 +60,7 @@ export function measuring(problem: AlsProblem): Stage[] {
   const norm = (side: Side): Stage => ({
     name: measureStages[side],
     at: partPlaces(problem, side),
-    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: isInBlocks(problem.grid, side) ? sideNames(side, problem).lengths : sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
+    work: { kind: 'tasks', tasks: [{ kernel: 'weighted-norm', uses: { block: hasLengths(problem.grid, side) ? sideNames(side, problem).lengths : sideNames(side, problem).ratings, factors: side }, params: { rank: params.rank, ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }) } }] },
     kernel: 'weighted-norm',
     tasks: tasksOfPart(problem, side),
   });

@@ -9,16 +9,15 @@ import type { Task } from '../../../engine/task.ts';
 import type { CodedChunk, IndexedRatings } from '../index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import { lengthsWithout, sortByUser } from './sort-by-user.ts';
-import { balancedRanges } from '../row-ranges.ts';
+import { balancedRanges, taskCount } from '../row-ranges.ts';
 import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
 import { GROUP_RATINGS } from './sort-into-rows.ts';
 import { contracts, type DuplicatePolicy, type ValuesOf } from '../../tasks/tasks.ts';
 
 const STAGE = 'rating-parts';
 
-/** Ratings of a part by default; more where there would be too many parts. */
+/** Ratings of a part by default. */
 const PART_RATINGS = 1 << 22;
-const MOST_PARTS = 128;
 
 /** The rows [from, from + block.rows) of one side, numbered from 0. */
 export interface RatingPart {
@@ -27,7 +26,7 @@ export interface RatingPart {
 }
 
 export interface PartOptions {
-  /** Ratings of a part, but for rows that have more. */
+  /** Most ratings of a part, but for slices that have more. */
   readonly partRatings?: number;
   /** Keeps all but the part at hand in files of the run's spill folder. */
   readonly spills: boolean;
@@ -45,6 +44,7 @@ export class RatingParts {
   readonly #policy: DuplicatePolicy;
   readonly #options: PartOptions;
   readonly #ctx: ExecutionContext;
+  readonly #slices: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
   readonly #itemRanges: readonly RowRange[];
   /** Chunks of each part by item. */
   readonly #ofItems: CodedChunk[][];
@@ -54,8 +54,17 @@ export class RatingParts {
   /** Takes the chunks over. */
   constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
     [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
-    this.#itemRanges = options.bothSides ? this.#cut(indexed.itemCounts) : [];
+    this.#slices = { users: this.#slicesOf(indexed.userCounts), items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [] };
+    this.#itemRanges = this.#cut(indexed.itemCounts, this.#slices.items);
     this.#ofItems = this.#itemRanges.map(() => []);
+  }
+
+  /**
+   * The slices of a pass over all ratings, in the order of rows; a part ends where a slice ends. They are those of the whole block where no ratings are
+   * taken away and parts are not smaller than slices.
+   */
+  get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
+    return this.#slices;
   }
 
   /** Ratings beyond the first of their pair, in the parts that were given. */
@@ -66,7 +75,7 @@ export class RatingParts {
   /** Once. */
   async *byUser(): AsyncGenerator<RatingPart, void> {
     const { users, items, itemCounts, swapped } = this.#indexed;
-    const ranges = this.#cut(this.#indexed.userCounts);
+    const ranges = this.#cut(this.#indexed.userCounts, this.#slices.users);
     const chunks = await this.#splitChunks(ranges);
     for (const [p, { from, to }] of ranges.entries()) {
       const userCounts = this.#indexed.userCounts.subarray(from, to);
@@ -91,19 +100,33 @@ export class RatingParts {
     }
   }
 
-  /** Runs of rows of about so many ratings; a row with more is a part of its own. */
-  #cut(counts: Int32Array): RowRange[] {
-    const most = this.#options.partRatings ?? Math.max(PART_RATINGS, Math.ceil(this.#indexed.rows / MOST_PARTS));
-    const ranges: RowRange[] = [];
-    let [from, ratings] = [0, 0];
-    for (let row = 0; row < counts.length; row++) {
-      if (row > from && ratings + counts[row] > most) {
-        ranges.push({ from, to: row });
-        [from, ratings] = [row, 0];
+  #slicesOf(counts: Int32Array): RowRange[] {
+    const { rows: ratings } = this.#indexed;
+    const offsets = new Float64Array(counts.length + 1);
+    counts.forEach((count, row) => (offsets[row + 1] = offsets[row] + count));
+    return balancedRanges(offsets, Math.max(taskCount(ratings), Math.ceil(ratings / this.#most)));
+  }
+
+  get #most(): number {
+    return this.#options.partRatings ?? PART_RATINGS;
+  }
+
+  /** Runs of slices of at most so many ratings; a slice with more is a part of its own. */
+  #cut(counts: Int32Array, slices: readonly RowRange[]): RowRange[] {
+    const ranges: { from: number; to: number }[] = [];
+    let ratings = 0;
+    for (const { from, to } of slices) {
+      let own = 0;
+      for (let row = from; row < to; row++) own += counts[row];
+      const last = ranges.at(-1);
+      if (last !== undefined && ratings + own <= this.#most) {
+        last.to = to;
+        ratings += own;
+      } else {
+        ranges.push({ from, to });
+        ratings = own;
       }
-      ratings += counts[row];
     }
-    if (counts.length > 0) ranges.push({ from, to: counts.length });
     return ranges;
   }
 

@@ -54,7 +54,12 @@ describe('the place spill', () => {
     for (let part = 0; part < 3; part++) await store.write(refOf(part), block(1000, part));
     const [first, second] = [await store.fetch(refOf(0)), await store.fetch(refOf(1))];
     expect(second.columns.values.buffer).not.toBe(first.columns.values.buffer);
-    store.giveBack(first);
+    store.copies.add('cpu', refOf(0), first);
+    const readEnds = store.copies.read('cpu', [refOf(0)]);
+    store.copies.free('cpu', refOf(0));
+    // A task still reads the copy that was freed.
+    expect((await store.fetch(refOf(1))).columns.values.buffer).not.toBe(first.columns.values.buffer);
+    readEnds();
     const third = await store.fetch(refOf(2));
     expect(third.columns.values.buffer).toBe(first.columns.values.buffer);
     expect(third).toEqual(block(1000, 2));

@@ -38,7 +38,7 @@ function keys(count: number): KeyColumn {
   return { type: 'int32', values: Int32Array.from({ length: count }, (_, i) => i) };
 }
 
-export function alsProblem(rows: readonly (readonly number[])[], columns: number, test?: readonly (readonly number[])[]): AlsData {
+export function alsProblem(rows: readonly (readonly number[])[], columns: number, test?: readonly (readonly number[])[]): AlsData & { readonly byUser: RatingBlock; readonly byItem: RatingBlock } {
   return { byUser: blockOfRows(rows, 'by-user'), byItem: blockOfRows(transposed(rows, columns), 'by-item'), users: keys(rows.length), items: keys(columns), ...(test ? { test: blockOfRows(test, 'tests') } : {}) };
 }
 

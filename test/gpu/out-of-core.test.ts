@@ -1,0 +1,57 @@
+/** A GPU whose memory does not hold the ratings, on the software adapter: they come from host memory or from files, two parts at a time. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { baseBytes } from '../../api/training/memory-budget.ts';
+import { ALS, CapacityError, type Model, Session, type SessionOptions } from '../../index.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const rows = randomRatings(81, 700, 300, 60_000);
+const held = randomRatings(82, 700, 300, 500);
+/** More than the smallest part in a file has. */
+const many = randomRatings(83, 2500, 1500, 400_000);
+
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-gpu-out-of-core-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const factorsOf = (model: Model) => [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values as Float32Array);
+
+async function train(options: SessionOptions, ratings = rows, maxIter = 2): Promise<Model> {
+  await using session = await Session.create({ device: 'gpu', workers: 1, ...options });
+  return await new ALS({ rank: 4, maxIter, seed: 5, solver: 'cholesky' }).fit(session.from(ratingBatches(ratings)), { validation: session.from(ratingBatches(held)) });
+}
+
+function expectSame(got: Model, expected: Model): void {
+  const furthest = factorsOf(expected).map((values, side) => values.reduce((most, value, i) => Math.max(most, Math.abs(value - factorsOf(got)[side][i])), 0));
+  expect(Math.max(...furthest)).toBeLessThan(2e-3);
+  const [last, lastExpected] = [got, expected].map((model) => model.training!.iterations.at(-1)!);
+  expect(last.loss / lastExpected.loss).toBeCloseTo(1, 4);
+}
+
+describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
+  it('is given them part by part from host memory, and holds no more than was walked', async () => {
+    const whole = await train({});
+    const need = whole.training!.plan.memory['gpu:0'];
+    const deviceMemory = Math.floor(0.2 * need);
+    const staged = await train({ deviceMemory });
+    const { plan } = staged.training!;
+    expect(plan.choices.grid).toMatchObject({ users: { ratings: 'host' } });
+    expect(plan.memory['gpu:0']).toBeLessThanOrEqual(deviceMemory);
+    // Each iteration brings the ratings anew.
+    const brought = plan.round.reduce((sum, { name }) => sum + (plan.measured![name]?.bytesUp ?? 0), 0);
+    expect(brought).toBeGreaterThan(2 * 2 * 8 * 50_000);
+    expectSame(staged, whole);
+    await expect(train({ deviceMemory: 20_000 })).rejects.toThrow(CapacityError);
+  });
+
+  it('is given them from files where host memory does not hold them either, which are gone at the end', async () => {
+    const [whole, spilled] = [await train({}, many, 1), await train({ memoryBudget: baseBytes(1), spillDir: folder }, many, 1)];
+    expect(spilled.training!.plan.choices.grid).toMatchObject({ users: { ratings: 'spill' }, items: { ratings: 'spill' } });
+    expect(spilled.training!.plan.datasets.find(({ name }) => name === 'ratings-by-user')?.parts.length).toBe(2);
+    expect(spilled.training!.plan.memory['gpu:0']).toBeLessThan(whole.training!.plan.memory['gpu:0']);
+    expectSame(spilled, whole);
+    expect(readdirSync(folder)).toEqual([]);
+  }, 120_000);
+});
