@@ -23,6 +23,7 @@ export class MemoryWalk {
   readonly #scratch = new Map<string, number>();
   /** Matrices that were freed at devices with memory of their own, by place: bytes of each. */
   readonly #pools = new Map<Place, number[]>();
+  readonly #largest = new Map<string, number>();
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
@@ -90,8 +91,18 @@ export class MemoryWalk {
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL) return;
     // A later round may have the largest blocks side by side.
-    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;
+    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? this.#largestPart(set, place) : partition;
     this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place), set.columns !== undefined);
+  }
+
+  #largestPart(set: DataSet, place: Place): number {
+    const key = `${place} ${set.name}`;
+    let found = this.#largest.get(key);
+    if (found === undefined) {
+      const bytes = set.parts.map((_, partition) => partBytes(this.#bound, set, partition, place));
+      this.#largest.set(key, (found = bytes.reduce((best, one, at) => (one > bytes[best] ? at : best), 0)));
+    }
+    return found;
   }
 
   /** `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far as its memory goes. */
@@ -149,9 +160,3 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
 
 function sum(bytes: readonly number[]): number {
   return bytes.reduce((all, one) => all + one, 0);
-}
-
-function largestPart(bound: BoundPlan, set: DataSet, place: Place): number {
-  const bytes = set.parts.map((_, partition) => partBytes(bound, set, partition, place));
-  return bytes.indexOf(Math.max(...bytes));
-}
