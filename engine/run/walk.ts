@@ -160,3 +160,4 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
 
 function sum(bytes: readonly number[]): number {
   return bytes.reduce((all, one) => all + one, 0);
+}
