@@ -81,12 +81,9 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   }
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
-  const { requireBudget } = await import('../../api/training/memory-budget.ts');
   const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
   await using session = await openSession(values, { signal });
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
-  const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session);
-  return physical;
+  return planOfProblem(profile, values, given, session);
 }

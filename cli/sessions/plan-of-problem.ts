@@ -1,3 +1,5 @@
+import { requireBudget } from '../../api/training/memory-budget.ts';
+import { ratingsHome } from '../../api/training/ratings-home.ts';
 import { trainingDevice } from '../../api/training/training-device.ts';
 import { intervalOf } from '../../api/training/checkpoints/checkpoint-options.ts';
 import type { Session } from '../../api/session.ts';
@@ -15,13 +17,12 @@ import { algorithmOf } from '../options/check-algorithm.ts';
 import { givenParams } from '../options/param-options.ts';
 import type { TrainingValues } from '../options/training-options.ts';
 
-/** Plans a problem by its counts alone. */
+/** Plans a problem by its counts alone. Throws CapacityError where it does not fit the memory budget. */
 export async function planOfProblem(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
   const asked = algorithmOf(values);
   const { rank = alsDefaults.rank, cgSteps = alsDefaults.cgSteps, targetRmse } = values;
   const choice = asked === 'auto' ? chooseAlgorithm({ ...profile, rank, cgSteps, targetRmse }, computeDevice(session.context().executor).info) : undefined;
-  const physical = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, given, session);
-  const planned = planCheckpoints(physical, intervalOf(values));
+  const planned = (choice?.algorithm ?? asked) === 'sgd' ? planOfSgd(profile, values, given, session) : await planOfAls(profile, values, given, session);
   return choice === undefined ? planned : { ...planned, reasons: [choice.reason, ...planned.reasons] };
 }
 
@@ -29,12 +30,15 @@ function planOfSgd(profile: RatingsProfile, values: TrainingValues, given: Reado
   const checked = checkSgdParams(givenParams('sgd', values, given));
   const { executor } = session.context();
   trainingDevice(session.device, executor, checked);
-  return planSgd(profile, checked, planDevices(executor));
+  const plan = planCheckpoints(planSgd(profile, checked, planDevices(executor)), intervalOf(values));
+  requireBudget(plan, session);
+  return plan;
 }
 
 async function planOfAls(profile: RatingsProfile, values: TrainingValues, given: ReadonlySet<string>, session: Session): Promise<PhysicalPlan> {
   const params = checkAlsParams(givenParams('als', values, given));
   const context = session.context();
   const { executor } = trainingDevice(session.device, context.executor, params);
-  return planAls(profile, params, planDevices(executor), await chooseKernels(profile, params, { ...context, executor }));
+  const choices = await chooseKernels(profile, params, { ...context, executor });
+  return ratingsHome(true, (grid) => planCheckpoints(planAls(profile, params, planDevices(executor), choices, grid), intervalOf(values)), profile.ratings, session).plan;
 }

@@ -36,8 +36,16 @@ export function planReasons(problem: AlsProblem): string[] {
     ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
     `p = 1: Θ whole on ${places.length === 1 ? 'the device' : `each of ${places.length} devices`}, eq. 8 without the f² terms: A is solved in place`,
     ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
+    ...homeReasons(problem),
     ...deviceReasons(problem),
   ];
+}
+
+/** Ratings that the device does not hold for the whole run. */
+function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
+  if (users.ratings === 'device' && items.ratings === 'device') return [];
+  const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
+  return [`ratings come from ${from}, by user in ${users.q} parts and by item in ${items.q}: two are at the device, one of which is worked on`];
 }
 
 function deviceReasons(problem: AlsProblem): string[] {
