@@ -4,7 +4,7 @@ import type { TimeVariantsTask } from './own-tasks.ts';
 import { FULL_REGISTERS } from './update/admits-fused.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
-import type { VariantTime } from './update/time-variants.ts';
+import type { VariantTime } from './update/timing/time-variants.ts';
 import type { SumKernel, UpdateVariant } from './update/variant.ts';
 import { everyVariant, updateVariants } from './update/variants.ts';
 

@@ -8,7 +8,7 @@ import { KernelTuner, type TunedKernels } from '../../../gpu/tuner.ts';
 import { cacheFolder, TunerCache } from '../../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
 import { neighboursOf } from '../../../gpu/update/more-variants.ts';
-import { sampleRows } from '../../../gpu/update/sample-block.ts';
+import { sampleRows } from '../../../gpu/update/timing/sample-block.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { everyVariant, updateVariants } from '../../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
