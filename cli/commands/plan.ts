@@ -84,21 +84,10 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   }
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
-<<<<<<< HEAD
-  const { requireBudget } = await import('../../api/training/memory-budget.ts');
   const { planOfAssumed, planOfProblem } = await import('../sessions/plan-of-problem.ts');
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
   await using session = await openSession(values, { signal });
-  const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session);
-  return physical;
-=======
-  const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
-  await using session = await openSession(values, { signal });
-  const testRatings = Math.round(ratings * testFraction);
-  const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
   return planOfProblem(profile, values, given, session);
->>>>>>> main
 }

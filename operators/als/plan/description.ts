@@ -42,18 +42,17 @@ export function planReasons(problem: AlsProblem): string[] {
   ];
 }
 
-<<<<<<< HEAD
 function gridReason({ grid, places }: AlsProblem): string {
   const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
   if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: Θ whole on ${where}, eq. 8 without the f² terms: A is solved in place`;
   return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by equations that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
-=======
+}
+
 /** Ratings that the device does not hold for the whole run. */
 function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
   return [`ratings come from ${from}, by user in ${users.q} parts and by item in ${items.q}: two are at the device, one of which is worked on`];
->>>>>>> main
 }
 
 function deviceReasons(problem: AlsProblem): string[] {
