@@ -34,7 +34,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
 }
 
 /** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
-const REQUESTS = 16;
+const REQUESTS = 64;
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
