@@ -48,6 +48,8 @@ interface Stored {
   changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
+  /** Of a matrix that is kept in float16 alone, those of its rows. */
+  readonly halfBytes?: number;
 }
 
 /**
@@ -122,7 +124,7 @@ export class GpuDevice implements Device {
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
+    this.#hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -158,7 +160,7 @@ export class GpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
-    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored.bytes, wire);
+    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
@@ -167,8 +169,8 @@ export class GpuDevice implements Device {
   }
 
   /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
-  async #fetchWire(key: string, bytes: number, { form, take }: WireRequest): Promise<Partition> {
-    const own = form === 'f16' ? bytes / 2 : bytes;
+  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: Stored, { form, take }: WireRequest): Promise<Partition> {
+    const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
     const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
     const { outcome } = await this.#request({ type: 'fetch', key, into: values });
