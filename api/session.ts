@@ -39,7 +39,7 @@ export interface SessionOptions {
   readonly memoryBudget?: string | number;
   /** Bound on the GPU's memory that is used, since WebGPU does not give its size. Default: no bound, until the GPU refuses. */
   readonly deviceMemory?: string | number;
-  /** Folder for what does not fit into memoryBudget while ratings are loaded; removed again at the end. Default: the system's folder for temporary files. */
+  /** Folder for ratings that do not fit into memoryBudget while they are loaded and, by ALS, trained on; removed again at the end. Default: the system's folder for temporary files. */
   readonly spillDir?: string;
   readonly parquetBackend?: ParquetBackendName;
   /** Measures where the time of this session's work goes. */

@@ -6,26 +6,27 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Kill, killedRuns } from '../test/support/killed-runs.ts';
+import { type Kill, killedRuns, spillingRun } from '../test/support/killed-runs.ts';
 import { describeMachine } from './machine.ts';
 
 const kills = Number(process.argv[2] ?? 50);
 const ratings = process.argv[3] ?? 'examples/data/movietweetings-100k/ratings.parquet';
 const INTERVAL = 2;
 
-/** Ratings held out, and the last epochs without a better error, so that the best epoch is often an earlier one. */
-const runs: Readonly<Record<string, readonly string[]>> = {
-  'ALS, conjugate gradients, biases': ['--rank', '32', '--solver', 'cg', '--max-iter', '40'],
-  'SGD, wavefront, AdaGrad': ['--algorithm', 'sgd', '--schedule', 'wavefront', '--rate', 'adagrad', '--rank', '32', '--max-iter', '40', '--test-fraction', '0.1', '--early-stop', '30'],
+const line = (...flags: string[]) => () => ['train', ratings, '--device', 'cpu', '--rank', '32', '--max-iter', '40', ...flags];
+const runs: Readonly<Record<string, (folder: string) => string[]>> = {
+  'ALS, conjugate gradients, biases': line('--solver', 'cg'),
+  'SGD, wavefront, AdaGrad': line('--algorithm', 'sgd', '--schedule', 'wavefront', '--rate', 'adagrad', '--test-fraction', '0.1', '--early-stop', '30'),
+  'ALS, loaded by way of files': spillingRun,
 };
 
 console.log(describeMachine());
 let seed = 0;
-for (const [name, flags] of Object.entries(runs)) {
+for (const [name, train] of Object.entries(runs)) {
   const folder = mkdtempSync(join(tmpdir(), 'factorflow-kills-'));
   try {
     const onKill = ({ told, resumedFrom, differing, left }: Kill) => console.log(`${name}: killed behind ${told}, resumed from ${resumedFrom}; files that differ ${differing.length}, left ${left.length}`);
-    const made = await killedRuns({ train: ['train', ratings, '--device', 'cpu', ...flags], interval: INTERVAL, kills, seed: seed++, folder, onKill });
+    const made = await killedRuns({ train: train(folder), interval: INTERVAL, kills, seed: seed++, folder, onKill });
     const of = (counts: (kill: Kill) => boolean) => made.filter(counts).length;
     const lost = made.map(({ told, resumedFrom }) => told - resumedFrom);
     console.log(`${name}: ${made.length} kills, ${of(({ writing }) => writing)} while something was written; models equal bit for bit ${of(({ differing }) => differing.length === 0)}, nothing left ${of(({ left }) => left.length === 0)}; iterations run again ${Math.min(...lost)} to ${Math.max(...lost)}`);

@@ -1,4 +1,5 @@
 import type { ReadSplit } from '../engine/stream/split.ts';
+import { requireStamp } from './files/file-stamp.ts';
 
 /** The readers of splits by format, each loaded at its first split. */
 const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
@@ -12,5 +13,6 @@ const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
 export const readSplit: ReadSplit = async function* (split, schema, options) {
   const reader = readers[split.format];
   if (reader === undefined) throw new Error(`no reader of splits of the format ${split.format}`);
+  await requireStamp(split.file, split.stamp);
   return yield* (await reader())(split, schema, options);
 };

@@ -1,10 +1,11 @@
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
+import { FULL_REGISTERS } from './update/admits-fused.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './update/choose.ts';
 import { neighboursOf } from './update/more-variants.ts';
-import type { VariantTime } from './update/time-variants.ts';
-import type { UpdateVariant } from './update/variant.ts';
+import type { VariantTime } from './update/timing/time-variants.ts';
+import type { SumKernel, UpdateVariant } from './update/variant.ts';
 import { everyVariant, updateVariants } from './update/variants.ts';
 
 /** Measures, as the task time-variants does. */
@@ -97,11 +98,17 @@ export class KernelTuner {
   }
 }
 
-/** The rule's variants; where that has tensor cores, of the others only the first, unless all are wanted. */
+/** The rule's variants; where that has tensor cores, of the others only the first of a kind, and where it has CG by vectors no tiles, unless all are wanted. */
 function firstCandidates(info: GpuInfo, problem: UpdateProblem, { thorough }: TuneEffort): UpdateVariant[] {
   const main = updateVariants(info, problem).filter((variant) => servesPrecision(variant, problem));
-  if (thorough || main[0]?.sum.kernel !== 'tensor') return main;
-  return [...main.filter(({ sum }) => sum.kernel === 'tensor'), ...main.filter(({ sum }) => sum.kernel === 'tiled').slice(0, 1)];
+  const first = main[0]?.sum.kernel ?? 'tiled';
+  if (thorough || first === 'tiled') return main;
+  const of = (kernel: SumKernel['kernel']) => main.filter(({ sum }) => sum.kernel === kernel);
+  // Eight bits take less of sums than of solving in place, which beyond float32 registers may not pay. The time may not suffice for all: the first of each kind come first.
+  const eighths = of('int8').filter(({ fused }) => fused !== undefined || problem.rank > FULL_REGISTERS);
+  const kinds = [of('tensor'), eighths, of('vectors').slice(0, 1)];
+  const turns = Array.from({ length: Math.max(...kinds.map(({ length }) => length)) }, (_, turn) => kinds.flatMap((kind) => kind.slice(turn, turn + 1)));
+  return [...turns.flat(), ...(first === 'tensor' ? of('tiled').slice(0, 1) : [])];
 }
 
 function paramsOf(info: GpuInfo, problem: UpdateProblem, variants: readonly UpdateVariant[], { seconds, best }: { readonly seconds: number; readonly best?: number }): TimeVariantsTask['params'] {

@@ -50,7 +50,7 @@ export class ALS {
 
   /**
    * Trains a model. Events tell of every phase and iteration; `signal` cancels; `plan` is one that was made before, for these
-   * ratings, parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming
+   * ratings, parameters and devices; with `checkpointDir` a run that was stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError naming
    * iteration, side and row, UsageError for a plan that does not fit, DeviceLostError when the last GPU was lost, or
    * LostTrainingError, with a model, where an iteration's factors had been copied from it.
    */

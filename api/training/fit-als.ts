@@ -27,7 +27,6 @@ import { withCheckpoints } from './checkpoints/with-checkpoints.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 import { type GivenPlan, ifFits, plannedDevices, requireFits, requirePlan, requireProblem, requireSizes } from './given-plan.ts';
 import { lookAt, type ValidationPairs } from './look-at-ratings.ts';
-import { requireBudget } from './memory-budget.ts';
 import { type ContinuedFit, isKept, keptAs, loadedOnce, ownBlock, ownRatings } from './kept-ratings.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type FitOptions, type RatingInput } from '../rating-input.ts';
@@ -51,8 +50,8 @@ export async function planAlsFit({ params, input }: AlsFit, given: Dataset, opti
   const testRatings = options.validation && (await input.countPairs(options.validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = { users, items, ratings: count, longestUser: userDegrees.most, longestItem: itemDegrees.most, largestRating, testRatings, input: describeInput(ratings.plan) };
-  const plan = planCheckpoints(planAls(known, params, planDevices(executor), await chooseKernels(known, params, ctx)), intervalOf(options));
-  requireBudget(plan, ratings.session);
+  const choices = await chooseKernels(known, params, ctx);
+  const { plan } = ratingsHome(!isKept(ratings), (grid) => planCheckpoints(planAls(known, params, planDevices(executor), choices, grid), intervalOf(options)), count, ratings.session);
   return new ExplainedPlan(plan);
 }
 

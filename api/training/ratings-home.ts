@@ -6,22 +6,23 @@ import { fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
 /** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
-export type RatingsHome = { readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number };
+export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
 
 /**
  * Chooses the home of ratings by the plans that `planOf` makes. Throws CapacityError with the least budget where even small parts do not fit, or where
  * ratings must stay in memory (`mayBeInFiles`) and do not.
  */
 export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan, ratings: number, budget: MemoryBudget): RatingsHome {
-  const inMemory = planOf({});
-  if (!mayBeInFiles) requireBudget(inMemory, budget);
-  if (fitsBudget(inMemory, budget)) return { kind: 'memory' };
-  const partsOf = (partRatings: number) => planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) });
-  const found = PART_RATINGS.find((partRatings) => fitsBudget(partsOf(partRatings), budget));
-  if (found !== undefined) return { kind: 'spill', partRatings: found };
-  const least = PART_RATINGS[PART_RATINGS.length - 1];
-  requireBudget(partsOf(least), budget, leastBaseBytes);
-  return { kind: 'spill', partRatings: least };
+  const plan = planOf({});
+  if (!mayBeInFiles) requireBudget(plan, budget);
+  if (fitsBudget(plan, budget)) return { kind: 'memory', plan };
+  for (const partRatings of PART_RATINGS) {
+    const inParts = planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) });
+    const least = partRatings === PART_RATINGS.at(-1);
+    if (least) requireBudget(inParts, budget, leastBaseBytes);
+    if (least || fitsBudget(inParts, budget)) return { kind: 'spill', partRatings, plan: inParts };
+  }
+  throw new Error('there is no least part');
 }
 
 /** Ratings by either side in so many files, staged part by part. */

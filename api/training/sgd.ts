@@ -46,7 +46,7 @@ export class SGD {
   /**
    * Trains a model. Events tell of every phase and epoch (type 'iteration'), of the expected collisions of parallel workers,
    * and of epochs that were run again with half the rate; `signal` cancels; `plan` is one that was made before, for these ratings,
-   * parameters and devices. Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError when an epoch
+   * parameters and devices; with `checkpointDir` a run that was stopped can go on (docs/checkpoints.md). Throws DataError for unusable data, CapacityError when it doesn't fit, DivergedError when an epoch
    * diverges at three halved rates too, DeviceLostError when the last GPU was lost, or LostTrainingError, with a model, where an
    * epoch's factors had been copied from it.
    */

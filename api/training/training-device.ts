@@ -23,7 +23,7 @@ export function trainingDevice(device: SessionDevice, executor: Executor, { prec
     return { executor, text: `${used.length === 1 ? 'GPU' : `${used.length} GPUs`}: ${used.map(({ info }) => info.description).join(' | ')}` };
   }
   const because = device.reason === undefined ? '' : ` (${device.reason})`;
-  if (precision === 'f16') throw new UsageError(`precision f16 cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
+  if (precision === 'f16' || precision === 'int8') throw new UsageError(`precision ${precision} cannot act on the CPU, which computes in float32${because}`, { advice: 'Leave the precision at auto, or use device gpu' });
   if (kernel !== undefined) throw new UsageError(`kernel ${kernel} cannot act on the CPU: it is for GPUs${because}`, { advice: 'Leave the kernel out, or use device gpu' });
   const description = device.kind === 'cpu' ? device.description : cpu.info.description;
   return { executor, text: `CPU: ${description}${because}` };

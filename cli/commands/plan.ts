@@ -16,6 +16,7 @@ const options = {
   users: wholeNumber({ describe: 'number of users m', ...counts }),
   items: wholeNumber({ describe: 'number of items n', ...counts }),
   ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
+  devices: text({ describe: 'GPUs to assume instead of those of this machine, with their memory: 4x12GB, or 80GB,141GB; the time of an iteration is estimated, --memory-budget bounds the host', group: 'Without data:' }),
   analyze: toggle({ describe: 'train too, and print the measured figures beside the planned ones; saves nothing', group: 'Options:' }),
   ...trainingOptions,
   initModel: initModelOption,
@@ -37,6 +38,7 @@ export const plan = defineCommand({
     ['plan ratings/ --rank 64', 'count users and items, then plan'],
     ['plan ratings/ --rank 64 --analyze', 'run it as well, and compare'],
     ['plan --users 480189 --items 17770 --ratings 99072112 --rank 100', 'without data'],
+    ['plan --users 50082603 --items 39780 --ratings 3101144313 --rank 100 --devices 4x80GB', 'on devices that are not there'],
   ],
   run: async ({ values, given, positionals }, context) => {
     checkTraining(values, given);
@@ -58,6 +60,7 @@ function sameOf(plan: PhysicalPlan): Plans {
 }
 
 async function planOfData(paths: readonly string[], values: PlanValues, given: ReadonlySet<string>, context: CommandContext): Promise<Plans> {
+  if (values.devices !== undefined) throw new UsageError('--devices acts only without data', { advice: 'Give --users, --items and --ratings in place of the paths' });
   for (const name of ['users', 'items', 'ratings'] as const) {
     if (values[name] !== undefined) throw new UsageError(`--${name} and paths of ratings exclude each other`, { advice: 'Leave the counts out: they come from the ratings' });
   }
@@ -81,12 +84,10 @@ async function planOfCounts(values: PlanValues, given: ReadonlySet<keyof typeof 
   }
   const idle = dataFlags.find((name) => given.has(name));
   if (idle !== undefined) throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, { advice: 'Leave it out, or name the ratings' });
-  const { requireBudget } = await import('../../api/training/memory-budget.ts');
-  const { planOfProblem } = await import('../sessions/plan-of-problem.ts');
-  await using session = await openSession(values, { signal });
+  const { planOfAssumed, planOfProblem } = await import('../sessions/plan-of-problem.ts');
   const testRatings = Math.round(ratings * testFraction);
   const profile = { users, items, ratings: ratings - testRatings, ...(testFraction > 0 ? { testRatings } : {}) };
-  const physical = await planOfProblem(profile, values, given, session);
-  requireBudget(physical, session);
-  return physical;
+  if (values.devices !== undefined) return planOfAssumed(profile, values, given, values.devices);
+  await using session = await openSession(values, { signal });
+  return planOfProblem(profile, values, given, session);
 }

@@ -45,6 +45,6 @@ export const memoryBudgetOption: Option<number | undefined> = {
   },
 };
 
-export const spillDirOption = text({ describe: 'folder for what does not fit into --memory-budget while ratings are loaded; empty again at the end', group: 'Machine:', defaultText: "the system's folder for temporary files" });
+export const spillDirOption = text({ describe: 'folder for ratings that do not fit into --memory-budget while they are loaded and trained on; empty again at the end', group: 'Machine:', defaultText: "the system's folder for temporary files" });
 
 export const parquetBackendOption = choice({ describe: 'library that reads and writes Parquet', group: 'Machine:', choices: parquetBackendNames, defaultText: 'parquet-wasm' });

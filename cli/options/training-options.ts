@@ -45,7 +45,7 @@ export function checkTraining(values: TrainingValues & { readonly initModel?: st
   checkHeldOut(values, given);
   checkCheckpoints(values);
   if (values.device === 'cpu') {
-    if (values.precision === 'f16') throw new UsageError('--precision f16 cannot act with --device cpu, which computes in float32', { advice: 'Leave one of them out' });
+    if (values.precision === 'f16' || values.precision === 'int8') throw new UsageError(`--precision ${values.precision} cannot act with --device cpu, which computes in float32`, { advice: 'Leave one of them out' });
     if (values.kernel !== undefined) throw new UsageError('--kernel cannot act with --device cpu: it names a kernel for GPUs', { advice: 'Leave one of them out' });
     if (values.deviceMemory !== undefined) throw new UsageError('--device-memory cannot act with --device cpu', { advice: 'Leave one of them out; --memory-budget bounds the memory of the process' });
   }

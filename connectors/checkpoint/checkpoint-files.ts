@@ -22,7 +22,7 @@ const PART_FLOATS = 1 << 25;
 /** Bytes that are hashed and written at a time: the thread has other work in between. */
 const PIECE_BYTES = 1 << 22;
 
-/** Most bytes of the two text files: damaged ones must not demand any amount of memory. */
+/** Most bytes of the two text files: damaged ones must not demand more memory. */
 const MOST_TEXT_BYTES = 256 << 20;
 
 const FORMAT = 1;

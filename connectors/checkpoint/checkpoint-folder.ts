@@ -10,7 +10,7 @@ import { bytesOfMatrices, isCheckpointEntry, readMatrices, readState, type Store
 import { FolderLock } from './folder-lock.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
-const LEFTOVER = /^\.(checkpoint-\d{8,15}|lock)\.(tmp|old)-\d+-\d+@/;
+const LEFTOVER = /^(\.(checkpoint-\d{8,15}|lock[0-9a-f.]*)\.(tmp|old)-\d+-\d+@|lock(\.[0-9a-f]{12})+$)/;
 
 /** Checkpoints that are kept. */
 export const KEPT = 2;
@@ -89,9 +89,10 @@ export class CheckpointFolder {
 
   /**
    * Writes a checkpoint, which has its name once all of it is on the disk, and removes those before the last two and those beyond it. Throws CapacityError for a
-   * full disk, DataError.
+   * full disk, UsageError where the folder is no longer this run's, DataError.
    */
   async write(iteration: number, state: JsonObject, matrices: Readonly<Record<string, Float32Array>>): Promise<void> {
+    await this.#lock.requireHeld();
     const output = await atomicOutput(this.pathOf(iteration), { kind: 'folder', overwrite: true, recognizes: isCheckpointEntry, durable: true });
     try {
       await writeCheckpointFiles(output.temporary, iteration, state, matrices);

@@ -1,4 +1,5 @@
-import { link, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { type FileHandle, link, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
@@ -16,7 +17,7 @@ const SILENT_MILLISECONDS = 60_000;
 /** Most times that other processes may take or leave the lock between two looks at it. */
 const MOST_ATTEMPTS = 100;
 
-/** The process that holds a folder: one JSON line of the lock file, whose time of change is that of its last sign of life. */
+/** The process that holds a folder: one JSON line of the lock file, which was last written at the process's last sign of life. */
 interface Holder {
   readonly process: number;
   /** By `startOf`; tells the process from a later one of the same number. */
@@ -34,13 +35,17 @@ interface Holder {
 export class FolderLock {
   readonly #file: string;
   readonly #text: string;
+  /** Of the file that was placed here, not of one that another holder puts there later. */
+  readonly #handle: FileHandle;
   readonly #beat: NodeJS.Timeout;
 
-  private constructor(file: string, text: string) {
+  private constructor(file: string, text: string, handle: FileHandle) {
     this.#file = file;
     this.#text = text;
+    this.#handle = handle;
     registerTemporary({ temporary: file });
-    this.#beat = setInterval(() => void utimes(file, new Date(), new Date()).catch(() => undefined), BEAT_MILLISECONDS).unref();
+    // A write sets the time by the file system's own clock.
+    this.#beat = setInterval(() => void handle.write(text, 0).catch(() => undefined), BEAT_MILLISECONDS).unref();
   }
 
   /** Throws UsageError that names the holder. */
@@ -48,23 +53,45 @@ export class FolderLock {
     const file = join(folder, NAME);
     const holder: Holder = { process: process.pid, start: startOf(process.pid) ?? 0, host: hostname(), machine: hostDigest(), since: new Date().toISOString() };
     const text = `${JSON.stringify(holder)}\n`;
-    for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-      const written = await place(file, text);
-      if (written === undefined) return new FolderLock(file, text);
-      const found = await readFile(file, 'utf8').catch(() => undefined);
-      if (found === undefined) continue;
-      await requireEnded(file, found, written);
-      await removeStale(file, found);
-    }
-    throw new UsageError('other processes keep taking the folder', { file: folder, advice: 'Let one run at a time use it' });
+    await acquire(file, text);
+    return new FolderLock(file, text, await open(file, 'r+'));
+  }
+
+  /** Throws UsageError where another process has taken the folder over from this one, which had been silent for long. */
+  async requireHeld(): Promise<void> {
+    if (!(await this.#isHeld())) throw new UsageError('another run has taken the folder over', { file: this.#file, advice: 'Let one run at a time use it' });
   }
 
   async leave(): Promise<void> {
     clearInterval(this.#beat);
-    const own = (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
+    await this.#handle.close();
+    const held = await this.#isHeld();
     forgetTemporary(this.#file);
-    if (own) await rm(this.#file, { force: true });
+    if (held) await rm(this.#file, { force: true });
   }
+
+  async #isHeld(): Promise<boolean> {
+    return (await readFile(this.#file, 'utf8').catch(() => undefined)) === this.#text;
+  }
+}
+
+/**
+ * Makes the file with this text, where there is none or its holder has ended. Of those that replace the same stale file only one has the claim on it, a file
+ * named for its text, and only with the claim a file may be replaced; a claim of a process that has ended is replaced in the same way.
+ */
+async function acquire(file: string, text: string): Promise<void> {
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
+    const now = await place(file, text);
+    if (now === undefined) return;
+    const found = await readFile(file, 'utf8').catch(() => undefined);
+    if (found === undefined) continue;
+    await requireEnded(file, found, now);
+    const claim = `${file}.${createHash('sha256').update(found).digest('hex').slice(0, 12)}`;
+    await acquire(claim, text);
+    if ((await readFile(file, 'utf8').catch(() => undefined)) === found) return rename(claim, file);
+    await rm(claim, { force: true });
+  }
+  throw new UsageError('other processes keep taking the folder', { file, advice: 'Let one run at a time use it' });
 }
 
 /** Puts the lock there, whole from its first moment. Gives nothing, or the file system's present time where there is a lock. */
@@ -111,12 +138,4 @@ function parse(text: string): Holder | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Removes the lock that was read. One that another process has put there meanwhile goes back. */
-async function removeStale(file: string, text: string): Promise<void> {
-  const aside = siblingName(file, 'old');
-  if (!(await rename(file, aside).then(() => true, () => false))) return;
-  if ((await readFile(aside, 'utf8').catch(() => text)) !== text) await link(aside, file).catch(() => undefined);
-  await rm(aside, { force: true });
 }

@@ -9,6 +9,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
+import { fileStamp, requireStamp } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { constantsOf } from './hive-partitions.ts';
@@ -17,7 +18,7 @@ import { isPipe } from './stored-bytes.ts';
 
 /** The files with their own layouts. */
 interface Opened<Layout> {
-  readonly files: readonly { readonly file: DatasetFiles['files'][number]; readonly layout: Layout }[];
+  readonly files: readonly { readonly file: DatasetFiles['files'][number]; readonly layout: Layout; readonly stamp: string }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
 }
 
@@ -60,7 +61,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
 
   async execute({ signal }: Pick<ExecutionContext, 'signal'>, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
     if (this.#used) throw new UsageError(`${this.#name} can be read only once, and it was read already`, { phase: 'read', advice: 'Write it to a file first' });
-    const opened = this.#agreed(await this.#open(), needs);
+    const opened = this.#agreed(await this.#fresh(), needs);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
     return batchStream(schema, this.#run(opened, schema, { signal, takesFaults: needs?.takesFaults ?? false }));
@@ -69,23 +70,35 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   /** The files, or parts of large ones. What comes from stdin has one stream only. */
   async splits({ signal }: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
     if (!this.replayable) return undefined;
-    const { files, partitionColumns, schema } = this.#agreed(await this.#open(), needs);
+    const { files, partitionColumns, schema } = this.#agreed(await this.#fresh(), needs);
     const splits: FileSplit[] = [];
-    for (const { file, layout } of files) {
+    for (const { file, layout, stamp } of files) {
       throwIfAborted(signal, 'read');
       const constants = constantsOf(partitionColumns, file.partitions);
-      for (const part of await this.#format.cut(file.file, layout, targetBytes)) splits.push({ ...part, format: this.#format.name, file: file.file, constants });
+      for (const part of await this.#format.cut(file.file, layout, targetBytes)) splits.push({ ...part, format: this.#format.name, file: file.file, stamp, constants });
     }
     return { schema: pruneSchema(schema, columns), splits };
   }
 
   async *#run({ files, partitionColumns }: Agreed<Layout>, schema: Schema, options: ReadSplitOptions): AsyncGenerator<RecordBatch> {
-    for (const { file, layout } of files) {
+    for (const { file, layout, stamp } of files) {
       throwIfAborted(options.signal, 'read');
+      await requireStamp(file.file, stamp);
       const open = this.#standard ?? (await this.#format.reopen(file.file, layout));
       this.#standard = undefined;
       yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
     }
+  }
+
+  /** The files, opened again where others have taken their places since then. */
+  async #fresh(): Promise<Opened<Layout>> {
+    const opened = await this.#open();
+    for (const { file, stamp } of opened.files) {
+      if (stamp === '' || (await fileStamp(file.file, false)) === stamp) continue;
+      this.#opened = undefined;
+      return this.#open();
+    }
+    return opened;
   }
 
   #open(): Promise<Opened<Layout>> {
@@ -105,24 +118,26 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   async #openStandard(stream: string): Promise<Opened<Layout>> {
     this.#standard = await this.#format.open(stream);
     const { layout } = this.#standard;
-    return { files: [{ file: { file: stream, partitions: {} }, layout }], partitionColumns: [] };
+    return { files: [{ file: { file: stream, partitions: {} }, layout, stamp: '' }], partitionColumns: [] };
   }
 
   async #openFiles(): Promise<Opened<Layout>> {
     const { files, partitionColumns } = await resolveDataset(this.paths, { extensions: this.#format.extensions });
     const found: Layout[] = [];
+    const stamps: string[] = [];
     for (const { file } of files) {
+      stamps.push(await fileStamp(file, false));
       const open = await this.#format.open(file);
       found.push(open.layout);
       await open.close();
     }
-    return { files: files.map((file, index) => ({ file, layout: found[index] })), partitionColumns };
+    return { files: files.map((file, index) => ({ file, layout: found[index], stamp: stamps[index] })), partitionColumns };
   }
 
   #agreed({ files, partitionColumns }: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
     const found = files.map(({ layout }) => layout);
     const layouts = this.#format.reconcile?.(found, needs) ?? found;
     const stored = commonSchema(files.map(({ file }, index) => ({ file: file.file, schema: layouts[index].schema })));
-    return { files: files.map(({ file }, index) => ({ file, layout: layouts[index] })), ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)) };
+    return { files: files.map(({ file, stamp }, index) => ({ file, layout: layouts[index], stamp })), ...withPartitions(stored, partitionColumns, inputName(files[0].file.file)) };
   }
 }

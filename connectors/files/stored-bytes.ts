@@ -24,7 +24,7 @@ export async function* storedBytes(file: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Opens a pipe so that no thread is held while nobody writes: a thread that is could not be ended. */
+/** Opens a pipe so that no thread is held while there is no writer: such a thread could not be ended. */
 function openPipe(file: string): Readable {
   return new Socket({ fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK), readable: true, writable: false });
 }

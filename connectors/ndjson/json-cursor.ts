@@ -50,6 +50,7 @@ export class JsonCursor {
     this.keyStart = this.#p;
     this.keyEscaped = this.#string();
     this.keyEnd = this.#p - 1;
+    if (this.keyEscaped) this.#checkString(this.keyStart);
     if (this.#next() !== COLON) throw this.#broken();
     this.#value();
     return true;
@@ -82,7 +83,7 @@ export class JsonCursor {
     if (byte === QUOTE) {
       this.start++;
       this.kind = this.#string() ? ESCAPED_STRING : STRING;
-      if (this.kind === ESCAPED_STRING) this.#checkString();
+      if (this.kind === ESCAPED_STRING) this.#checkString(this.start);
       this.end = this.#p - 1;
     } else if (byte === OPEN || byte === OPEN_LIST) {
       this.kind = NESTED;
@@ -108,12 +109,16 @@ export class JsonCursor {
     throw this.#broken();
   }
 
-  #checkString(): void {
+  /** Checks the string that ends here and begins there, behind its quote. */
+  #checkString(start: number): void {
+    let text: string;
     try {
-      JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + this.start - 1, this.#p - this.start + 1).toString('utf8'));
+      text = JSON.parse(Buffer.from(this.#bytes.buffer, this.#bytes.byteOffset + start - 1, this.#p - start + 1).toString('utf8')) as string;
     } catch {
       throw this.#broken();
     }
+    // As UTF-8 all halves would become the same character, and different ids one.
+    if (!text.isWellFormed()) throw new JsonProblem('a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold');
   }
 
   #skipNested(): void {

@@ -9,6 +9,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
 import { resolveDataset } from '../files/dataset-path.ts';
 import type { DatasetFile, DatasetFiles } from '../files/dataset-path.ts';
+import { fileStamp, requireStamp } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
 import { constantsOf } from '../files/hive-partitions.ts';
 import { isUrl } from '../files/path-kinds.ts';
@@ -33,7 +34,7 @@ export interface ParquetSourceOptions {
 
 /** A resolved data set: its files with their footers, and the schema they share. */
 interface Opened {
-  readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo }[];
+  readonly files: readonly { readonly file: DatasetFile; readonly info: ParquetFileInfo; readonly stamp: string }[];
   readonly partitionColumns: DatasetFiles['partitionColumns'];
   readonly schema: Schema;
 }
@@ -78,6 +79,7 @@ export class ParquetSource implements Source {
   }
 
   async execute(ctx: Pick<ExecutionContext, 'signal'>, columns?: readonly string[]): Promise<BatchStream> {
+    await this.#refresh();
     const schema = pruneSchema(await this.schema(), columns);
     return batchStream(schema, this.#run(await this.requests(columns), schema, ctx.signal));
   }
@@ -85,9 +87,13 @@ export class ParquetSource implements Source {
   /** Files of the disk by row groups; those of a web server come in one stream. */
   async splits(_ctx: Pick<ExecutionContext, 'signal'>, columns: readonly string[] | undefined, _needs: ValueNeeds | undefined, targetBytes: number): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
-    const infos = new Map((await this.files()).map((info) => [info.file, info]));
+    await this.#refresh();
+    const opened = new Map((await this.#open()).files.map((one) => [one.info.file, one]));
     const requests = await this.requests(columns);
-    const splits = requests.flatMap((request) => parquetSplits(request, infos.get(request.file) as ParquetFileInfo, targetBytes));
+    const splits = requests.flatMap((request) => {
+      const { info, stamp } = opened.get(request.file) as Opened['files'][number];
+      return parquetSplits(request, info, targetBytes).map((split) => ({ ...split, stamp }));
+    });
     return { schema: pruneSchema(await this.schema(), columns), splits };
   }
 
@@ -113,14 +119,25 @@ export class ParquetSource implements Source {
   }
 
   async *#run(requests: readonly RowGroupRequest[], schema: Schema, signal: AbortSignal): AsyncGenerator<RecordBatch> {
+    const stamps = new Map((await this.#open()).files.map(({ file, stamp }) => [file.file, stamp]));
     for (const request of requests) {
       throwIfAborted(signal, 'read');
+      await requireStamp(request.file, stamps.get(request.file));
       for await (const batch of readRowGroups(request, schema)) {
         throwIfAborted(signal, 'read');
         yield batch;
       }
     }
     throwIfAborted(signal, 'read');
+  }
+
+  /** Opens the files again where others have taken their places, or they have changed. */
+  async #refresh(): Promise<void> {
+    for (const { file, stamp } of (await this.#open()).files) {
+      if (stamp === '' || (await fileStamp(file.file, true)) === stamp) continue;
+      this.#opened = undefined;
+      return;
+    }
   }
 
   #open(): Promise<Opened> {
@@ -136,15 +153,17 @@ export class ParquetSource implements Source {
     const { files, partitionColumns } = await resolveDataset(this.#paths, { extensions: parquetExtensions });
     const backend = await parquetBackend(this.#options.backend);
     const infos: ParquetFileInfo[] = Array(files.length);
+    const stamps: string[] = Array(files.length);
     const indices = files.keys();
     const openSome = async () => {
       for (const index of indices) {
+        stamps[index] = await fileStamp(files[index].file, true);
         const reader = await backend.open(files[index].file);
         infos[index] = reader.info;
         await reader.close();
       }
     };
     await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
-    return { files: files.map((file, index) => ({ file, info: infos[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
+    return { files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })), ...withPartitions(commonSchema(infos), partitionColumns, infos[0].file) };
   }
 }

@@ -14,6 +14,7 @@ export class MemoryWalk {
   readonly #sets = new Map<string, DataSet>();
   readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
   readonly #live = new Map<string, { readonly place: Place; readonly bytes: number }>();
+  readonly #largest = new Map<string, number>();
   readonly #held: ReadonlyMap<string, number>;
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
@@ -71,8 +72,18 @@ export class MemoryWalk {
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL) return;
     // A later round may have the largest blocks side by side.
-    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? largestPart(this.#bound, set, place) : partition;
+    const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? this.#largestPart(set, place) : partition;
     this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place));
+  }
+
+  #largestPart(set: DataSet, place: Place): number {
+    const key = `${place} ${set.name}`;
+    let found = this.#largest.get(key);
+    if (found === undefined) {
+      const bytes = set.parts.map((_, partition) => partBytes(this.#bound, set, partition, place));
+      this.#largest.set(key, (found = bytes.reduce((best, one, at) => (one > bytes[best] ? at : best), 0)));
+    }
+    return found;
   }
 
   #note(key: string, place: Place, bytes: number): void {
@@ -121,7 +132,3 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   return walk.peak;
 }
 
-function largestPart(bound: BoundPlan, set: DataSet, place: Place): number {
-  const bytes = set.parts.map((_, partition) => partBytes(bound, set, partition, place));
-  return bytes.indexOf(Math.max(...bytes));
-}

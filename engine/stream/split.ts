@@ -17,6 +17,8 @@ export type SourceSplit = JsonObject & {
   /** The name under which the format's `ReadSplit` is found (connectors/read-split.ts). */
   readonly format: string;
   readonly file: string;
+  /** Tells whether the file is still the one that was cut; absent where that need not be told. */
+  readonly stamp?: string;
   /** Bytes as stored, about. */
   readonly bytes: number;
   /** Rows, where they are known without reading them. */

@@ -34,7 +34,7 @@ export async function addEquations(gpu: Gpu, { block, fixed, fixedBias, equation
     const [sum, add] = await Promise.all([compileSum(gpu, settings, biases), gpu.compile(addSlotsKernel, { rank, biases })]);
     const values = await addCentred(gpu, pass, { block, fixedBias }, settings);
     const slots = await gpu.scratch('slots', rows.slotBytes);
-    const gathered = variant.precision === 'f16' ? fixed.half : fixed.values;
+    const gathered = variant.precision === 'f32' ? fixed.values : fixed.half;
     if (gathered === undefined) throw new Error('normal-equations: no half mirror of the fixed factors');
     const bindings = { indices: block.indices, values, fixed: gathered, fixed_bias: fixedBias ?? block.values, slots };
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, mean, ...(implicit ?? { alpha: 0, base: 0 }) };

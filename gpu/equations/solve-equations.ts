@@ -42,12 +42,12 @@ export async function solveRows(gpu: Gpu, { equations, previous, factors, bias, 
   const most = Math.max(1, Math.min(to - from, slotsOf(gpu, rank, biases)));
   const slots = await gpu.scratch('slots', most * slotElements(rank, biases) * 4);
   const work = await gpu.scratch('rows of equations', most * 16);
-  if (variant.precision === 'f16' && factors.half === undefined) throw new Error('solve-equations: no half mirror of the factors');
+  if (variant.precision !== 'f32' && factors.half === undefined) throw new Error('solve-equations: no half mirror of the factors');
   const outputs = {
     previous: previous.values,
     factors: factors.values,
     // A written buffer may be bound only once, so each missing output has a buffer of its own.
-    half: (variant.precision === 'f16' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
+    half: (variant.precision !== 'f32' ? factors.half : undefined) ?? (await gpu.scratch('no half', 16)),
     bias: bias ?? (await gpu.scratch('no bias', 16)),
   };
   const uniforms = { ...regularizationValues(settings), rounding: gram === undefined ? ROUNDING : 0 };

@@ -5,6 +5,7 @@ import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
 import { implicitChecks } from './implicit/half-iteration.check.ts';
 import { implicitLossChecks } from './implicit/implicit-error.check.ts';
+import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
 import { squaredErrorChecks } from './loss/squared-error.check.ts';
 import { weightedNormChecks } from './loss/weighted-norm.check.ts';
 import { normalEquationsTensorChecks } from './normal-equations/normal-equations-tensor.check.ts';
@@ -26,12 +27,13 @@ import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateMatrixFreeChecks } from './update/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
+import { vectorChecks } from './vectors/vectors.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
-export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...toHalfChecks, ...subtractBiasChecks];
+export const updateChecks: readonly KernelCheck[] = [...normalEquationsChecks, ...solveCholeskyChecks, ...solveNonnegativeChecks, ...solveCgChecks, ...updateMatrixFreeChecks, ...vectorChecks, ...toHalfChecks, ...toInt8Checks, ...subtractBiasChecks];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
-export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks];
+export const subgroupChecks: readonly KernelCheck[] = [...normalEquationsTensorChecks, ...updateTensorChecks, ...updateShortChecks, ...solveCgRegistersChecks, ...int8Checks];
 
 /** Kernels that measure the loss, and predictions. */
 export const lossChecks: readonly KernelCheck[] = [...squaredErrorChecks, ...weightedNormChecks, ...implicitLossChecks, ...predictChecks];

@@ -7,6 +7,9 @@ import { addSlotsKernel } from './equations/add-slots.ts';
 import { fillSlotsKernel } from './equations/fill-slots.ts';
 import { addGramKernel } from './implicit/add-gram.ts';
 import { gramSumKernel } from './implicit/gram-sum.ts';
+import { normalEquationsInt8Kernel } from './int8/normal-equations-int8.ts';
+import { columnMaximaKernel, toInt8Kernel } from './int8/to-int8.ts';
+import { updateInt8Kernel } from './int8/update-int8.ts';
 import { implicitErrorKernel } from './implicit/implicit-error.ts';
 import { shiftedNormKernel } from './implicit/shifted-norm.ts';
 import { updateImplicitTensorKernel } from './implicit/update-implicit-tensor.ts';
@@ -34,6 +37,8 @@ import { chooseSolveCholesky, solveCholeskyKernel } from './solve/solve-cholesky
 import { solveNonnegativeKernel } from './solve/solve-nonnegative.ts';
 import { chooseUpdateMatrixFree, updateMatrixFreeKernel } from './update/update-matrix-free.ts';
 import { updateShortKernel } from './update/update-short.ts';
+import { vectorProductsKernel } from './vectors/vector-products.ts';
+import { vectorStepKernel } from './vectors/vector-step.ts';
 import { updateTensorKernel } from './update/update-tensor.ts';
 
 /** A kernel, and variants that together use all of its text. */
@@ -59,6 +64,19 @@ export const kernelSamples: readonly KernelSample[] = [
     { rank: 512, steps: 3, a: 'f16', biases: false, half: true },
   ]),
   sample(updateMatrixFreeKernel, [chooseUpdateMatrixFree(10, 'f16', 6, true), chooseUpdateMatrixFree(512, 'f32', 6, false)]),
+  sample(vectorProductsKernel, [
+    { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
+    { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
+  ]),
+  sample(vectorStepKernel, (['begin', 'residual', 'step'] as const).map((phase) => ({ rank: 264, biases: true, half: true, phase }))),
+  sample(normalEquationsInt8Kernel, [{ rank: 100, biases: true }, { rank: 64, biases: true }, { rank: 128, biases: false }]),
+  sample(updateInt8Kernel, [
+    { rank: 100, biases: true, steps: 6, halfA: false },
+    { rank: 64, biases: true, steps: 6, halfA: false },
+    { rank: 200, biases: false, steps: 3, halfA: true },
+  ]),
+  sample(columnMaximaKernel, [{ rank: 100 }]),
+  sample(toInt8Kernel, [{ rank: 100 }]),
   sample(toHalfKernel, [{}]),
   sample(subtractBiasKernel, [{}]),
   sample(addSlotsKernel, [{ rank: 40, biases: false }, { rank: 64, biases: true }]),

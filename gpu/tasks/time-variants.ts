@@ -2,8 +2,8 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 import { variantNamed } from '../update/choose.ts';
-import { type HostRatings, sampleRows } from '../update/sample-block.ts';
-import { timeEach } from '../update/time-variants.ts';
+import { type HostRatings, sampleRows } from '../update/timing/sample-block.ts';
+import { timeEach } from '../update/timing/time-variants.ts';
 
 const LAMBDA = 0.05;
 const MEAN = 3;

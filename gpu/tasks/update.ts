@@ -9,7 +9,7 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
   const biases = scope.has('fixedBias');
   const solver = cgBelow > 0 ? ({ steps: cgSteps } as const) : 'cholesky';
   const variant = variantNamed(name, scope.gpu.info, { rank, biases, cgSteps, nonnegative, solver: solver === 'cholesky' ? 'cholesky' : 'cg' });
-  const half = variant.precision === 'f16';
+  const half = variant.precision !== 'f32';
   const block = scope.block('block');
   const inputs = {
     block,

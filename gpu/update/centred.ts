@@ -7,7 +7,7 @@ import type { UpdateSettings, UpdateVariant } from './variant.ts';
 
 /** True where a pass takes the mean and the fixed side's biases off the ratings in front of a variant's kernels, which do not do so as they gather. */
 export function needsCentred({ sum }: Pick<UpdateVariant, 'sum'>, rank: number, biases: boolean): boolean {
-  return biases && !(sum.kernel === 'tensor' && centresRatings({ rank, biases }));
+  return biases && !(sum.kernel === 'int8' || (sum.kernel === 'tensor' && centresRatings({ rank, biases })));
 }
 
 /** Bytes of a block's ratings without biases. */

@@ -3,6 +3,9 @@ import type { KernelChoice, UpdateProblem } from '../../operators/tasks/tasks.ts
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { strideOf } from '../device/resources.ts';
 import { slotElements } from '../kernels/normal-equations/slots.ts';
+import { int8Bytes, int8Scale } from '../kernels/int8/int8-plan.ts';
+import { REGISTER_RANKS } from '../kernels/solve/solve-cg-registers.ts';
+import { vectorBytes } from '../kernels/vectors/vectors.ts';
 import { centredBytes, needsCentred } from './centred.ts';
 import { SLOT_BYTES } from './prepared-rows.ts';
 import type { UpdateVariant } from './variant.ts';
@@ -42,7 +45,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
     'by rule: the first of the kernels that this GPU admits',
     ...(best.sum.kernel === 'tiled' && !info.features.includes('tensor') ? ['it has no tensor cores that WebGPU can use'] : []),
     ...(exact ? [`float32, since ratings reach ${problem.largestRating}`] : []),
-    ...(best.sum.kernel === 'tiled' && problem.rank > 256 ? ['tensor-core kernels serve ranks to 256'] : []),
+    ...(best.sum.kernel !== 'tensor' && best.sum.kernel !== 'int8' && problem.rank > REGISTER_RANKS && info.features.includes('tensor') ? [`tensor-core kernels serve ranks to ${REGISTER_RANKS}`] : []),
   ];
   return choiceOf(best, problem, why.join('; '));
 }
@@ -68,12 +71,12 @@ export function variantNamed(name: string, info: GpuInfo, shape: Pick<UpdateProb
 
 function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases, largestRating }: UpdateProblem, why: string): KernelChoice {
   const stride = strideOf(rank);
-  const mirrors = variant.precision === 'f16' ? 2 * stride * (rows + columns + 2) : 0;
-  const slots = Math.min(SLOT_BYTES, rows * slotElements(rank, biases) * 4);
+  const mirrors = (variant.precision === 'f32' ? 0 : 2 * stride * (rows + columns + 2)) + (variant.precision === 'int8' ? int8Bytes(columns, rank) : 0);
+  const slots = Math.min(SLOT_BYTES, rows * (variant.sum.kernel === 'vectors' ? vectorBytes(rank, biases) : slotElements(rank, biases) * 4));
   return {
     variant: variant.name,
     precision: variant.precision,
-    ratingScale: variant.precision === 'f16' ? scaleOf(largestRating) : 1,
+    ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
     deviceBytes: mirrors + slots + 32 * rows + (needsCentred(variant, rank, biases) ? centredBytes(ratings) : 0),
   };
@@ -87,11 +90,11 @@ function scaleOf(largest: number): number {
 /** "A on tensor cores, solved in place for rows to 2,048 ratings, dual systems to 64 ratings, θ in float16". */
 function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
   return [
-    sum.kernel === 'tensor' ? 'A on tensor cores' : `A in ${sum.tile} x ${sum.tile} register tiles`,
+    sum.kernel === 'tensor' || sum.kernel === 'int8' ? 'A on tensor cores' : sum.kernel === 'vectors' ? 'CG by vectors, without A' : `A in ${sum.tile} x ${sum.tile} register tiles`,
     ...(fused ? [`solved in place to ${fused.longest.toLocaleString('en')} ratings`] : []),
     ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
     ...(free ? ['short rows without A'] : []),
-    `θ in ${precision === 'f16' ? 'float16' : 'float32'}`,
+    `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,
     ...(halfA ? ['A/n in float16'] : []),
   ].join(', ');
 }

@@ -2,6 +2,8 @@ import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addGramKernel } from '../kernels/implicit/add-gram.ts';
 import { updateImplicitTensorKernel } from '../kernels/implicit/update-implicit-tensor.ts';
 import { addHalf } from '../kernels/copies/to-half.ts';
+import { addInt8 } from '../kernels/int8/to-int8.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { regularizationValues } from '../kernels/regularization.ts';
 import { ROUNDING } from '../kernels/solve/solve-cholesky.ts';
 import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../kernels/update/update-matrix-free.ts';
@@ -14,6 +16,7 @@ import { freeParams, type PreparedRows, prepareRows } from './prepared-rows.ts';
 import { compileSolve, compileSum, type SizedKernel } from './slot-kernels.ts';
 import { submitSolved } from './solved-pass.ts';
 import type { UpdateSettings } from './variant.ts';
+import { addVectorSteps } from './vector-steps.ts';
 
 export interface UpdateInputs {
   readonly block: DeviceBlock;
@@ -57,7 +60,7 @@ class UpdateKernels {
     this.#inputs = inputs;
     this.#settings = settings;
     this.#status = status;
-    this.#half = settings.variant.precision === 'f16';
+    this.#half = settings.variant.precision !== 'f32';
     this.#biases = inputs.bias !== undefined;
     this.#steps = settings.solver === 'cholesky' ? 0 : settings.solver.steps;
   }
@@ -66,8 +69,9 @@ class UpdateKernels {
     const { variant, scale, mean, implicit = { alpha: 0, base: 0 } } = this.#settings;
     const { fixed, factors } = this.#inputs;
     const rows = await prepareRows(this.#gpu, this.#inputs.block, this.#settings, fixed.rows, this.#biases);
-    const kernels = await this.#compile(rows);
     const bindings = await this.#bindings(await addCentred(this.#gpu, pass, this.#inputs, this.#settings));
+    if (variant.sum.kernel === 'vectors') return addVectorSteps(this.#gpu, pass, rows, { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps }, bindings);
+    const kernels = await this.#compile(rows);
     const uniforms = { zero_row: fixed.rows, scale, unscale: 1 / scale, ...regularizationValues(this.#settings), mean, rounding: this.#settings.implicit === undefined ? ROUNDING : 0, ...implicit };
     const add = (compiled: CompiledKernel, work: Readonly<Record<string, Binding>>, count: number, workgroups: number) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
@@ -76,17 +80,19 @@ class UpdateKernels {
       this.#startFree();
       add(kernels.free.compiled, { work: rows.free.entries }, rows.free.count, kernels.free.workgroups(rows.free.count));
     }
+    const mirror = variant.sum.kernel === 'int8' ? await addInt8(this.#gpu, pass, fixed) : undefined;
+    const gathered: Readonly<Record<string, Binding>> = mirror === undefined ? {} : { fixed: mirror.rounded, scales: mirror.scales };
     const slots = await this.#gpu.scratch('slots', rows.slotBytes);
     const { sum, solve } = kernels;
     for (const batch of rows.batches) {
       if (sum === undefined || solve === undefined) continue;
-      add(sum.compiled, { work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
+      add(sum.compiled, { ...gathered, work: batch.parts, slots }, batch.partCount, sum.workgroups(batch.partCount));
       if (kernels.gram !== undefined) add(kernels.gram, { work: batch.rows, slots }, batch.rowCount, batch.rowCount);
       add(solve.compiled, { work: batch.rows, slots }, batch.rowCount, solve.workgroups(batch.rowCount));
     }
     for (const [i, { entries, count }] of rows.short.entries()) add(kernels.short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
     if (rows.fused !== undefined && kernels.fused !== undefined) {
-      add(kernels.fused, { work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
+      add(kernels.fused, { ...gathered, work: rows.fused.entries }, rows.fused.count, Math.min(variant.fused?.workgroups ?? 1, rows.fused.count));
     }
     // The kernel without A does not write the mirror; one pass over all rows is cheap beside the rest.
     if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, factors);
@@ -137,6 +143,7 @@ class UpdateKernels {
   async #compileFused(bin: number): Promise<CompiledKernel> {
     const { rank, variant, implicit } = this.#settings;
     if (implicit) return this.#gpu.compile(updateImplicitTensorKernel, { rank, bin, steps: this.#steps });
+    if (variant.sum.kernel === 'int8') return this.#gpu.compile(updateInt8Kernel, { rank, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
     return this.#gpu.compile(updateTensorKernel, { rank, bin, biases: this.#biases, steps: this.#steps, halfA: variant.halfA });
   }
 

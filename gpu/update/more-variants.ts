@@ -72,6 +72,7 @@ function runs(info: GpuInfo, { precision, sum, fused, halfA }: UpdateVariant, { 
     if (fused !== undefined && !admitsFused(info, { rank, cgSteps, biases, implicit }, fused.bin, halfA)) return false;
     return admits(info, normalEquationsTensorKernel, { rank, bin: sum.bin, biases, implicit });
   }
+  if (sum.kernel === 'vectors' || sum.kernel === 'int8' || precision === 'int8') return true;
   const { kernel: _kernel, ...tiles } = sum;
   return admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...tiles });
 }

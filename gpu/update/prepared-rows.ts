@@ -1,6 +1,8 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import { paddedRank, slotElements } from '../kernels/normal-equations/slots.ts';
+import { INT8_PART } from '../kernels/int8/int8-plan.ts';
 import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../kernels/update/update-matrix-free.ts';
+import { vectorBytes, vectorSlotQuads } from '../kernels/vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
 import type { UpdateSettings, UpdateVariant } from './variant.ts';
@@ -9,9 +11,9 @@ import type { Parts } from './work.ts';
 /** Bytes of normal equations between the kernel that sums them and the solver. */
 export const SLOT_BYTES = 512 << 20;
 
-/** Slots that the scratch buffer holds. */
-export function slotsOf({ info: { limits } }: Gpu, rank: number, biases: boolean): number {
-  return Math.max(2, Math.floor(Math.min(SLOT_BYTES, limits.bindingBytes, limits.bufferBytes) / (slotElements(rank, biases) * 4)));
+/** Slots that the scratch buffer holds, of normal equations or of so many bytes. */
+export function slotsOf({ info: { limits } }: Gpu, rank: number, biases: boolean, bytes = slotElements(rank, biases) * 4): number {
+  return Math.max(2, Math.floor(Math.min(SLOT_BYTES, limits.bindingBytes, limits.bufferBytes) / bytes));
 }
 
 /** Rows whose slots fit the scratch buffer together. */
@@ -45,7 +47,8 @@ type RowSettings = Pick<UpdateSettings, 'variant' | 'from' | 'to' | 'rank' | 'la
 /** Makes the lists once for a block, range, rank and variant; they are freed with the block. `ratedOnly`: without rows that have no ratings. */
 export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSettings, fixedRows: number, biases: boolean, ratedOnly = false): Promise<PreparedRows> {
   const { variant, from, to, rank, solver } = settings;
-  const slotBytes = slotElements(rank, biases) * 4;
+  const vectors = variant.sum.kernel === 'vectors';
+  const slotBytes = vectors ? 16 * vectorSlotQuads(rank, biases) : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
@@ -54,12 +57,12 @@ export async function prepareRows(gpu: Gpu, block: DeviceBlock, settings: RowSet
     part: partOf(variant, block.ratings),
     ...regionsOf(fixedRows, rank, variant),
     ratedOnly,
-    slots: slotsOf(gpu, rank, biases),
+    slots: slotsOf(gpu, rank, biases, vectors ? vectorBytes(rank, biases) : undefined),
   };
-  const key = `rows ${from} ${to} ${JSON.stringify(limits)}`;
+  const key = `rows ${from} ${to} ${vectors} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;
   if (known !== undefined) return known;
-  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes);
+  const prepared = await uploadLists(gpu, block, from, to, limits, slotBytes, vectors);
   block.prepared.set(key, prepared);
   return prepared;
 }
@@ -75,29 +78,30 @@ function isDualRegular({ lambda, offset = 0, damping = 0, biasLambda = lambda }:
 /** Parameters of the matrix-free kernel for a variant's short rows. */
 export function freeParams(gpu: Gpu, { variant, rank, solver }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>, biases: boolean): UpdateMatrixFreeParams {
   const steps = solver === 'cholesky' ? 0 : solver.steps;
-  return chooseUpdateMatrixFree(rank, variant.precision, steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
+  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', steps, biases, { bytes: Math.min(16384, gpu.info.limits.workgroupBytes) });
 }
 
 /** Parts of a block for which larger parts still leave no workgroup waiting for another at the end. */
 const PARTS = 8500;
 
 /** Parts are larger, by powers of two, in blocks that have many: fewer slots are written and read. Measured on an H200 with 279 M ratings: 26.1 ms by parts of 8,192, 24.1 by 32,768. */
-function partOf({ partRatings }: UpdateVariant, ratings: number): number {
-  return partRatings * 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, ratings) / PARTS / partRatings)));
+function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
+  const larger = partRatings * 2 ** Math.max(0, Math.floor(Math.log2(Math.max(1, ratings) / PARTS / partRatings)));
+  return sum.kernel === 'int8' ? Math.min(larger, INT8_PART) : larger;
 }
 
 /** Rows of θ in a region that stays in the GPU's cache, and ratings of a row that is cut by regions. */
 function regionsOf(fixedRows: number, rank: number, { precision, regionBytes, regionRatings }: UpdateVariant): Pick<RowLimits, 'regionRows' | 'bordered'> {
-  const regions = regionBytes === 0 ? 1 : Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f16' ? 2 : 4)) / regionBytes));
+  const regions = regionBytes === 0 ? 1 : Math.max(1, Math.ceil((fixedRows * paddedRank(rank) * ({ f32: 4, f16: 2, int8: 1 }[precision])) / regionBytes));
   return regions === 1 ? { regionRows: 2 ** 32, bordered: 0 } : { regionRows: Math.ceil(fixedRows / regions), bordered: regions * regionRatings };
 }
 
-async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number): Promise<PreparedRows> {
+async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: number, to: number, limits: RowLimits, slotBytes: number, vectors: boolean): Promise<PreparedRows> {
   const dealt = dealRows(offsets, columns, from, to, limits);
   const upload = async ({ entries, count }: Parts, label: string): Promise<RowList> => ({ entries: await gpu.bufferOf(entries, label), count });
   const batches: Batch[] = [];
   for (const { parts, rows } of dealt.batches) {
-    const [partList, rowList] = [await upload(parts, 'parts'), await upload(rows, 'rows')];
+    const [partList, rowList] = [await upload(vectors ? numbered(parts, rows, from, to) : parts, 'parts'), await upload(rows, 'rows')];
     batches.push({ parts: partList.entries, partCount: partList.count, rows: rowList.entries, rowCount: rowList.count });
   }
   return {
@@ -107,4 +111,11 @@ async function uploadLists(gpu: Gpu, { offsets, columns }: DeviceBlock, from: nu
     batches,
     slotBytes: dealt.batches.reduce((most, { slots }) => Math.max(most, slots), 0) * slotBytes,
   };
+}
+
+/** Parts that name their row by its place among the batch's rows, where its vectors lie. */
+function numbered({ entries, count }: Parts, rows: Parts, from: number, to: number): Parts {
+  const places = new Uint32Array(to - from);
+  for (let at = 0; at < rows.count; at++) places[rows.entries[4 * at] - from] = at;
+  return { entries: entries.map((value, at) => (at % 4 === 0 ? places[value - from] : value)), count };
 }

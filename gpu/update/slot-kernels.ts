@@ -1,4 +1,5 @@
 /** The kernels that pass normal equations through slots: one sums ratings to them, the other solves rows from them. */
+import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
 import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../kernels/solve/solve-cg.ts';
@@ -21,13 +22,15 @@ export async function compileSum(gpu: Gpu, { variant, rank, implicit: weights }:
     const compiled = await gpu.compile(normalEquationsTensorKernel, { rank, bin: variant.sum.bin, biases, implicit });
     return { compiled, workgroups: (parts) => parts };
   }
+  if (variant.sum.kernel === 'int8') return { compiled: await gpu.compile(normalEquationsInt8Kernel, { rank, biases }), workgroups: (parts) => parts };
+  if (variant.sum.kernel === 'vectors' || variant.precision === 'int8') throw new Error(`variant ${variant.name} does not sum to slots`);
   const { kernel: _kernel, ...tiles } = variant.sum;
   const params = { rank, precision: variant.precision, biases, implicit, ...tiles };
   return { compiled: await gpu.compile(normalEquationsKernel, params), workgroups: (parts) => normalEquationsWorkgroups(params, parts) };
 }
 
 export async function compileSolve(gpu: Gpu, { variant, rank, solver, nonnegative }: Pick<UpdateSettings, 'variant' | 'rank' | 'solver' | 'nonnegative'>, biases: boolean): Promise<SizedKernel> {
-  const half = variant.precision === 'f16';
+  const half = variant.precision !== 'f32';
   const one = (rows: number) => rows;
   if (nonnegative) return { compiled: await gpu.compile(solveNonnegativeKernel, { rank, biases, half }), workgroups: one };
   if (solver === 'cholesky') {

@@ -1,16 +1,18 @@
 import type { ImplicitWeights, RowRegularization } from '../../operators/tasks/tasks.ts';
 import type { NormalEquationsParams } from '../kernels/normal-equations/normal-equations.ts';
 
-/** The kernel that sums A and b to slots, for rows that another kernel solves. */
+/** The kernel that sums A and b to slots, for rows that another kernel solves; `vectors` sums A p instead, in each step of CG. */
 export type SumKernel =
   | { readonly kernel: 'tensor'; readonly bin: number }
+  | { readonly kernel: 'int8' }
+  | { readonly kernel: 'vectors'; readonly threads: number; readonly lanes: number; readonly width: number }
   | ({ readonly kernel: 'tiled' } & Omit<NormalEquationsParams, 'rank' | 'precision' | 'biases' | 'implicit'>);
 
 /** One way to solve the rows of a half-iteration; plans, models and `--kernel` use its name. */
 export interface UpdateVariant {
   readonly name: string;
-  /** Precision in which θ is gathered; sums are float32. */
-  readonly precision: 'f32' | 'f16';
+  /** Precision in which θ is gathered; sums are float32. Dual systems gather float16 with `int8`. */
+  readonly precision: 'f32' | 'f16' | 'int8';
   readonly sum: SumKernel;
   /** Rows of up to `longest` ratings are solved by CG in the kernel that sums them on tensor cores; `workgroups` walk the list. */
   readonly fused?: { readonly bin: number; readonly longest: number; readonly workgroups: number };

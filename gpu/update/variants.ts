@@ -1,7 +1,12 @@
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../kernels/normal-equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../kernels/normal-equations/normal-equations-tensor.ts';
+import { INT8_RANKS } from '../kernels/int8/int8-plan.ts';
+import { normalEquationsInt8Kernel } from '../kernels/int8/normal-equations-int8.ts';
+import { updateInt8Kernel } from '../kernels/int8/update-int8.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../kernels/solve/solve-cg-registers.ts';
+import { chooseVectorProducts, vectorProductsKernel } from '../kernels/vectors/vector-products.ts';
+import { vectorStepKernel } from '../kernels/vectors/vector-step.ts';
 import { updateShortKernel } from '../kernels/update/update-short.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import { admits } from '../kernels/kernel.ts';
@@ -26,17 +31,21 @@ const REGION_RATINGS = 2048;
 /** Workgroups that walk a list: enough to fill any GPU several times. */
 const WALKERS = 4224;
 
+/** The least rank that CG by vectors is offered for, and the ratings of its parts. */
+const VECTOR_RANKS = 129;
+const VECTOR_PART = 2048;
+
 /** The fused kernel's rows: longer ones gain more from being cut by regions. */
 const FUSED_LONGEST = 2048;
 
 type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'nonnegative'>;
 
 /**
- * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then
+ * The variants that an adapter admits for a problem's rank and solver, best first by rule: tensor cores with float16, then CG by vectors, then
  * register tiles in float32, then in float16.
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
-  return [...tensorVariants(info, shape), ...tiledVariants(info, shape)];
+  return [...tensorVariants(info, shape), ...int8Variants(info, shape), ...vectorVariants(info, shape), ...tiledVariants(info, shape)];
 }
 
 /** The same and all their variants, for the tuner. */
@@ -62,6 +71,30 @@ function tensorVariants(info: GpuInfo, { rank, solver, cgSteps, biases, implicit
   if (fusedBin === undefined) return variants;
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, workgroups: WALKERS };
   return [...shorts.map((short): UpdateVariant => ({ name: named('tensor-fused', short), ...common, sum, fused, short })), ...variants];
+}
+
+/** The variants on tensor cores from factors in 8 bits: for a fused kernel and for one with slots, each with dual systems as the rule has them for float16. */
+function int8Variants(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  const { rank, cgSteps: steps, biases, implicit = false } = shape;
+  if (implicit || rank < INT8_RANKS.least || rank > INT8_RANKS.most || !admits(info, normalEquationsInt8Kernel, { rank, biases })) return [];
+  return tensorVariants(info, shape)
+    .filter(({ fused, halfA }) => fused === undefined || admits(info, updateInt8Kernel, { rank, biases, steps, halfA }))
+    .map((variant) => ({ ...variant, name: variant.name.replace('tensor', 'int8'), precision: 'int8', sum: { kernel: 'int8' } }));
+}
+
+/** The variant by whose kernels equations are summed from parts of θ: not by vectors, and not in 8 bits, whose scales are those of all of θ. */
+export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Shape): UpdateVariant {
+  const precision = variant.precision === 'f32' ? 'f32' : 'f16';
+  if (variant.sum.kernel !== 'vectors' && variant.sum.kernel !== 'int8') return variant;
+  return [...tensorVariants(info, shape), ...tiledVariants(info, shape)].find((one) => one.precision === precision) ?? variant;
+}
+
+/** CG by vectors, for ranks whose A is too large to be kept near the threads. */
+function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
+  if (rank < VECTOR_RANKS || solver === 'cholesky' || implicit) return [];
+  return (['f16', 'f32'] as const)
+    .filter((precision) => admits(info, vectorProductsKernel, { rank, precision, biases, first: true, ...chooseVectorProducts(rank, precision) }) && admits(info, vectorStepKernel, { rank, biases, half: true, phase: 'step' }))
+    .map((precision) => ({ name: `vectors-${precision}`, precision, sum: { kernel: 'vectors', ...chooseVectorProducts(rank, precision) }, short: 0, free: false, halfA: false, registers: false, partRatings: VECTOR_PART, regionBytes: REGION_BYTES, regionRatings: REGION_RATINGS, sorted: true }));
 }
 
 function named(name: string, short: number): string {

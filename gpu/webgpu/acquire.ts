@@ -79,12 +79,14 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
   const { limits } = device;
   const subgroupSize = info.subgroupMinSize === info.subgroupMaxSize ? info.subgroupMinSize : 0;
   const tensor = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'f16' && config.resultComponentType === 'f32' && config.M === 16 && config.N === 16 && config.K === 16);
+  const whole = (info.subgroupMatrixConfigs ?? []).some((config) => config.componentType === 'i8' && config.resultComponentType === 'i32' && config.M === 16 && config.N === 16 && config.K === 32);
   const has = (name: string) => device.features.has(name);
   const f16 = has('shader-f16');
   // Kernels with subgroups are written for 32 threads.
   const subgroups = has('subgroups') && subgroupSize === 32;
   const quads = has('subgroups') && info.subgroupMinSize >= 4;
-  const found: Record<GpuFeature, boolean> = { f16, quads, subgroups, tensor: f16 && subgroups && tensor && has('chromium-experimental-subgroup-matrix') };
+  const matrices = f16 && subgroups && has('chromium-experimental-subgroup-matrix');
+  const found: Record<GpuFeature, boolean> = { f16, quads, subgroups, tensor: matrices && tensor, int8: matrices && whole };
   const name = [info.device, info.description].find((part) => part !== '');
   return {
     name: name ?? 'unnamed adapter',

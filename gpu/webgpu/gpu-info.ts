@@ -2,7 +2,7 @@
  * Features that a kernel may need and an adapter may lack. `subgroups` are of 32 threads, `quads` of four at least. `tensor` is
  * chromium-experimental-subgroup-matrix with f16 x f16 -> f32 in 16x16x16.
  */
-export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor';
+export type GpuFeature = 'f16' | 'quads' | 'subgroups' | 'tensor' | 'int8';
 
 /** Name, features and limits of an adapter, as plain data. */
 export interface GpuInfo {

@@ -1,4 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
+import { counted } from '../../engine/format.ts';
 import type { AlsParams } from './params.ts';
 
 /** p vertical parts of the fixed side and q horizontal parts of the solved one (cuMF, section 4). */
@@ -18,6 +19,18 @@ export function askedPartitions(params: Pick<AlsParams, 'partitionUsers' | 'part
     throw new UsageError(`${name} ${one.p},${one.q} has ${one.p} vertical parts, but the ${solved} are solved in ${other.q}`, { advice: `Give 1 or ${other.q} vertical parts: a fixed side is whole, or in the parts in which it is solved` });
   }
   return { ...(users ? { users } : {}), ...(items ? { items } : {}) };
+}
+
+/** Throws UsageError for more parts than a side has rows. */
+export function requireRowsForParts(asked: ReturnType<typeof askedPartitions>, rows: Readonly<Record<'users' | 'items', number>>): void {
+  for (const [side, fixed] of [['users', 'items'], ['items', 'users']] as const) {
+    const one = asked[side];
+    if (one === undefined) continue;
+    const text = `${names[side]} ${one.p},${one.q}`;
+    const advice = 'Ask for fewer parts, or leave them to the planner';
+    if (one.q > rows[side]) throw new UsageError(`${text} has ${counted(one.q, 'part')} of ${counted(rows[side], side.slice(0, -1))}`, { phase: 'plan', advice });
+    if (one.p > rows[fixed]) throw new UsageError(`${text} has ${counted(one.p, 'vertical part')} of ${counted(rows[fixed], fixed.slice(0, -1))}`, { phase: 'plan', advice });
+  }
 }
 
 function parse(name: string, text: string | undefined): AskedPartition | undefined {

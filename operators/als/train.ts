@@ -85,7 +85,7 @@ export async function trainAls(ratings: AlsData, params: AlsParams, { devices, p
       prepare: async (left, from) => {
         const made = bindAls(left === devices ? bound : plan(left), data, { biases: params.biases, mean, offset, unit }, from?.factors ?? start);
         bound = made.plan;
-        return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: made.given };
+        return { ...alsTraining(data, params, { offset, unit, ranking }, made.bound.name, made.bound.slices), bound: made.bound, keep: made.plan.keep, given: [...made.given] };
       },
     },
     ctx,

@@ -33,8 +33,11 @@ export interface CommonParams {
    * mean are added to a row, as it were. Only with biases.
    */
   readonly biasDamping: OneOrTwo;
-  /** Storage of factors on a GPU: float32, float16 with sums in float32, or the better of the two for the problem (`auto`). A CPU computes in float32 and refuses `f16`. */
-  readonly precision: 'auto' | 'f32' | 'f16';
+  /**
+   * Factors as a GPU gathers them: float32, float16, 8 bits with a scale for each factor (ALS on explicit ratings with tensor cores that multiply whole numbers), or what
+   * is best for the problem (`auto`). Factors themselves and sums are float32. A CPU computes in float32 and refuses the others.
+   */
+  readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   /** Ends after so many iterations without a better value of `earlyStopMetric` on the validation set, and keeps the best. */
   readonly earlyStop?: number;
   /** The metric of `earlyStop`: rmse (default), or a ranking metric such as ndcg@20, over full rankings of what users have not rated in the training set. */
@@ -53,7 +56,7 @@ export const commonParams: ParamsOf<CommonParams> = {
   seed: { kind: 'whole number', help: 'seed of the start and of ratings held out at random; the same seed gives the same model', least: 0, most: 2 ** 32 - 1, fallback: 0 },
   biases: { kind: 'toggle', help: 'learn the mean and a bias of each user and item beside the factors', off: 'learn factors alone, not the mean and a bias of each user and item beside them', fallback: true },
   biasDamping: { kind: 'one or two numbers', help: 'ratings of the mean added to each user and item for their biases; D, or U,I for users and items', least: 0, fallback: withBiases.biasDamping, defaultText: withBiases.biasDamping.join(',') },
-  precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16'], fallback: 'auto' },
+  precision: { kind: 'choice', help: 'precision of the factors that a GPU gathers; sums are float32', choices: ['auto', 'f32', 'f16', 'int8'], fallback: 'auto' },
   earlyStop: { kind: 'whole number', help: 'end after this many iterations without a better test error or metric; the best is kept', group: 'Held-out ratings:', least: 1, most: MOST_ITERATIONS },
   earlyStopMetric: { kind: 'text', help: 'metric of --early-stop: rmse, or one of rankings such as ndcg@20', group: 'Held-out ratings:', meaning: 'rmse or a ranking metric such as ndcg@20', defaultText: 'rmse' },
   targetRmse: { kind: 'number', help: 'end once the test RMSE is at most this', group: 'Held-out ratings:', above: 0 },

@@ -1,10 +1,10 @@
 import type { AskedPartition } from '../als/partitions.ts';
 import { type AlsGrid, otherSide, type Side, type SideGrid, sides, suits, verticalParts } from '../als/plan/grid.ts';
 import type { AlsProblem } from '../als/plan/problem.ts';
-import { bindingShare, deviceBytes } from './device-bytes.ts';
+import { bindingShare, deviceBytes, hostBytes } from './device-bytes.ts';
 
 /** Blocks of one side, at most: with more of them a block is too small to be worth a step. */
-const MOST_BLOCKS = 2 ** 12;
+const MOST_BLOCKS = 2 ** 13;
 
 /** Parts may be unequal in their memory by so much. */
 const HEADROOM = 0.97;
@@ -13,6 +13,8 @@ export interface GridLimits {
   readonly asked: Readonly<Partial<Record<Side, AskedPartition>>>;
   /** All items, or all users, must lie together. */
   readonly whole?: readonly Side[];
+  /** Bytes of host memory. */
+  readonly hostBytes: number;
   /** Homes of ratings that are considered, the cheapest first. */
   readonly ratings: readonly SideGrid['ratings'][];
 }
@@ -24,7 +26,7 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [{ fixed: 'whole
  * The grids that a problem may have: each layout of users and items with each home of ratings, cut into the fewest parts that fit a device by eq. 8 (cuMF, practices of section 4.3: p = 1 where the fixed
  * side fits, then the smallest q). `fits` is false for those that no cut makes small enough.
  */
-export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings }: GridLimits): { readonly grid: AlsGrid; readonly fits: boolean }[] {
+export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings, hostBytes: host }: GridLimits): { readonly grid: AlsGrid; readonly fits: boolean }[] {
   const found: { grid: AlsGrid; fits: boolean }[] = [];
   for (const home of ratings) {
     for (const users of layouts) {
@@ -32,7 +34,7 @@ export function candidateGrids(problem: AlsProblem, { asked, whole = [], ratings
         if (whole.some((side) => ({ users, items })[side].fixed === 'parts')) continue;
         const cut = smallestCut(problem, { users: { ...users, ratings: home }, items: { ...items, ratings: home } }, asked);
         // One part that is read by parts is a whole.
-        if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push(cut);
+        if (cut !== undefined && sides.every((side) => cut.grid[side].fixed === 'whole' || cut.grid[side].q > 1)) found.push({ ...cut, fits: cut.fits && hostBytes({ ...problem, grid: cut.grid }) <= host });
       }
     }
   }

@@ -33,6 +33,14 @@ export function deviceBytes({ profile: { ratings: nz }, params: { rank, biases }
   return sides.reduce((sum, side) => sum + resident(side), 0) + Math.max(...sides.map(transient));
 }
 
+/** The bytes of host memory that a grid needs: ratings that do not lie in files, factors at the host in two versions of a part, and a copy of the model. */
+export function hostBytes({ profile: { ratings: nz }, params: { rank }, device, rows, grid }: Sized): number {
+  const blocks = (side: Side) => (grid[side].ratings === 'spill' ? 0 : blockBytes(rows[side], nz) + (isInBlocks(grid, side) ? 4 * rows[side] * verticalParts(grid, side) : 0));
+  const factors = (side: Side) => 4 * rows[side] * rank;
+  const copies = device.ownMemory ? 2 : 1;
+  return sides.reduce((sum, side) => sum + blocks(side) + copies * factors(side) + (grid[side].factors === 'host' ? factors(side) * (1 + 1 / grid[side].q) : 0), 0);
+}
+
 /** The largest buffer of a grid beside what a device binds, in units of that bound: beyond 1 it does not fit. */
 export function bindingShare({ profile: { ratings: nz }, params: { rank, biases }, device, rows, grid }: Sized): number {
   const { bindingBytes = Infinity } = device;

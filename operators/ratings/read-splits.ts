@@ -1,5 +1,5 @@
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
-import { CapacityError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
+import { CapacityError, DeviceLostError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
 import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
@@ -189,6 +189,7 @@ class SplitReading {
 
 /** The error of a thread that failed in the middle of its work, with the file. */
 function threadProblem(error: unknown, file: string): unknown {
+  if (error instanceof DeviceLostError) return new DeviceLostError(error.summary, { ...error.details, phase: 'read', file });
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
   if ('code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return new CapacityError('a thread ran out of memory', { phase: 'read', file, advice: 'Use fewer workers, or smaller row groups and files', cause: error });

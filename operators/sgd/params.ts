@@ -31,6 +31,7 @@ export const sgdTable: ParamTable<SgdParams> = {
   rules: [
     noDamping,
     metricNeedsEarlyStop,
+    { refused: 'precision', when: ({ precision }) => precision === 'int8', message: (named) => `${named('precision', 'int8')} cannot act on SGD, whose steps are smaller than 8 bits tell apart`, advice: 'Leave the precision at auto' },
     { refused: 'decay', when: ({ rate }) => rate !== 'paper', message: (named, { rate }) => `${named('decay')} (β) acts only with ${named('rate', 'paper')}, not with ${rate}`, advice: 'Leave one of them out' },
     { refused: 'regParam', when: ({ regParamUsers, regParamItems }) => regParamUsers !== undefined && regParamItems !== undefined, message: (named) => `${named('regParam')} does nothing beside ${named('regParamUsers')} and ${named('regParamItems')}`, advice: 'Leave one of them out' },
   ],

@@ -74,7 +74,7 @@ export async function trainSgd({ data, test, start }: SgdInput, params: SgdParam
         const given = from?.factors ?? (start && trainedFrom(start, data, params));
         const { plan: bound, ...made } = bindSgd(planned, params, data, await laying, given, 1 + (from?.iteration ?? 0));
         run = bound;
-        return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, keep: bound.keep };
+        return { ...sgdTraining(data, params, rate, start !== undefined, made.bound.name, widths(bound, made.bound.bands)), ...made, given: [...made.given], keep: bound.keep };
       },
     },
     ctx,

@@ -40,7 +40,7 @@ export interface ImplicitTasks {
         readonly anchored?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
-        readonly precision?: 'f32' | 'f16';
+        readonly precision?: 'f32' | 'f16' | 'int8';
         readonly ratingScale?: number;
       };
     values: { badRow: number };

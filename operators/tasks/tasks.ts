@@ -76,7 +76,7 @@ export type UpdateProblem = {
   readonly rank: number;
   readonly solver: 'cg' | 'cholesky';
   readonly cgSteps: number;
-  readonly precision: 'auto' | 'f32' | 'f16';
+  readonly precision: 'auto' | 'f32' | 'f16' | 'int8';
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
@@ -99,7 +99,7 @@ export type UpdateProblem = {
 /** The variant of a kernel that a device takes for a problem, and the reason. Part of the plan: a run that is repeated takes it again. */
 export type KernelChoice = {
   readonly variant: string;
-  readonly precision: 'f32' | 'f16';
+  readonly precision: 'f32' | 'f16' | 'int8';
   /** Power of two by which ratings are multiplied before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
@@ -153,7 +153,7 @@ export interface KernelTasks extends DataTasks, EquationTasks, ImplicitTasks, Re
         readonly nonnegative?: boolean;
         /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
         readonly variant?: string;
-        readonly precision?: 'f32' | 'f16';
+        readonly precision?: 'f32' | 'f16' | 'int8';
         readonly ratingScale?: number;
       };
     values: { badRow: number };

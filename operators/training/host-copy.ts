@@ -17,10 +17,12 @@ export interface HostCopy<Factors> {
 export interface Checkpoints<Factors> {
   /** Iterations between two of them. */
   readonly interval: number;
-  /** The copy that the run goes on from. */
-  readonly resumed?: HostCopy<Factors>;
-  /** Begins to write a copy once the one before is written, and resolves then. A copy that cannot be written does not end the run. */
-  write(copy: HostCopy<Factors>): Promise<void>;
+  /** Gives the copy that the run goes on from, where there is one, and forgets it: memory holds one copy. */
+  resume(): HostCopy<Factors> | undefined;
+  /** Waits until what was begun is written: there is memory for the next copy. */
+  ready(): Promise<void>;
+  /** Begins to write a copy. One that cannot be written does not end the run. */
+  write(copy: HostCopy<Factors>): void;
 }
 
 /** Row-major float32 matrices and vectors by name, without padding. */
@@ -29,8 +31,11 @@ export type Matrices = Readonly<Record<string, Float32Array>>;
 /** Checkpoints of matrices as those of an algorithm's factors. */
 export function checkpointsOf<Factors>(checkpoints: Checkpoints<Matrices> | undefined, toMatrices: (factors: Factors) => Matrices, fromMatrices: (matrices: Matrices) => Factors): Checkpoints<Factors> | undefined {
   if (checkpoints === undefined) return undefined;
-  const { interval, resumed } = checkpoints;
-  return { interval, resumed: resumed && withFactors(resumed, fromMatrices), write: (copy) => checkpoints.write(withFactors(copy, toMatrices)) };
+  const resume = () => {
+    const copy = checkpoints.resume();
+    return copy && withFactors(copy, fromMatrices);
+  };
+  return { interval: checkpoints.interval, resume, ready: () => checkpoints.ready(), write: (copy) => checkpoints.write(withFactors(copy, toMatrices)) };
 }
 
 function withFactors<From, To>({ factors, best, ...state }: HostCopy<From>, change: (factors: From) => To): HostCopy<To> {

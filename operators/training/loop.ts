@@ -19,8 +19,8 @@ import type { StoppingRule } from './stopping-rule.ts';
 export interface Training<Factors> {
   readonly bound: BoundPlan;
   readonly keep: KeptVersions;
-  /** Partitions that the first steps find in host memory. */
-  readonly given: readonly Given[];
+  /** Partitions that the first steps find in host memory, or at places. The loop empties the list then: factors to go on from are on the devices, and nowhere else. */
+  readonly given: Given[];
   /** The loss that the first round is compared with; `measure`: that of the start; undefined: the first round is not compared. */
   readonly startLoss: number | 'measure' | undefined;
   /** Parameters of a round's tasks. */
@@ -87,11 +87,8 @@ interface RoundAhead {
   of(from: Versions, params: JsonObject, kept: readonly Versions[]): Expanded | undefined;
 }
 
-interface State {
-  readonly number: number;
-  /** Undefined where the factors are those of the copy's best, in host memory. */
-  readonly versions: Versions | undefined;
-}
+/** The factors after a round: versions on devices, or a copy in host memory where a run goes on from an earlier one. */
+type State<Factors> = { readonly number: number } & ({ readonly versions: Versions } | { readonly factors: Factors });
 
 class Loop<Factors> {
   readonly #options: LoopOptions<Factors>;
@@ -107,7 +104,7 @@ class Loop<Factors> {
     this.#options = options;
     this.#ctx = ctx;
     this.#wait = options.copySeconds ?? COPY_SECONDS;
-    this.#copy = options.checkpoints?.resumed;
+    this.#copy = options.checkpoints?.resume();
     this.#phase = startPhase(ctx.events, 'train', `${options.called}s`, options.maxIter);
   }
 
@@ -143,7 +140,8 @@ class Loop<Factors> {
   async #lost(error: DeviceLostError): Promise<LoopResult<Factors>> {
     const copy = this.#copy;
     if (copy === undefined) throw new DeviceLostError(`${error.summary}; no ${this.#options.called}'s factors had been copied to the host by then`, { ...error.details, phase: 'train' });
-    await this.#options.checkpoints?.write(copy);
+    await this.#options.checkpoints?.ready();
+    this.#options.checkpoints?.write(copy);
     return { ...this.#endOf(copy), lost: error };
   }
 
@@ -156,14 +154,17 @@ class Loop<Factors> {
   async #train(training: Training<Factors>): Promise<LoopResult<Factors>> {
     const { maxIter, rule, called, checkpoints } = this.#options;
     const { keep } = training;
+    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
     const first = this.#copy?.iteration ?? 0;
     let good = { number: first, versions: await this.#steps(training, 'start', {}) };
-    let best: State = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, versions: undefined };
+    let best: State<Factors> = this.#copy?.best === undefined ? good : { number: this.#copy.best.iteration, factors: this.#copy.best.factors };
+    // The copy serves the loss of a device.
+    if (!losable) this.#copy = undefined;
     let goodLoss = this.#lossOfCopy(training) ?? (training.startLoss === 'measure' ? (await this.#measure(training, good.versions)).loss : training.startLoss);
     let restarts = 0;
     let ahead: RoundAhead | undefined;
     for (let number = first + 1; number <= maxIter; ) {
-      const kept = keptOf(keep, good.versions, best.versions ?? good.versions);
+      const kept = keptOf(keep, good.versions, 'versions' in best ? best.versions : good.versions);
       const started = performance.now();
       const params = training.round(number);
       const round = ahead?.of(good.versions, params, kept) ?? this.#expandRound(training, good.versions, { number, params }, kept);
@@ -193,15 +194,19 @@ class Loop<Factors> {
       const verdict = rule.see(report);
       good = { number, versions };
       if (verdict.best) best = good;
-      for (const old of kept) await this.#free(training, old, [good.versions, best.versions ?? good.versions]);
+      for (const old of kept) await this.#free(training, old, [good.versions, ...('versions' in best ? [best.versions] : [])]);
       const ends = verdict.stop !== undefined || number === maxIter;
       if (verdict.stop !== undefined) this.#ctx.events({ type: 'note', text: verdict.stop });
-      if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) await checkpoints.write(await this.#copyOf(training, good, best));
-      else if (!ends) await this.#offerCopy(training, good, best);
+      if (checkpoints !== undefined && (ends || number % checkpoints.interval === 0)) {
+        await checkpoints.ready();
+        const copy = await this.#copyOf(training, good, best);
+        checkpoints.write(copy);
+        if (ends) return this.#endOf(copy);
+        if (losable) this.#copy = copy;
+      } else if (losable && !ends) await this.#offerCopy(training, good, best);
       if (ends) break;
       number++;
     }
-    if (checkpoints !== undefined && this.#copy !== undefined) return this.#endOf(this.#copy);
     return { factors: await this.#factorsOf(training, best), iterations: this.#iterations, bestIteration: best.number };
   }
 
@@ -239,7 +244,7 @@ class Loop<Factors> {
   async #steps(training: Training<Factors>, phase: PhaseName, from: Versions): Promise<Versions> {
     using _ = this.#ctx.metrics.begin(phase);
     const { steps, versions } = expand(training.bound, contracts, phase, from);
-    await runSteps(steps, this.#ctx, { given: training.given });
+    await runSteps(steps, this.#ctx, { given: training.given.splice(0) });
     return versions;
   }
 
@@ -253,27 +258,23 @@ class Loop<Factors> {
   }
 
   /** The factors of a state; those that are in host memory are not fetched again. */
-  async #factorsOf(training: Training<Factors>, { number, versions }: State): Promise<Factors> {
-    const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === number);
-    if (copied !== undefined) return copied.factors;
-    if (versions === undefined) throw new Error(`the factors of ${this.#options.called} ${number} are not there`);
-    return this.#fetch(training, versions);
+  async #factorsOf(training: Training<Factors>, state: State<Factors>): Promise<Factors> {
+    const copied = [this.#copy, this.#copy?.best].find((copy) => copy?.iteration === state.number);
+    return copied?.factors ?? ('versions' in state ? this.#fetch(training, state.versions) : state.factors);
   }
 
   /** Copies the factors to the host when the loss of a device could cost much work; longer copies are made less often. */
-  async #offerCopy(training: Training<Factors>, good: State, best: State): Promise<void> {
+  async #offerCopy(training: Training<Factors>, good: State<Factors>, best: State<Factors>): Promise<void> {
     const start = performance.now();
-    const losable = training.bound.devices.some(({ ownMemory }) => ownMemory);
-    if (!losable || start - this.#copied < 1000 * this.#wait) return;
-    await this.#copyOf(training, good, best);
+    if (start - this.#copied < 1000 * this.#wait) return;
+    this.#copy = await this.#copyOf(training, good, best);
     this.#wait = Math.max(this.#options.copySeconds ?? COPY_SECONDS, (this.#copied - start) / 1000 / COPY_SHARE);
   }
 
-  async #copyOf(training: Training<Factors>, good: State, best: State): Promise<HostCopy<Factors>> {
+  async #copyOf(training: Training<Factors>, good: State<Factors>, best: State<Factors>): Promise<HostCopy<Factors>> {
     const kept = best.number === good.number ? undefined : { iteration: best.number, factors: await this.#factorsOf(training, best) };
     const factors = await this.#factorsOf(training, good);
     this.#copied = performance.now();
-    this.#copy = { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...this.#iterations], ...(training.course && { course: training.course() }) };
-    return this.#copy;
+    return { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...this.#iterations], ...(training.course && { course: training.course() }) };
   }
 }

@@ -6,7 +6,7 @@ import { HOST } from '../../engine/plan/place.ts';
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
 /** Bytes of what the end of a plan hands out. */
-export function handedBytes({ end, datasets }: Pick<PhysicalPlan, 'end' | 'datasets'>): number {
+function handedBytes({ end, datasets }: Pick<PhysicalPlan, 'end' | 'datasets'>): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets.filter(({ name }) => names.includes(name)).reduce((sum, { columns = 1, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * columns, 0), 0);
 }

@@ -222,6 +222,7 @@ describe('parameters that cannot act on a device', () => {
   const params = { precision: 'auto', kernel: undefined } as const;
 
   it.each([
+    [{ precision: 'int8' }, /^precision int8 cannot act on the CPU, which computes in float32/],
     [{ precision: 'f16' }, /^precision f16 cannot act on the CPU, which computes in float32 \(no GPU: .*\)\. Leave/],
     [{ kernel: 'update-tensor' }, /^kernel update-tensor cannot act on the CPU/],
   ] as const)('are refused: %j', async (more, message) => {

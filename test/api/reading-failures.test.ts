@@ -96,7 +96,7 @@ async function observed(files: readonly string[], onTask: (number: number, abort
 describe('a thread that fails', () => {
   it.each([
     ['throws', 'read: a thread failed: a mistake in the reader'],
-    ['ends', 'read: a thread failed: '],
+    ['ends', 'read: a thread of the CPU ended in the middle of the task read-ratings '],
   ])('in the middle ends the reading, and the error names the file: it %s', async (name, message) => {
     mkdirSync(path(name));
     for (const file of ['0', `1-${name}`, '2']) copyFileSync(path('good.parquet'), path(`${name}/${file}.parquet`));

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { killedRuns } from '../support/killed-runs.ts';
+import { killedRuns, spillingRun } from '../support/killed-runs.ts';
 import { fails, factorflow, json, ratings, start, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
@@ -20,6 +20,12 @@ describe('runs that are killed behind their first checkpoint', () => {
     // What ran since the last checkpoint that was whole: an interval, and another while the next was being written.
     for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
   });
+});
+
+it('a run that loads by way of files is resumed like others, and its files go', async () => {
+  mkdirSync(here('killed-files'));
+  const kills = await killedRuns({ train: spillingRun(here('killed-files')), interval: 2, kills: 1, seed: 6, folder: here('killed-files') });
+  expect(kills).toMatchObject([{ differing: [], left: [] }]);
 });
 
 describe('a run that is stopped', () => {

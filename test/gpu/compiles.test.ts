@@ -4,6 +4,9 @@ import { normalEquationsKernel } from '../../gpu/kernels/normal-equations/normal
 import { normalEquationsTensorKernel } from '../../gpu/kernels/normal-equations/normal-equations-tensor.ts';
 import { updateTensorKernel } from '../../gpu/kernels/update/update-tensor.ts';
 import { updateShortKernel } from '../../gpu/kernels/update/update-short.ts';
+import { normalEquationsInt8Kernel } from '../../gpu/kernels/int8/normal-equations-int8.ts';
+import { updateInt8Kernel } from '../../gpu/kernels/int8/update-int8.ts';
+import { vectorProductsKernel } from '../../gpu/kernels/vectors/vector-products.ts';
 import type { KernelDescriptor, KernelParams } from '../../gpu/kernels/kernel.ts';
 import { renderKernel } from '../../gpu/kernels/render-kernel.ts';
 import type { UpdateVariant } from '../../gpu/update/variant.ts';
@@ -35,7 +38,7 @@ describe('the texts of kernels, also those for other hardware', () => {
   for (const [rank, biases] of [[10, false], [64, true], [100, false], [200, true]] as const) {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
-      const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
+      const add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, params: Params) => void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
       for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', cgSteps: 6, biases })) addKernels(add, variant, rank, biases);
       expect(texts.size).toBeGreaterThan(20);
       for (const [label, text] of texts) expect(await gpu.errorsOf(label, text), label).toEqual([]);
@@ -48,7 +51,12 @@ type Add = <Params extends KernelParams>(kernel: KernelDescriptor<Params>, param
 /** Adds the kernels in which variants differ. */
 function addKernels(add: Add, { sum, fused, short, precision, halfA }: UpdateVariant, rank: number, biases: boolean): void {
   if (sum.kernel === 'tensor') add(normalEquationsTensorKernel, { rank, bin: sum.bin, biases });
-  else {
+  else if (sum.kernel === 'int8' || precision === 'int8') {
+    add(normalEquationsInt8Kernel, { rank, biases });
+    if (fused) return add(updateInt8Kernel, { rank, biases, steps: 6, halfA });
+  } else if (sum.kernel === 'vectors') {
+    for (const first of [true, false]) add(vectorProductsKernel, { rank, precision, biases, first, threads: sum.threads, lanes: sum.lanes, width: sum.width });
+  } else {
     const { kernel: _kernel, ...tiles } = sum;
     add(normalEquationsKernel, { rank, precision, biases, ...tiles });
   }

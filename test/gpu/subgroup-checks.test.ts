@@ -4,7 +4,7 @@ import { subgroupChecks } from '../../gpu/kernels/checks.ts';
 import { emulatedGpu, gradients } from '../support/gpu/emulated-gpu.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
-const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32)\b|not finite/.test(variant));
+const quick = subgroupChecks.filter(({ variant }) => /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant));
 const kernels = [...new Set(subgroupChecks.map(({ name }) => name))];
 
 describe('conjugate gradients with one reduction a step', () => {
@@ -23,8 +23,8 @@ describe('checks of kernels for subgroups and tensor cores', () => {
   const gpu = emulatedGpu();
 
   it('exist for each', () => {
-    expect(kernels).toEqual(['normal-equations-tensor', 'update-tensor', 'update-short', 'solve-cg-registers']);
-    for (const name of kernels) expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(4);
+    expect(kernels).toEqual(['normal-equations-tensor', 'update-tensor', 'update-short', 'solve-cg-registers', 'normal-equations-int8', 'update-int8']);
+    for (const name of kernels) expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(1);
   });
 
   for (const check of quick) {
@@ -46,7 +46,7 @@ describe('checks of kernels for subgroups and tensor cores', () => {
     it(`fail where ${fault}`, async () => {
       const spoiled = emulatedGpu((_kernel, buffers) => spoil(buffers));
       for (const name of kernels) {
-        const check = quick.find((one) => one.name === name && one.variant.includes('rank 10'));
+        const check = quick.find((one) => one.name === name && /rank (10|40)\b/.test(one.variant));
         const { error, limit } = await check!.run(spoiled);
         expect(error <= limit, name).toBe(false);
       }
@@ -59,7 +59,7 @@ describe('checks of kernels for subgroups and tensor cores', () => {
       if (bias) new Float32Array(bias.bytes).fill(0);
       if (status) new Uint32Array(status.bytes).fill(0xffff_ffff);
     });
-    for (const check of quick.filter(({ name, variant }) => name !== 'normal-equations-tensor' && /biases|not finite/.test(variant))) {
+    for (const check of quick.filter(({ name, variant }) => !name.startsWith('normal-equations') && /biases|not finite/.test(variant))) {
       const { error, limit } = await check.run(spoiled);
       expect(error <= limit, check.variant).toBe(false);
     }

@@ -46,7 +46,7 @@ const ofCommandLine: readonly { readonly from: string; readonly to: readonly str
   { from: 'cli/sessions/training-sets.ts', to: ['operators/ratings/select-ratings.ts'], because: 'columns are checked before a device is used' },
   {
     from: 'cli/sessions/plan-of-problem.ts',
-    to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts', 'operators/training/planned-checkpoints.ts'],
+    to: ['engine/run/devices.ts', 'operators/planner/algorithm-choice.ts', 'operators/planner/assumed-devices.ts', 'operators/planner/profile.ts', 'operators/als/params.ts', 'operators/als/plan/plan-als.ts', 'operators/als/kernel-choices.ts', 'operators/sgd/params.ts', 'operators/sgd/plan.ts', 'operators/training/planned-checkpoints.ts'],
     because: 'the api plans ratings, not counts alone',
   },
   { from: 'cli/signals.ts', to: ['connectors/output/temporaries.ts', 'engine/threads/endings.ts', 'engine/waits.ts'], because: 'a process that is stopped leaves nothing behind' },

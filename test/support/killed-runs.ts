@@ -1,7 +1,8 @@
 /** Runs of `train` with checkpoints that are killed at a random moment behind the first of them, and resumed. */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { baseBytes } from '../../api/training/memory-budget.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -16,7 +17,7 @@ export interface KilledRuns {
   readonly interval: number;
   readonly kills: number;
   readonly seed: number;
-  /** A folder that exists and is empty. */
+  /** A folder that exists, with nothing but ratings in it. */
   readonly folder: string;
   readonly onKill?: (kill: Kill) => void;
 }
@@ -31,8 +32,17 @@ export interface Kill {
   readonly writing: boolean;
   /** Files that differ from those of the undisturbed model. */
   readonly differing: readonly string[];
-  /** What the resumed run left beside the model and two checkpoints. */
+  /** Files that the resumed run left beside the model and two checkpoints. */
   readonly left: readonly string[];
+}
+
+/** A command line whose ratings are loaded by way of spill files: the budget has room for their blocks, but not for the chunks beside them. */
+export function spillingRun(folder: string): string[] {
+  const count = 400_000;
+  const lines = Array.from({ length: count }, (_, k) => `${(k * 7919) % 700},${Math.floor(k / 700)},${(k % 5) + 1}`);
+  const file = join(folder, 'ratings.csv');
+  writeFileSync(file, `user,item,rating\n${lines.join('\n')}\n`);
+  return ['train', file, '--device', 'cpu', '--workers', '1', '--memory-budget', String(baseBytes(1) + 18 * count), '--rank', '4', '--max-iter', '30'];
 }
 
 interface Ended {
@@ -69,7 +79,7 @@ export async function killedRuns({ train, interval, kills, seed, folder, onKill 
     const told = Math.max(0, ...[...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number)));
     const { stdout } = requireDone(await run(checkpointed).ended);
     const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
-    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().slice(0, -2)];
+    const left = [...readdirSync(temporary), ...readdirSync(folder).filter((name) => !['plain', 'model', 'checkpoints', 'temporary', 'ratings.csv'].includes(name)), ...readdirSync(checkpoints).filter((name) => !/^checkpoint-\d{8}$/.test(name)), ...readdirSync(checkpoints).sort().slice(0, -2)];
     const kill = { told, resumedFrom: resumedFrom?.iteration ?? 0, writing, differing: differences(plain, model), left };
     made.push(kill);
     onKill(kill);

@@ -31,7 +31,6 @@ export interface CheckpointedRun {
 /** The checkpoints of one run in the folder that it holds. */
 export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly interval: number;
-  resumed: HostCopy<Matrices> | undefined;
   resumedFrom: ResumedFrom | undefined;
   /** The newest that is whole on the disk. */
   last: { readonly iteration: number; readonly path: string } | undefined;
@@ -44,6 +43,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   readonly #faults: string[] = [];
   #data: Fingerprint | undefined;
   #plan: PhysicalPlan | undefined;
+  #resumed: HostCopy<Matrices> | undefined;
   #writing: Promise<void> = Promise.resolve();
 
   private constructor(folder: CheckpointFolder, run: CheckpointedRun, interval: number, ctx: ExecutionContext) {
@@ -119,14 +119,14 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       const differences = fingerprintDifferences(found.state.data as JsonObject, data);
       if (differences.length > 0) throw misfit(found.path, differences);
       plan = await this.#load(found, lengths).catch((error: unknown) => this.#pass(error));
-      if (this.resumed !== undefined) break;
+      if (this.#resumed !== undefined) break;
       await this.#next();
     }
     // Those that are damaged, and one that a killed run did not come to remove.
-    if (this.resumed !== undefined) await this.#folder.keep(this.resumed.iteration);
+    if (this.#resumed !== undefined) await this.#folder.keep(this.#resumed.iteration);
     const { maxIter, earlyStop } = this.#run.params;
     const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0) * (earlyStop === undefined ? 1 : 2);
-    await this.#folder.requireRoom(bytes, Math.ceil((maxIter - (this.resumed?.iteration ?? 0)) / this.interval));
+    await this.#folder.requireRoom(bytes, Math.ceil((maxIter - (this.#resumed?.iteration ?? 0)) / this.interval));
     return plan;
   }
 
@@ -136,7 +136,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     const ofBest = best === iteration ? {} : Object.fromEntries(Object.entries(lengths).map(([name, length]) => [`${BEST}${name}`, length]));
     const read = await this.#folder.matrices(found, { ...lengths, ...ofBest });
     const pick = (prefix: string): Matrices => Object.fromEntries(Object.keys(lengths).map((name) => [name, read[`${prefix}${name}`]]));
-    this.resumed = { iteration, factors: pick(''), ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }), iterations: state.iterations as unknown as TrainingIteration[], ...(state.course === undefined ? {} : { course: state.course as JsonObject }) };
+    this.#resumed = { iteration, factors: pick(''), ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }), iterations: state.iterations as unknown as TrainingIteration[], ...(state.course === undefined ? {} : { course: state.course as JsonObject }) };
     this.resumedFrom = { iteration, checkpoint: path, planChanges: [] };
     this.last = { iteration, path };
     this.#ctx.events({ type: 'note', text: `training goes on from iteration ${iteration} of ${path}${state.package === packageText() ? '' : `, which ${String(state.package).slice(0, 60)} wrote`}` });
@@ -160,17 +160,21 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     this.#ctx.events({ type: 'note', text: `the plan has changed: ${shortly(changes)}` });
   }
 
-  async write(copy: HostCopy<Matrices>): Promise<void> {
-    await this.#writing;
+  resume(): HostCopy<Matrices> | undefined {
+    const copy = this.#resumed;
+    this.#resumed = undefined;
+    return copy;
+  }
+
+  ready(): Promise<void> {
+    return this.#writing;
+  }
+
+  write(copy: HostCopy<Matrices>): void {
     if (copy.iteration === this.last?.iteration) return;
     this.#writing = this.#write(copy);
     // A failure is thrown by the next to wait.
     this.#writing.catch(() => undefined);
-  }
-
-  /** Waits for what is being written. */
-  async end(): Promise<void> {
-    await this.#writing;
   }
 
   async close(): Promise<void> {

@@ -10,10 +10,10 @@ export async function withCheckpoints<Result>({ checkpointDir, ...options }: Che
   const checkpoints = await RunCheckpoints.open({ checkpointDir, ...options }, run, ctx);
   try {
     const result = await work(checkpoints);
-    await checkpoints.end();
+    await checkpoints.ready();
     return result;
   } catch (error) {
-    await checkpoints.end().catch(() => undefined);
+    await checkpoints.ready().catch(() => undefined);
     throw naming(error, checkpoints.last);
   } finally {
     await checkpoints.close();

@@ -16,8 +16,8 @@ export interface KernelCheck {
 /** Ranks at which most kernels are checked: around the sizes of tiles, vectors and subgroups. */
 export const CHECKED_RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
 
-/** The same for kernels on tensor cores, and the largest rank that they serve. */
-export const TENSOR_RANKS = [...CHECKED_RANKS, 256];
+/** The same for kernels on tensor cores, with workgroups of five and six subgroups and the largest rank that they serve. */
+export const TENSOR_RANKS = [...CHECKED_RANKS, 136, 176, 256];
 
 /** Text of a variant: "rank 100, biases". */
 export function variantOf(params: KernelParams): string {

@@ -28,8 +28,8 @@ export interface Expectation {
 }
 
 export function ratedProblem(options: RatedRowsOptions): RatedProblem {
-  const { rank, lengths, biases } = options;
-  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
+  const { rank, lengths, biases, level } = options;
+  return { ratings: ratedRows(options), biases, lengths, regularization: regularizationFor(biases, level), ...rowData(lengths.length, rank, randomNumbers(rank + 1)) };
 }
 
 /** Problems that checks in a row have in common, at most so many. */
@@ -67,7 +67,7 @@ export function rowEquations(problem: RatedProblem, row: number, make: () => Nor
 }
 
 /** The buffers of a half-iteration, by the kernels' names for them, without lists of rows. */
-export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
+export async function problemBuffers(gpu: Gpu, problem: RatedProblem, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
   return { ...(await ratedBuffers(gpu, problem.ratings, precision, raw)), ...(await uploadRowData(gpu, problem)) };
 }
 

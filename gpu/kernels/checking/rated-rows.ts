@@ -3,6 +3,7 @@ import { type NormalEquations, normalEquations, type RatedColumns } from '../../
 import { strideOf } from '../../device/resources.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
+import { int8Bytes } from '../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE } from '../normal-equations/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
@@ -33,18 +34,23 @@ export interface RatedRowsOptions {
   readonly rank: number;
   readonly lengths: readonly number[];
   readonly biases: boolean;
-  readonly precision: 'f32' | 'f16';
+  /** `int8`: numbers of 8 bits times a power of two, which float16 holds as well. */
+  readonly precision: 'f32' | 'f16' | 'int8';
   readonly columns?: number;
+  /** θ >= 0 with rows of about unit norm, as training starts from: with biases CG ends after a few steps. */
+  readonly level?: boolean;
 }
 
-export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths) }: RatedRowsOptions): RatedRows {
+export function ratedRows({ rank, lengths, biases, precision, columns = Math.max(300, ...lengths), level = false }: RatedRowsOptions): RatedRows {
   const random = randomNumbers(rank + lengths.length);
   const stride = strideOf(rank);
-  const round = precision === 'f16' ? roundToHalf : Math.fround;
+  const round = { f32: Math.fround, f16: roundToHalf, int8: (value: number) => eighth(value, rank) }[precision];
   const theta = new Float32Array(columns * stride);
   for (let column = 0; column < columns; column++) {
-    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((2 * random() - 0.7) / Math.sqrt(rank));
+    for (let k = 0; k < rank; k++) theta[column * stride + k] = round((level ? 1.7 * random() : 2 * random() - 0.7) / Math.sqrt(rank));
   }
+  // Every column has the largest number of 8 bits, and with it the power of two as its scale.
+  if (precision === 'int8') theta.fill(largestOf8(rank), 0, rank);
   const offsets = Int32Array.from([0, ...lengths]);
   for (let i = 1; i < offsets.length; i++) offsets[i] += offsets[i - 1];
   const ratings = offsets[lengths.length];
@@ -60,9 +66,30 @@ export function ratedRows({ rank, lengths, biases, precision, columns = Math.max
   return { rank, biases, stride, columns, theta, mirror: halfMirror(theta, stride), offsets, indices, values, mean, fixedBias, centred, part };
 }
 
+/** The largest number of 8 bits among θ: at least as large as elements before rounding. */
+function largestOf8(rank: number): number {
+  return 127 * 2 ** -Math.floor(Math.log2((127 * Math.sqrt(rank)) / 1.7));
+}
+
+function eighth(value: number, rank: number): number {
+  const unit = largestOf8(rank) / 127;
+  return unit * Math.round(value / unit);
+}
+
 /** The buffers that kernels read, by the kernels' names for them; `raw` ratings for kernels that take mean and biases off. */
-export async function ratedBuffers(gpu: Gpu, { indices, values, centred, fixedBias, mirror, theta }: RatedRows, precision: 'f32' | 'f16', raw = false): Promise<Record<string, GPUBuffer>> {
-  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, fixed: precision === 'f16' ? mirror : theta });
+export async function ratedBuffers(gpu: Gpu, rows: RatedRows, precision: 'f32' | 'f16' | 'int8', raw = false): Promise<Record<string, GPUBuffer>> {
+  const { indices, values, centred, fixedBias, mirror, theta } = rows;
+  const gathered = { f32: () => ({ fixed: theta }), f16: () => ({ fixed: mirror }), int8: () => mirrorOf8(rows) }[precision]();
+  return uploadAll(gpu, { indices, values: raw ? values : centred, fixed_bias: fixedBias, ...gathered });
+}
+
+/** θ in 8 bits as to-int8 rounds it: rows of whole pieces, the last one 0, and the columns' scales. */
+function mirrorOf8({ theta, rank, stride, columns }: RatedRows): { readonly fixed: Uint32Array; readonly scales: Float32Array } {
+  const unit = largestOf8(rank) / 127;
+  const bytes = new Int8Array(int8Bytes(columns, rank));
+  const pitch = bytes.length / (columns + 1);
+  for (let column = 0; column < columns; column++) for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
+  return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
 }
 
 /** A buffer for each content, by the same names. */

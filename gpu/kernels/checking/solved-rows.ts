@@ -67,8 +67,8 @@ export interface SolvedRows extends RowData {
 }
 
 /** Rows of the given lengths. The first has three slots, one without ratings names the last row's slot, and row numbers descend. */
-export function rowsToSolve(rank: number, biases: boolean, lengths: readonly number[]): SolvedRows {
-  const rated = ratedRows({ rank, lengths, biases, precision: 'f32' });
+export function rowsToSolve(rank: number, biases: boolean, lengths: readonly number[], level = false): SolvedRows {
+  const rated = ratedRows({ rank, lengths, biases, precision: 'f32', level });
   const { stride } = rated;
   const random = randomNumbers(rank);
   const work = new EntryList();
@@ -86,11 +86,12 @@ export function rowsToSolve(rank: number, biases: boolean, lengths: readonly num
   const elements = slotElements(rank, biases);
   const slots = new Float32Array(elements * parts.length).fill(BEYOND);
   parts.forEach((part, slot) => writeSlot(slots.subarray(slot * elements, (slot + 1) * elements), rank, part));
-  return { rank, biases, stride, regularization: regularizationFor(biases), work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, random) };
+  return { rank, biases, stride, regularization: regularizationFor(biases, level), work: work.list.entries, count: work.count, slots, ...rowData(lengths.length, rank, random) };
 }
 
-/** Another regularization of rows with biases, so that all its parts are checked. */
-export function regularizationFor(biases: boolean): RowRegularization {
+/** Another regularization of rows with biases, so that all its parts are checked; training's own with `level` (RatedRowsOptions). */
+export function regularizationFor(biases: boolean, level = false): RowRegularization {
+  if (level) return { lambda: 0.02, offset: 10, damping: 5 };
   return biases ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
 }
 

@@ -56,7 +56,7 @@ export function dataParallelChecks(info: GpuInfo, longest: number, among: readon
     const { rank, solver, kind, p } = shape;
     const problem = { rank, solver: solver === 'cg' ? 'cg' : 'cholesky', nonnegative: solver === 'nonnegative', biases: kind === 'biases', implicit: kind === 'implicit', cgSteps: STEPS } as const;
     return updateVariants(info, problem)
-      .filter(({ fused, short, free }) => fused === undefined && short === 0 && !free)
+      .filter(({ fused, short, free, sum }) => fused === undefined && short === 0 && !free && sum.kernel !== 'int8' && sum.kernel !== 'vectors')
       .map((variant) => ({ name: 'data-parallel', variant: `${variant.name}, rank ${rank}, ${solver}, ${kind}, ${p} parts`, run: (gpu: Gpu) => check(gpu, variant, shape, longest) }));
   });
 }

@@ -84,7 +84,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: false %}
+    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: false, INT8: false %}
     b = b * params.unscale;
     // The next row's ratings and start.
     next_x = previous[following.x * PADDED + own_feature];
@@ -112,7 +112,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       {% render 'parts/tensor-gather', passes: passes, RATING_ROW: RATING_ROW, CENTRE: false, IMPLICIT: true %}
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: false, scaled: '' %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u && is_feature);
       if (!is_finite(solved)) {

@@ -71,7 +71,7 @@ export function partsOf({ offsets }: RatedRows, size: number): Parts {
 }
 
 export interface SumOptions {
-  readonly precision: 'f32' | 'f16';
+  readonly precision: 'f32' | 'f16' | 'int8';
   /** Uniforms besides count. */
   readonly uniforms: Readonly<Record<string, number>>;
   readonly workgroups: number;

@@ -40,24 +40,23 @@ export function hasRatingRow(rank: number): boolean {
 }
 
 /**
- * True where kernels on tensor cores take the mean and the biases off the ratings as they gather; elsewhere a pass in front does so. None do at present: they pass
- * their checks, but on one H200 the first iteration of rank 64 on `netflix` ended with a loss six times too large, which later iterations mend. Where the ratings are in
- * the padding (rank 100), gathering biases as well slowed the fused kernel by more than the pass takes.
+ * True where kernels on tensor cores that gather float16 take the mean and the biases off the ratings as they gather; elsewhere a pass in front does so. Where the
+ * ratings are in the padding (rank 100), gathering biases as well slowed the fused kernel by more than the pass takes.
  */
-export function centresRatings(_params: { readonly rank: number; readonly biases: boolean }): boolean {
-  return false;
+export function centresRatings({ rank, biases }: { readonly rank: number; readonly biases: boolean }): boolean {
+  return biases && hasRatingRow(rank);
 }
 
+/** Subgroups of a workgroup whose threads have a row of A each: beyond eight tiles no more than the rows take. */
 export function subgroupsFor(rank: number): number {
   const tiles = tilesOf(rank);
-  return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : 8;
+  return tiles <= 2 ? 1 : tiles <= 4 ? 2 : tiles <= 8 ? 4 : Math.ceil(tiles / 2);
 }
 
 /** `room`: tiles that workgroup memory holds. */
-export function tensorPlan(rank: number, room = tilesOf(rank)): TensorPlan {
+export function tensorPlan(rank: number, room = tilesOf(rank), subgroups = subgroupsFor(rank)): TensorPlan {
   const tiles = tilesOf(rank);
   const ratingRow = hasRatingRow(rank);
-  const subgroups = subgroupsFor(rank);
   const all: Tile[] = [];
   for (let row = 0; row < tiles; row++) for (let column = 0; column <= row; column++) all.push({ row, column });
   if (ratingRow) for (let column = 0; column < tiles; column++) all.push({ row: tiles, column });
@@ -72,7 +71,8 @@ export function tensorPlan(rank: number, room = tilesOf(rank)): TensorPlan {
     tiles,
     subgroups,
     ratingRow,
-    lanesPerRow: 2 ** Math.ceil(Math.log2(chunks)),
+    // Eight rows a pass of all threads where that is no power of two.
+    lanesPerRow: tiles <= 8 ? 2 ** Math.ceil(Math.log2(chunks)) : 4 * subgroups,
     accumulators: Math.max(...deals.map((deal) => deal.tiles.length)),
     deals,
     phases: phasesOf(tiles, ratingRow, deals, room),

@@ -1,50 +1,48 @@
 {%- comment -%}
 Conjugate gradients on A in registers (cuMF_ALS, Algorithm 1, with line 5 as r = r - alpha a_p). It uses x, b, shift and is_feature;
 one reduction a step serves alpha and beta, since |r - alpha a_p|^2 = alpha^2 |a_p|^2 - |r|^2 when alpha = |r|^2 / p.a_p.
-With biases it uses s, t_part and weight too, and runs on A - s s^T / weight with the right side b - s t / weight; the products of s
-with x, r and p are carried along like |r|^2, since s^T (r - alpha a_p) = s^T r - alpha s^T a_p. It leaves the row's bias in beta_row.
+With biases it uses s, t_part and weight too, eliminates the row's bias, which leaves A - s s^T / weight and b - s t / weight, and leaves the bias in beta_row. The
+matrix is changed itself: s^T p carried along from step to step loses its digits as p gets small, and s s^T / weight is far larger than the rest.
+Where A is S A S of the A in registers, `scaled` multiplies by this thread's number of S.
 {%- endcomment %}
-    var product = 0.0;
-    put_vector(0u, thread, x);
-    workgroupBarrier();
-    {% render 'parts/register-product', from: '0u', tile_numbers: tile_numbers %}
-    var r = select(0.0, b - fma(shift, x, product), is_feature);
 {%- if BIASES %}
-    var begun = subgroupAdd(vec4f(s * x, s * r, s * s, t_part));
+    put_vector(1u, thread, s);
+    let t_subgroup = subgroupAdd(t_part);
 {%- if SUBGROUPS > 1 %}
-    if ((thread & 31u) == 0u) { sums[subgroup] = begun; }
+    if ((thread & 31u) == 0u) { sums[subgroup].x = t_subgroup; }
+{%- endif %}
     workgroupBarrier();
-    begun = sums[0];
+    var t = {% if SUBGROUPS > 1 %}sums[0].x{% else %}t_subgroup{% endif %};
 {%- for other in other_subgroups %}
-    begun += sums[{{ other }}u];
+    t += sums[{{ other }}u].x;
+{%- endfor %}
+    b = fma(-t / weight, s{{ scaled }}, b);
+    let s_rows = vectors[TILES * 4u + tile_row * 4u + quad_row] / weight;
+{%- for m in tile_numbers %}
+    { let s_columns = vectors[TILES * 4u + {{ m }}u * 4u + quad_lane];
+{%- for q in (0..3) %} a_{{ m }}_{{ q }} = less(a_{{ m }}_{{ q }}, s_rows[{{ q }}] * s_columns);{% endfor %} }
 {%- endfor %}
 {%- endif %}
-    var s_x = begun.x;
-    let from_bias = (s_x - begun.w) / weight;
-    r = fma(s, from_bias, r);
-    var s_r = fma(begun.z, from_bias, begun.y);
-    var s_p = s_r;
-{%- endif %}
+    var product = 0.0;
+    put_vector(0u, thread, x{{ scaled }});
+    workgroupBarrier();
+    {% render 'parts/register-product', from: '0u', tile_numbers: tile_numbers %}
+    var r = select(0.0, b - fma(shift, x, product{{ scaled }}), is_feature);
     var p = r;
     // Below this part of its first square the residual is rounding error, and further steps would go in random directions.
     var enough = 0.0;
     {{ between }}
     for (var step = 0u; step < STEPS; step++) {
       let which = (step + 1u) & 1u;
-      put_vector(which, thread, p);
+      put_vector(which, thread, p{{ scaled }});
       workgroupBarrier();
       let origin = which * TILES * 4u;
       {% render 'parts/register-product', from: 'origin', tile_numbers: tile_numbers %}
-{%- if BIASES %}
-      let ap = select(0.0, fma(shift, p, product) - s * (s_p / weight), is_feature);
-      let mine = vec4f(r * r, p * ap, ap * ap, s * ap);
-{%- else %}
-      let ap = select(0.0, fma(shift, p, product), is_feature);
+      let ap = select(0.0, fma(shift, p, product{{ scaled }}), is_feature);
       let mine = vec3f(r * r, p * ap, ap * ap);
-{%- endif %}
 {%- if SUBGROUPS > 1 %}
       let part = subgroupAdd(mine);
-      if ((thread & 31u) == 0u) { sums[which * SUBGROUPS + subgroup] = {% if BIASES %}part{% else %}vec4f(part, 0.0){% endif %}; }
+      if ((thread & 31u) == 0u) { sums[which * SUBGROUPS + subgroup] = vec4f(part, 0.0); }
       workgroupBarrier();
       var total = sums[which * SUBGROUPS];
 {%- for other in other_subgroups %}
@@ -60,12 +58,20 @@ with x, r and p are carried along like |r|^2, since s^T (r - alpha a_p) = s^T r 
       let left = max(alpha * alpha * total.z - total.x, 0.0);
       let beta = select(0.0, left / total.x, total.x > enough);
       p = fma(beta, p, r);
-{%- if BIASES %}
-      s_x = fma(alpha, s_p, s_x);
-      s_r = fma(-alpha, total.w, s_r);
-      s_p = fma(beta, s_p, s_r);
-{%- endif %}
     }
 {%- if BIASES %}
-    let beta_row = (begun.w - s_x) / weight;
+    let along = subgroupAdd(s{{ scaled }} * x);
+{%- if SUBGROUPS > 1 %}
+    // The half of the sums that the last step leaves alone.
+    let others = ((STEPS + 1u) & 1u) * SUBGROUPS;
+    if ((thread & 31u) == 0u) { sums[others + subgroup].x = along; }
+    workgroupBarrier();
+    var s_x = sums[others].x;
+{%- for other in other_subgroups %}
+    s_x += sums[others + {{ other }}u].x;
+{%- endfor %}
+{%- else %}
+    let s_x = along;
+{%- endif %}
+    let beta_row = (t - s_x) / weight;
 {%- endif %}

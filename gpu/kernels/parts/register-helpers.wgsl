@@ -13,12 +13,18 @@ fn keep(value: vec4f, inverse: f32) -> vec2<u32> {
 fn use_a(kept: vec2<u32>) -> vec4f {
   return vec4f(unpack2x16float(kept.x), unpack2x16float(kept.y));
 }
+fn less(kept: vec2<u32>, value: vec4f) -> vec2<u32> {
+  return keep(use_a(kept) - value, 1.0);
+}
 {%- else -%}
 fn keep(value: vec4f, inverse: f32) -> vec4f {
   return value;
 }
 fn use_a(kept: vec4f) -> vec4f {
   return kept;
+}
+fn less(kept: vec4f, value: vec4f) -> vec4f {
+  return kept - value;
 }
 {%- endif %}
 

@@ -21,6 +21,12 @@ export const solveCgRegistersChecks: readonly KernelCheck[] = [
     admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
     run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, params.halfA),
   })),
+  ...[32, 64, 128].map((rank) => ({ ...registers, steps: 12, rank, biases: true, half: true })).map((params) => ({
+    name: solveCgRegistersKernel.name,
+    variant: `${variantOf(params)}, from the start's level`,
+    admitted: (gpu: Gpu) => gpu.admits(solveCgRegistersKernel, params),
+    run: (gpu: Gpu) => checkSteps(gpu, solveCgRegistersKernel, params, false, true),
+  })),
   {
     name: solveCgRegistersKernel.name,
     variant: 'an A that is not finite',

@@ -22,8 +22,8 @@ export function registerSolverValues({ steps, halfA }: { readonly steps: number;
 }
 
 /** Bytes of workgroup memory that these parts need. */
-export function registerSolverBytes(rank: number): number {
-  return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroupsFor(rank) * 16;
+export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)): number {
+  return 2 * tilesOf(rank) * 4 * 16 + 2 * subgroups * 16;
 }
 
 /** Solves rows from their slots by conjugate gradients with A in registers, one workgroup a row; ranks to 256, float32 A to 128. */
@@ -53,5 +53,5 @@ export const solveCgRegistersKernel: KernelDescriptor<SolveRegistersParams> = {
       ...registerSolverValues(params),
     };
   },
-  workgroup: ({ rank }) => ({ threads: subgroupsFor(rank) * 32, bytes: registerSolverBytes(rank) }),
+  workgroup: (params) => ({ threads: subgroupsFor(params.rank) * 32, bytes: registerSolverBytes(params.rank) }),
 };

@@ -94,7 +94,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     b = 0.0;
     x = 0.0;
   }
-  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}
+  {% render 'parts/register-cg', between: '', tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
   let stored = select(0.0, x, row.z > 0u && is_feature);
   if (!is_finite(stored)) {
     atomicMin(&status[0], row.x);

@@ -5,6 +5,8 @@ import { solveCgKernel, type SolveCgParams } from './solve-cg.ts';
 
 const common = { steps: 6, a: 'f32', biases: false, half: false } as const;
 
+const level: SolveCgParams = { ...common, rank: 32, steps: 12, biases: true, half: true };
+
 const approximate: readonly SolveCgParams[] = [
   ...[...CHECKED_RANKS, 512].map((rank) => ({ ...common, rank })),
   ...[7, 64, 100, 200].map((rank) => ({ ...common, rank, a: 'f16' as const })),
@@ -17,5 +19,6 @@ const approximate: readonly SolveCgParams[] = [
 /** Checks against the same steps in float64 from the same start. */
 export const solveCgChecks: readonly KernelCheck[] = [
   ...approximate.map((params) => ({ name: solveCgKernel.name, variant: variantOf(params), run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, params, params.a === 'f16') })),
+  { name: solveCgKernel.name, variant: `${variantOf(level)}, from the start's level`, run: (gpu: Gpu) => checkSteps(gpu, solveCgKernel, level, false, true) },
   { name: solveCgKernel.name, variant: 'an A that is not finite', run: (gpu: Gpu) => checkNotFinite(gpu, solveCgKernel, { ...common, rank: 20 }) },
 ];

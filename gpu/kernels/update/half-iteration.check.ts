@@ -43,7 +43,7 @@ export function halfIterationChecks(info: GpuInfo, longest: number, among: reado
     updateVariants(info, { ...shape, ...solverOf(shape), cgSteps: CG_STEPS }).map((variant) => ({
       name: 'half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
-      run: (gpu: Gpu) => check(gpu, variant, shape, longest),
+      run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),
     })),
   );
 }
@@ -52,15 +52,16 @@ function solverOf({ solver }: HalfIterationShape) {
   return { solver: solver === 'cg' ? ('cg' as const) : ('cholesky' as const), nonnegative: solver === 'nonnegative' };
 }
 
-async function check(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
+/** Solves all rows of a small problem by a variant, whose parts and regions are made small, and compares them with float64. */
+export async function checkHalfIteration(gpu: Gpu, given: UpdateVariant, { rank, solver, biases }: HalfIterationShape, longest: number): Promise<{ error: number; limit: number }> {
   const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: 1 };
-  const half = variant.precision === 'f16';
+  const half = variant.precision !== 'f32';
   const problem = commonProblem({ rank, biases, precision: variant.precision, lengths: lengthsFor(given, longest) });
   const buffers: Record<string, GPUBuffer> = { ...(await problemBuffers(gpu, problem, 'f32')), ...(await uploadAll(gpu, { raw: problem.ratings.values })) };
   const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
   const block = await blockOf(gpu, problem, buffers);
   const rows = problem.lengths.length;
-  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: half ? 0.5 : 1 };
+  const settings = { variant, from: 0, to: rows, rank, ...problem.regularization, mean: problem.ratings.mean, solver: solver === 'cg' ? { steps: CG_STEPS } : ('cholesky' as const), nonnegative: solver === 'nonnegative', scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision] };
   const matrix = (values: GPUBuffer, count: number, halves?: GPUBuffer): DeviceMatrix => ({ rows: count, columns: rank, stride: problem.ratings.stride, values, half: halves });
   const inputs = {
     block,

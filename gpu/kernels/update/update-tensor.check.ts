@@ -3,6 +3,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../checking/check.ts';
 import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../checking/limits.ts';
 import { lengthsAround, ratedProblem } from '../checking/rated-problem.ts';
+import { LEVEL_LENGTHS } from '../checking/solver-checks.ts';
 import { notFinite, updateError } from '../checking/tensor-updates.ts';
 import { updateTensorKernel, type UpdateTensorParams } from './update-tensor.ts';
 
@@ -11,26 +12,27 @@ const FULL_REGISTERS = 128;
 
 const common = { bin: 32, biases: false, steps: 6, halfA: false };
 
-const updates: readonly { readonly params: UpdateTensorParams; readonly scale?: number }[] = [
+const updates: readonly { readonly params: UpdateTensorParams; readonly scale?: number; readonly level?: boolean }[] = [
   ...TENSOR_RANKS.map((rank) => ({ params: { ...common, rank, halfA: rank > FULL_REGISTERS } })),
   ...[7, 64, 100].map((rank) => ({ params: { ...common, rank, halfA: true }, scale: 0.25 })),
   ...[10, 100, 128].map((rank) => ({ params: { ...common, rank, biases: true }, scale: 8 })),
   { params: { ...common, rank: 101, biases: true, halfA: true } },
+  ...[32, 64, 128].map((rank) => ({ params: { ...common, rank, biases: true, steps: 12 }, level: true })),
   { params: { ...common, rank: 10, bin: 16, steps: 3 } },
   { params: { ...common, rank: 100, bin: 16, biases: true } },
   { params: { ...common, rank: 100, steps: 1 } },
 ];
 
 export const updateTensorChecks: readonly KernelCheck[] = [
-  ...updates.map(({ params, scale = 1 }) => ({
+  ...updates.map(({ params, scale = 1, level = false }) => ({
     name: updateTensorKernel.name,
-    variant: `${variantOf(params)}, scale ${scale}`,
+    variant: `${variantOf(params)}, scale ${scale}${level ? ", from the start's level" : ''}`,
     admitted: (gpu: Gpu) => gpu.admits(updateTensorKernel, params),
     run: async (gpu: Gpu) => {
       const { rank, biases, bin, steps, halfA } = params;
-      const problem = ratedProblem({ rank, biases, precision: 'f16', lengths: lengthsAround(bin) });
+      const problem = ratedProblem({ rank, biases, precision: 'f16', lengths: level ? LEVEL_LENGTHS : lengthsAround(bin), level });
       const error = await updateError(gpu, updateTensorKernel, params, problem, { scale, expectation: { steps, exactTo: -1 } });
-      return { error, limit: biases ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT };
+      return { error, limit: biases && !level ? CG_TENSOR_BIAS_LIMIT : halfA ? CG_HALF_LIMIT : CG_TENSOR_LIMIT };
     },
   })),
   notFinite(updateTensorKernel, { ...common, rank: 20 }),

@@ -90,7 +90,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var a_{{ m }}_2 = {{ zero_a }};
     var a_{{ m }}_3 = {{ zero_a }};
 {%- endfor %}
-    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: false %}
     b = b * params.unscale{% if HALF_A %} * inverse{% endif %};
 {%- if BIASES %}
     t_part = t_part * params.unscale{% if HALF_A %} * inverse{% endif %};
@@ -120,7 +120,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
       ring[BIN + thread] = entry_of(ahead_1);
     }
 {%- endcapture %}
-    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: '' %}
     if (thread < PADDED) {
       let solved = select(0.0, x, row.z > 0u);
       if (!is_finite(solved)) {

@@ -2,6 +2,7 @@ import { addEquations } from '../../equations/add-equations.ts';
 import type { GpuTaskHandler } from '../../handler.ts';
 import { equationValues } from '../../kernels/equations/slot-columns.ts';
 import { variantNamed } from '../../update/choose.ts';
+import { summingVariant } from '../../update/variants.ts';
 
 /** See `normal-equations` of KernelTasks: one submission for all rows of the range. */
 export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope) => {
@@ -9,10 +10,11 @@ export const normalEquations: GpuTaskHandler<'normal-equations'> = async (scope)
   if (name === undefined) throw new Error('task normal-equations: the device chose no variant');
   const biases = scope.has('fixedBias');
   // The name of a variant tells how rows are summed for each solver; with CG there are names of all variants.
-  const variant = variantNamed(name, scope.gpu.info, { rank, biases, implicit: implicit !== undefined, cgSteps: 1, solver: 'cg' });
+  const shape = { rank, biases, implicit: implicit !== undefined, cgSteps: 1, solver: 'cg' } as const;
+  const variant = summingVariant(scope.gpu.info, variantNamed(name, scope.gpu.info, shape), shape);
   const inputs = {
     block: scope.block('block'),
-    fixed: variant.precision === 'f16' ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
+    fixed: variant.precision !== 'f32' ? await scope.matrixWithHalf('fixed') : scope.matrix('fixed'),
     fixedBias: biases ? scope.vector('fixedBias') : undefined,
     equations: scope.matrix('equations'),
   };

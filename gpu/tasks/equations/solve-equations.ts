@@ -15,7 +15,7 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
   const inputs = {
     equations,
     previous: scope.matrix('previous'),
-    factors: variant.precision === 'f16' ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
+    factors: variant.precision !== 'f32' ? await scope.matrixWithHalf('factors') : scope.matrix('factors'),
     bias: biases ? scope.vector('bias') : undefined,
     ...(implicit ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {}),
   };

@@ -3,6 +3,7 @@ import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { AlsParams } from '../params.ts';
+import { isInBlocks, sides, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
 /** The facts about data and parameters that head a printed plan. */
@@ -31,13 +32,27 @@ function regularizationText({ regParam, regExponent, regOffset, biases, biasDamp
 
 /** The choices that hold for the whole plan. */
 export function planReasons(problem: AlsProblem): string[] {
-  const { params, places } = problem;
+  const { params } = problem;
   return [
     ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
-    `p = 1: Θ whole on ${places.length === 1 ? 'the device' : `each of ${places.length} devices`}, eq. 8 without the f² terms: A is solved in place`,
+    gridReason(problem),
     ...(params.biases ? [`biases: eliminated from the normal equations, which keep f features and give factors and biases at once${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`] : []),
+    ...homeReasons(problem),
     ...deviceReasons(problem),
   ];
+}
+
+function gridReason({ grid, places }: AlsProblem): string {
+  const where = places.length === 1 ? 'the device' : `each of ${places.length} devices`;
+  if (sides.every((side) => grid[side].fixed === 'whole')) return `p = 1: Θ whole on ${where}, eq. 8 without the f² terms: A is solved in place`;
+  return sides.map((side) => (isInBlocks(grid, side) ? `${side} are solved from ${verticalParts(grid, side)} vertical parts, by equations that live until their rows are solved` : `${side} are solved from all rows of the fixed side, whole on ${where}`)).join('; ');
+}
+
+/** Ratings that the device does not hold for the whole run. */
+function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
+  if (users.ratings === 'device' && items.ratings === 'device') return [];
+  const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
+  return [`ratings come from ${from}, by user in ${users.q} parts and by item in ${items.q}: two are at the device, one of which is worked on`];
 }
 
 function deviceReasons(problem: AlsProblem): string[] {

@@ -1,16 +1,17 @@
 import { CapacityError } from '../../../engine/errors.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { candidateGrids, describeGrid } from '../../planner/candidates.ts';
 import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
-import { deviceBytes } from '../../planner/device-bytes.ts';
+import { deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
-import { askedPartitions } from '../partitions.ts';
+import { askedPartitions, requireRowsForParts } from '../partitions.ts';
 import { type AlsGrid, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
@@ -19,7 +20,7 @@ import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 const WORTH = { share: 0.2, seconds: 0.005 };
 
 /** Times that a grid which the walk refuses is cut into twice the parts. */
-const FINER = 2;
+const FINER = 1;
 
 /**
  * The physical plan of ALS: a pure function of profile, parameters and devices. The usual grid is taken where it fits: each side in a part
@@ -27,24 +28,26 @@ const FINER = 2;
  * with their reasons. Throws CapacityError when none fits, before anything is allocated.
  */
 export function planAls(profile: RatingsProfile, params: AlsParams, devices: PlanDevices, choices?: AlsChoices, options: AlsPlanOptions = {}): PhysicalPlan {
-  const planOf = (grid?: AlsGrid) => planOfGrid(profile, params, devices, choices, { ...options, grid });
+  const planOf = (grid?: AlsGrid) => requireHost(planOfGrid(profile, params, devices, choices, { ...options, grid }), options.hostBytes);
   if (options.grid !== undefined) return planOf(options.grid);
   const problem = alsProblem(profile, params, devices, choices, options);
   const asked = askedPartitions(params);
+  requireRowsForParts(asked, problem.rows);
   const usual = suits(problem.grid, asked) ? fitting(() => planOf()) : undefined;
   if (usual?.plan && problem.compute.length === 1 && !options.compares) return usual.plan;
   const usualCost = costOf(problem);
   const worthIt = (cost: IterationCost) => usual?.plan === undefined || (cost.seconds < (1 - WORTH.share) * usualCost.seconds && cost.seconds < usualCost.seconds - WORTH.seconds);
   // All items are ranked at once.
   const whole = problem.testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined ? (['items'] as const) : [];
-  const candidates = candidateGrids(problem, { asked, whole, ratings: options.ratings ?? (problem.device.ownMemory ? ['device', 'host'] : ['device']) })
+  const limits = { whole, hostBytes: options.hostBytes ?? Infinity, ratings: options.ratings ?? (problem.device.ownMemory ? (['device', 'host'] as const) : (['device'] as const)) };
+  const candidates = candidateGrids(problem, { ...limits, asked })
     .map((candidate) => ({ ...candidate, cost: costOf({ ...problem, grid: candidate.grid }) }))
     .sort((left, right) => left.cost.seconds - right.cost.seconds);
   const rejected: RejectedPlan[] = [];
   let chosen = usual?.plan && { plan: usual.plan, cost: usualCost };
   for (const { grid, fits, cost } of candidates) {
     const name = describeGrid(grid);
-    if (!fits) rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid) });
+    if (!fits) rejected.push({ name, seconds: cost.seconds, reason: tooLarge(problem, grid, options.hostBytes) });
     else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
       if (JSON.stringify(grid) !== JSON.stringify(problem.grid)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
     } else {
@@ -56,9 +59,16 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       }
     }
   }
-  if (chosen === undefined) throw noneFits(problem, candidates.map(({ grid }) => grid), usual?.error);
+  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error);
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
+}
+
+/** The plan, where the host has the memory for it. */
+function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
+  const bytes = plan.memory[HOST] ?? 0;
+  if (bytes > hostBytes) throw new CapacityError(`needs ${formatBytes(bytes)} (${bytes} bytes) of host memory, which has ${formatBytes(hostBytes)}`, { phase: 'plan', advice: 'Raise memoryBudget, or use a smaller rank' });
+  return plan;
 }
 
 /** The plan, or the reason why it does not fit. */
@@ -86,19 +96,23 @@ function finer(grid: AlsGrid, planOf: (grid: AlsGrid) => PhysicalPlan, may: (gri
   return { grid: cut, reason };
 }
 
-function tooLarge(problem: AlsProblem, grid: AlsGrid): string {
+function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
+  const onHost = hostBytes({ ...problem, grid });
+  if (onHost > host) return `needs about ${formatBytes(onHost)} of host memory, which has ${formatBytes(host)}`;
   const [least] = [...problem.compute].sort((left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity));
   const need = deviceBytes({ ...problem, grid });
   const beyond = least.capacityBytes !== null && need > least.capacityBytes;
   return beyond ? `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes ?? 0)}` : `has buffers beyond the ${formatBytes(least.bindingBytes ?? 0)} that ${least.place} binds`;
 }
 
-/** The error of a problem without a grid that fits: the least that a device must have. */
-function noneFits(problem: AlsProblem, grids: readonly AlsGrid[], usual: CapacityError | undefined): CapacityError {
-  const [best] = grids.map((grid) => ({ grid, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => left.need - right.need);
-  if (best === undefined) return usual ?? new CapacityError('no grid has the parts that were asked for', { phase: 'plan', advice: 'Leave the partitions out' });
-  const { summary, details } = usual ?? new CapacityError(`no grid fits: ${tooLarge(problem, best.grid)}`, { phase: 'plan', advice: 'Use a smaller rank' });
-  return new CapacityError(`${summary}; the least that a device needs is about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, details);
+/** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
+function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, usual: CapacityError | undefined): CapacityError {
+  const sized = grids.map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
+  const [best] = sized;
+  const { summary, details } = usual ?? new CapacityError(`no grid fits: ${tooLarge(problem, best?.grid ?? problem.grid)}`, { phase: 'plan', advice: 'Use a smaller rank' });
+  if (best === undefined) return usual ?? new CapacityError(summary, details);
+  const isAsked = asked.users !== undefined || asked.items !== undefined;
+  return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
 }
 
 function ratesText({ device, solver }: AlsProblem): string {

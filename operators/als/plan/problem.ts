@@ -36,6 +36,8 @@ export interface AlsPlanOptions {
   readonly grid?: AlsGrid;
   /** Homes of ratings that the planner may choose. Default: devices, and the host, from where they are staged. */
   readonly ratings?: readonly SideGrid['ratings'][];
+  /** Bytes of host memory for ratings and factors. Default: no bound here. */
+  readonly hostBytes?: number;
   /** True estimates the time of an iteration, and lists what was rejected, on one device too. */
   readonly compares?: boolean;
 }

@@ -39,7 +39,7 @@ const WIDE = { features: 128, lanes: 4, threads: 512 } as const;
 
 /** The storage of factors while they are stepped. */
 export function sgdPrecision({ precision }: Pick<SgdParams, 'precision'>, { kind }: Pick<DeviceInfo, 'kind'>): 'f32' | 'f16' {
-  return precision === 'auto' ? (kind === 'gpu' ? 'f16' : 'f32') : precision;
+  return precision === 'f32' || (precision === 'auto' && kind !== 'gpu') ? 'f32' : 'f16';
 }
 
 /** Threads that step one rating together, where many ratings are stepped at once. */

@@ -66,7 +66,7 @@ describe('a folder of checkpoints', () => {
     const dead = spawnSync(process.execPath, ['-e', '']).pid;
     await within((folder) => folder.write(2, {}, matrices));
     for (const name of [`.checkpoint-00000004.tmp-${dead}-1@${hostname()}`, `.checkpoint-00000002.old-${dead}-2@elsewhere`, 'notes', '.hidden']) mkdirSync(join(path, name));
-    writeFileSync(join(path, `.lock.tmp-${dead}-3@${hostname()}`), '');
+    for (const name of [`.lock.tmp-${dead}-3@${hostname()}`, `.lock.0123456789ab.tmp-${dead}-4@${hostname()}`, 'lock.0123456789ab']) writeFileSync(join(path, name), '');
     expect(await within((folder) => folder.iterations())).toEqual([2]);
     expect(readdirSync(path).sort()).toEqual(['.hidden', 'checkpoint-00000002', 'notes']);
   });

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,11 +49,25 @@ describe('a folder', () => {
   });
 
   it('goes to one of those that take it over at the same time', async () => {
-    holds({ process: endedProcess() });
-    const taken = await Promise.allSettled(Array.from({ length: 8 }, () => FolderLock.take(folder)));
-    expect(taken.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-    await Promise.all(taken.map((one) => one.status === 'fulfilled' && one.value.leave()));
-    expect(readdirSync(folder)).toEqual([]);
+    const dead = endedProcess();
+    for (let round = 0; round < 20; round++) {
+      holds({ process: dead, since: `round ${round}` });
+      const taken = await Promise.allSettled(Array.from({ length: 8 }, () => FolderLock.take(folder)));
+      expect(taken.flatMap((one) => (one.status === 'rejected' && !(one.reason instanceof UsageError) ? [one.reason] : []))).toEqual([]);
+      expect(taken.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+      await Promise.all(taken.map((one) => one.status === 'fulfilled' && one.value.leave()));
+      expect(readdirSync(folder)).toEqual([]);
+    }
+  });
+
+  it('is taken over after a process that was killed while it took it over', async () => {
+    const dead = endedProcess();
+    holds({ process: dead });
+    const text = readFileSync(file(), 'utf8');
+    writeFileSync(`${file()}.${createHash('sha256').update(text).digest('hex').slice(0, 12)}`, text.replace('"here"', '"there"'));
+    const lock = await FolderLock.take(folder);
+    expect(readdirSync(folder)).toEqual(['lock']);
+    await lock.leave();
   });
 
   it('is left to a process of another machine until that has given no sign of life for a minute', async () => {
@@ -72,7 +87,9 @@ describe('a folder', () => {
 
   it('keeps the lock of another holder when the first leaves late', async () => {
     const lock = await FolderLock.take(folder);
+    await lock.requireHeld();
     holds({ machine: '0123456789ab' });
+    await expect(lock.requireHeld()).rejects.toThrow('another run has taken the folder over');
     await lock.leave();
     expect(existsSync(file())).toBe(true);
   });

@@ -100,6 +100,10 @@ describe('what is found out', () => {
 describe('bad input', () => {
   test('a broken last line, and other lines that are no objects', async () => {
     await fails('{"user":1,"item":2}\n{"user":2,"it', /line 2: the line is no whole JSON object: "\{\\"user\\":2,\\"it" \(.*\.ndjson\)\. Correct the line/);
+    for (const key of ['\\x', 'a\\u12', '\\ud800']) await fails(`{"user":1}\n{"${key}":2}\n`, /line 2: /);
+    for (const key of ['\\x', '\\ud800']) await fails(`{"${key}":2}\n`, /line 1: /);
+    // Both halves would become U+FFFD, and two ids one.
+    for (const half of ['\\ud800', '\\uDFFF', 'a\\ud83d', '\\ude00\\ud83d']) await fails(`{"user":"a\\u0062"}\n{"user":"${half}"}\n`, /line 2: a text has half of a surrogate pair/);
     await fails('{"user":1}\n\n{"user":2\n', /line 3: the line is no whole JSON object/);
     await fails('{"user":1}\n{"user":2} {"user":3}\n', /line 2: something follows the JSON object/);
     await fails('{"user":1}\n5\n', /line 2: the line is no JSON object/);

@@ -8,7 +8,7 @@ import { KernelTuner, type TunedKernels } from '../../../gpu/tuner.ts';
 import { cacheFolder, TunerCache } from '../../../gpu/device/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choose.ts';
 import { neighboursOf } from '../../../gpu/update/more-variants.ts';
-import { sampleRows } from '../../../gpu/update/sample-block.ts';
+import { sampleRows } from '../../../gpu/update/timing/sample-block.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { everyVariant, updateVariants } from '../../../gpu/update/variants.ts';
 import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
@@ -41,7 +41,7 @@ describe('variants', () => {
     const nonnegative: UpdateProblem = { ...problem, solver: 'cholesky', nonnegative: true };
     for (const implicit of [false, true]) {
       const variants = updateVariants(tensorGpu, { ...nonnegative, implicit });
-      expect(variants.map(({ name }) => name)).toEqual(['tensor', 'tiled8-f32', 'tiled4-f32', 'tiled8-f16', 'tiled4-f16']);
+      expect(variants.map(({ name }) => name)).toEqual(['tensor', ...(implicit ? [] : ['int8']), 'tiled8-f32', 'tiled4-f32', 'tiled8-f16', 'tiled4-f16']);
       expect(variants.every(({ short, free, fused }) => short === 0 && !free && fused === undefined)).toBe(true);
     }
     expect(chooseUpdate(tensorGpu, nonnegative)).toMatchObject({ variant: 'tensor', precision: 'f16' });
@@ -118,12 +118,14 @@ const brief = { seconds: 5, thorough: false };
 describe('the tuner', () => {
   it('takes the fastest, notes it, and chooses it for similar problems', async () => {
     const tuner = new KernelTuner(tensorGpu, nowhere);
-    const { asked, measure } = measuring((name) => (name === 'tensor-fused' ? 12.1 : name.startsWith('tensor') ? 15 : 14));
+    const { asked, measure } = measuring((name) => (name === 'tensor-fused' ? 12.1 : name.startsWith('tiled') ? 14 : 15));
     const tuning = await tuner.tune(problem, brief, measure);
-    expect(tuning).toMatchObject({ variant: 'tensor-fused', reason: 'measured fastest of 7: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings' });
+    expect(tuning).toMatchObject({ variant: 'tensor-fused', reason: 'measured fastest of 10: 12.1 ms against 14.0 ms of tiled8-f32, sample of 2,000,000 ratings' });
     expect(asked).toHaveLength(1);
-    expect(asked[0].variants).toEqual([...updateVariants(tensorGpu, problem).filter(({ name }) => name.startsWith('tensor')).map(({ name }) => name), 'tiled8-f32']);
-    expect(chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 }))).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 7') });
+    const names = updateVariants(tensorGpu, problem).filter(({ name }) => /^(tensor|int8-fused)/.test(name)).map(({ name }) => name);
+    expect(asked[0].variants.slice(0, 2)).toEqual([names[0], names[0].replace('tensor', 'int8')]);
+    expect([...asked[0].variants].sort()).toEqual([...names, 'tiled8-f32'].sort());
+    expect(chooseUpdate(tensorGpu, problem, await tuner.known({ ...problem, ratings: problem.ratings * 1.1 }))).toMatchObject({ variant: 'tensor-fused', reason: expect.stringContaining('measured fastest of 10') });
     expect(await tuner.known({ ...problem, rank: 64 })).toBeUndefined();
     expect(await tuner.known({ ...problem, longest: 200 })).toBeUndefined();
   });

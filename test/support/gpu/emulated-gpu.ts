@@ -6,6 +6,7 @@ import { RESIDUAL_TOLERANCE } from '../../../gpu/kernels/solve/solve-cg.ts';
 import { halfBits, halfValue, roundToHalf } from '../../../gpu/kernels/checking/float16.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/kernels/kernel.ts';
+import { int8Pieces } from '../../../gpu/kernels/int8/int8-plan.ts';
 import { centresRatings } from '../../../gpu/kernels/normal-equations/tensor-plan.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/kernels/normal-equations/slots.ts';
 
@@ -74,6 +75,8 @@ const emulations: Readonly<Record<string, Emulation>> = {
       writeRow(params, buffers, row, ratings === 0 ? new Float32Array(rank + 1) : gradients(equations, startOf(params, buffers, row), steps, shiftsOf(params, uniforms, ratings), ratings, halfA), true);
     }
   },
+  'normal-equations-int8': (params, buffers, uniforms) => emulations['normal-equations-tensor'](params, buffers, uniforms),
+  'update-int8': (params, buffers, uniforms) => emulations['update-tensor'](params, buffers, uniforms),
   'solve-cg-registers': (params, buffers, uniforms) => {
     const { rank, steps, halfA, half } = params as Params & { readonly steps: number; readonly halfA: boolean; readonly half: boolean };
     const slots = new Float32Array(buffers.slots.bytes);
@@ -111,7 +114,9 @@ function shiftsOf({ biases }: Params, { lambda, exponent, offset, damping }: Uni
 
 /** Rows of θ and ratings of a part, as the kernel stages them. */
 function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: Uniforms, first: number, count: number, round: (value: number) => number) {
-  const halves = new Uint16Array(buffers.fixed.bytes);
+  const scales = buffers.scales && new Float32Array(buffers.scales.bytes);
+  const [halves, eighths] = [new Uint16Array(buffers.fixed.bytes), new Int8Array(buffers.fixed.bytes)];
+  const rounded = scales ? (value: number) => Math.max(-32_000, Math.min(32_000, Math.round(value))) : round;
   const indices = new Uint32Array(buffers.indices.bytes);
   const [values, fixedBias] = [buffers.values, buffers.fixed_bias].map(({ bytes }) => new Float32Array(bytes));
   const stride = tilesOf(rank) * TILE;
@@ -119,8 +124,8 @@ function gathered({ rank, biases }: Params, buffers: Buffers, { scale, mean }: U
   const r = new Float32Array(count);
   for (let k = 0; k < count; k++) {
     const column = indices[first + k];
-    theta.push(Float32Array.from({ length: rank }, (_, f) => halfValue(halves[column * stride + f])));
-    r[k] = round(fround((centresRatings({ rank, biases }) ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
+    theta.push(Float32Array.from({ length: rank }, (_, f) => (scales ? eighths[column * 16 * int8Pieces(rank) + f] * scales[f] : halfValue(halves[column * stride + f]))));
+    r[k] = rounded(fround(((scales ? biases : centresRatings({ rank, biases })) ? fround(values[first + k] - fround(mean + fixedBias[column])) : values[first + k]) * scale));
   }
   return { theta, r };
 }
@@ -168,27 +173,26 @@ interface Shifts {
 export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, start: Float32Array, steps: number, shifts: Shifts, ratings: number, halfA: boolean): Float32Array {
   const rank = givenB.length;
   const inverse = halfA ? fround(1 / ratings) : 1;
-  const matrix = halfA ? a.map((value) => roundToHalf(fround(value * inverse))) : a;
+  const stored = (values: Float32Array) => (halfA ? values.map(roundToHalf) : values);
+  let matrix = stored(halfA ? a.map((value) => value * inverse) : a);
   const shift = fround(shifts.shift * inverse);
   const biases = shifts.ownShift !== undefined;
   const weight = fround((ratings + (shifts.ownShift ?? 0)) * inverse);
   const [b, s] = [givenB.map((value) => value * inverse), givenS.map((value) => (biases ? value * inverse : 0))];
   const t = biases ? fround(givenT * inverse) : 0;
+  if (biases) {
+    matrix = stored(matrix.map((value, at) => value - fround(fround(s[Math.floor(at / rank)] / weight) * s[at % rank])));
+    b.forEach((value, i) => (b[i] = value - fround(t / weight) * s[i]));
+  }
   const times = (p: Float32Array) => p.map((value, i) => fround(shift * value + dot(matrix.subarray(i * rank, (i + 1) * rank), p)));
   const x = Float32Array.from(start);
   const first = times(x);
-  let sx = dot(s, x);
-  const fromBias = fround((sx - t) / weight);
   const r = b.map((value, i) => value - first[i]);
-  let sr = fround(fround(dot(s, s) * fromBias) + dot(s, r));
-  r.forEach((_, i) => (r[i] = s[i] * fromBias + r[i]));
-  let sp = sr;
   const p = Float32Array.from(r);
   let enough = 0;
   for (let step = 0; step < steps; step++) {
-    const along = fround(sp / weight);
-    const ap = times(p).map((value, i) => value - s[i] * along);
-    const [rr, pap, apap, sap] = [dot(r, r), dot(p, ap), dot(ap, ap), dot(s, ap)];
+    const ap = times(p);
+    const [rr, pap, apap] = [dot(r, r), dot(p, ap), dot(ap, ap)];
     if (step === 0) enough = Math.max(fround(rr * RESIDUAL_TOLERANCE), 1e-30);
     const alpha = rr > enough && pap > 0 ? fround(rr / pap) : 0;
     x.forEach((_, i) => (x[i] = alpha * p[i] + x[i]));
@@ -196,11 +200,8 @@ export function gradients({ a, b: givenB, s: givenS, t: givenT }: Equations, sta
     const left = Math.max(fround(fround(fround(alpha * alpha) * apap) - rr), 0);
     const beta = rr > enough ? fround(left / rr) : 0;
     p.forEach((_, i) => (p[i] = beta * p[i] + r[i]));
-    sx = fround(alpha * sp + sx);
-    sr = fround(-alpha * sap + sr);
-    sp = fround(beta * sp + sr);
   }
-  return Float32Array.from([...x, (t - sx) / weight]);
+  return Float32Array.from([...x, (t - dot(s, x)) / weight]);
 }
 
 /** The loop of gpu/kernels/update/update-short.wgsl. */

@@ -29,7 +29,7 @@ with AHEAD those of the first bin are there.
 {%- endunless %}
     var bin = 0u;
     for (var at = first; at < end; at += BIN) {
-      if (chunk < {% if CENTRE %}FACTOR_CHUNKS{% else %}CHUNKS{% endif %}) {
+      if (chunk < CHUNKS) {
 {%- for pass in passes %}
 {%- if IMPLICIT %}
         staged[(gather_row + {{ pass }}u * GATHER_ROWS) * STRIDE + chunk] = {% if RATING_ROW %}weighted(next_{{ pass }}, rated_{{ pass }}){% else %}select(weighted(next_{{ pass }}, rated_{{ pass }}), vec4<u32>(rated_{{ pass }} & 0xffffu, 0u, 0u, 0u), chunk == FACTOR_CHUNKS){% endif %};
@@ -48,9 +48,6 @@ with AHEAD those of the first bin are there.
       if (thread < BIN) {
         let rated = ring[(bin & 3u) * BIN + thread].y;
         staged[thread * STRIDE + CHUNKS] = vec4<u32>(rated{% if IMPLICIT %} & 0xffffu{% endif %}, 0u, 0u, 0u);
-{%- if BIASES %}
-        t_part += unpack2x16float(rated).x;
-{%- endif %}
       }
 {%- endif %}
       if (thread < BIN) { ring[((bin + 2u) & 3u) * BIN + thread] = entry_of(coming); }

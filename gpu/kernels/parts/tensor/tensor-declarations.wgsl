@@ -53,3 +53,8 @@ fn weighted(content: vec4<u32>, rated: u32) -> vec4<u32> {
   return vec4<u32>(bitcast<u32>(bitcast<vec2<f16>>(content.x) * root), bitcast<u32>(bitcast<vec2<f16>>(content.y) * root), bitcast<u32>(bitcast<vec2<f16>>(content.z) * root), bitcast<u32>(bitcast<vec2<f16>>(content.w) * root));
 }
 {%- endif %}
+
+// Four numbers of a tile in workgroup memory.
+fn number_of(content: vec4<u32>) -> vec4f {
+  return bitcast<vec4f>(content);
+}

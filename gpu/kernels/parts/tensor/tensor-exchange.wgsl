@@ -1,4 +1,4 @@
-{%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b, with biases s and t_part. {%- endcomment %}
+{%- comment -%} Moves accumulated tiles to registers: a_m_q, four columns of tile m of this thread's row q, and b, with biases s and t_part. With INT8 tiles are whole numbers and ratings have two digits. {%- endcomment %}
 {%- for phase in phases %}
 {%- unless forloop.first %}
     workgroupBarrier();
@@ -13,25 +13,21 @@
     workgroupBarrier();
 {%- for line in phase.rows %}
 {%- if line.row == tile_count %}
-    b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + own_line / 4u][own_line & 3u]);
-{%- if BIASES %}
-    s = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 5u + own_line / 4u][own_line & 3u]);
-{%- endif %}
+    {% render 'parts/tensor-line', at: line.place, line: 0, BIASES: BIASES, INT8: INT8 %}
 {%- else %}
 {%- assign last = tile_count | minus: 1 %}
 {%- if line.row == last and RATING_ROW == false %}
-    b = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 40u + own_line / 4u][own_line & 3u]);
+    {% render 'parts/tensor-line', at: line.place, line: 8, BIASES: BIASES, INT8: INT8 %}
 {%- if BIASES %}
-    s = bitcast<f32>(staged[({{ line.place }}u + own_tile) * 80u + 45u + own_line / 4u][own_line & 3u]);
     // The products of ratings and ones are t.
-    t_part = select(0.0, s, thread == PADDED - 8u);
+    t_part = {% if INT8 %}select(0.0, b, thread == PADDED - 6u){% else %}select(0.0, s, thread == PADDED - 8u){% endif %};
 {%- endif %}
 {%- endif %}
     if (tile_row == {{ line.row }}u) {
       let origin = {{ line.place }}u * 80u + quad_row * 20u + quad_lane;
 {%- for m in (0..line.row) %}
 {%- for q in (0..3) %}
-      a_{{ m }}_{{ q }} = keep(bitcast<vec4f>(staged[origin + {{ m }}u * 80u + {{ q }}u * 5u]), inverse);
+      a_{{ m }}_{{ q }} = keep(number_of(staged[origin + {{ m }}u * 80u + {{ q }}u * 5u]), inverse);
 {%- endfor %}
 {%- endfor %}
     }
@@ -39,10 +35,10 @@
     else if (tile_row < {{ line.row }}u) {
       // The upper triangle is the lower one's transpose.
       let origin = ({{ line.place }}u + tile_row) * 80u + quad_lane * 20u + quad_row;
-      let e0 = bitcast<vec4f>(staged[origin]);
-      let e1 = bitcast<vec4f>(staged[origin + 5u]);
-      let e2 = bitcast<vec4f>(staged[origin + 10u]);
-      let e3 = bitcast<vec4f>(staged[origin + 15u]);
+      let e0 = number_of(staged[origin]);
+      let e1 = number_of(staged[origin + 5u]);
+      let e2 = number_of(staged[origin + 10u]);
+      let e3 = number_of(staged[origin + 15u]);
       a_{{ line.row }}_0 = keep(vec4f(e0.x, e1.x, e2.x, e3.x), inverse);
       a_{{ line.row }}_1 = keep(vec4f(e0.y, e1.y, e2.y, e3.y), inverse);
       a_{{ line.row }}_2 = keep(vec4f(e0.z, e1.z, e2.z, e3.z), inverse);

@@ -1,10 +1,10 @@
-import { CancelledError, CapacityError, DeviceLostError } from '../../engine/errors.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../device/resources.ts';
-import { addHalf } from '../kernels/copies/to-half.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
-import { type UpdateInputs, updateRows } from './half-iteration.ts';
-import type { UpdateSettings, UpdateVariant } from './variant.ts';
+import { CancelledError, CapacityError, DeviceLostError } from '../../../engine/errors.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import { addHalf } from '../../kernels/copies/to-half.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { type UpdateInputs, updateRows } from '../half-iteration.ts';
+import type { UpdateSettings, UpdateVariant } from '../variant.ts';
 
 /** Result of one variant: milliseconds of a half-iteration, or the problem that prevented a measurement. */
 export type VariantTime = {

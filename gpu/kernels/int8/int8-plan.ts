@@ -1,0 +1,94 @@
+import { range } from '../kernel.ts';
+import { paddedRank, slotElements, tilesOf } from '../normal-equations/slots.ts';
+import { hasRatingRow, type TensorPlan, tensorPlan } from '../normal-equations/tensor-plan.ts';
+
+/** Ratings staged at a time: four for each of sixteen groups of threads. */
+const BIN = 64;
+
+/** Groups of 16 bytes between the lines of two features in workgroup memory: an odd number spreads the banks. */
+const ROW_VECTORS = BIN / 16 + 1;
+
+/** Groups of four numbers of a tile of A in workgroup memory, see normal-equations-tensor. */
+const TILE_VECTORS = 80;
+
+/** Least and largest rank that kernels in 8 bits serve: a thread has a rating of a bin, and a row of A. */
+export const INT8_RANKS = { least: 33, most: 256 } as const;
+
+/** Ratings of a part at most: so many products of numbers of 8 bits fit 32. */
+export const INT8_PART = 2 ** 17;
+
+/** Digits of a rating: 16 bits, of which clamping keeps some beyond this for biases. */
+const LARGEST_NUMBER = 8192;
+
+/** The power of two by which ratings are multiplied before they are rounded to whole numbers. */
+export function int8Scale(largestRating: number): number {
+  return 2 ** Math.floor(Math.log2(LARGEST_NUMBER / Math.max(largestRating, 2 ** -20)));
+}
+
+/** Groups of 16 bytes of a row of θ in 8 bits, an even number. */
+export function int8Pieces(rank: number): number {
+  return 2 * Math.ceil(tilesOf(rank) / 2);
+}
+
+/** Bytes of the mirror in 8 bits of a matrix with `rows` rows, and a row of zeros. */
+export function int8Bytes(rows: number, rank: number): number {
+  return 16 * int8Pieces(rank) * (rows + 1);
+}
+
+/** Subgroups of a workgroup: a thread has 16 features of a row of θ, and sixteen rows are loaded at a time. */
+function int8Subgroups(rank: number): number {
+  return lanesOf(rank) / 2;
+}
+
+/** Threads that load a row of θ. */
+function lanesOf(rank: number): number {
+  return 2 ** Math.ceil(Math.log2(tilesOf(rank)));
+}
+
+const plans = new Map<string, TensorPlan>();
+
+function planOf(rank: number, room: number): TensorPlan {
+  const key = `${rank} ${room}`;
+  const plan = plans.get(key) ?? tensorPlan(rank, room, int8Subgroups(rank));
+  plans.set(key, plan);
+  return plan;
+}
+
+/** Values of the parts that sum in 8 bits. */
+export function int8Values({ rank, biases }: { readonly rank: number; readonly biases: boolean }): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
+  const tiles = tilesOf(rank);
+  const ratingRow = hasRatingRow(rank);
+  const lanes = lanesOf(rank);
+  // Lanes that store to lines of different tiles meet different banks.
+  const tileVectors = 16 * ROW_VECTORS + Math.max(1, 8 / lanes);
+  const staged = Math.max((tiles + (ratingRow ? 1 : 0)) * tileVectors, tiles * TILE_VECTORS);
+  const plan = planOf(rank, Math.floor(staged / TILE_VECTORS));
+  return {
+    RANK: rank,
+    PADDED: paddedRank(rank),
+    TILES: tiles,
+    LOWER_TILES: (tiles * (tiles + 1)) / 2,
+    SLOT_VECTORS: slotElements(rank, biases) / 4,
+    THREADS: plan.subgroups * 32,
+    SUBGROUPS: plan.subgroups,
+    BIN,
+    LANES_PER_GROUP: lanes,
+    ROW_VECTORS,
+    TILE_VECTORS: tileVectors,
+    ROW_PIECES: int8Pieces(rank),
+    STAGED: staged,
+    RATING_ROW: ratingRow,
+    BIASES: biases,
+    steps: range(BIN / 32),
+    accumulators: range(plan.accumulators),
+    deals: plan.deals,
+    phases: plan.phases,
+    tile_count: tiles,
+    tile_numbers: range(tiles),
+    other_subgroups: range(plan.subgroups).slice(1),
+  };
+}
+
+export function int8Workgroup(params: { readonly rank: number; readonly biases: boolean }): { readonly threads: number; readonly bytes: number } {
+  return { threads: int8Subgroups(params.rank) * 32, bytes: int8Values(params).STAGED * 16 + 2 * BIN * 16 };
+}

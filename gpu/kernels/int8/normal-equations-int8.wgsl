@@ -1,0 +1,121 @@
+// Normal equations of parts of rows on tensor cores in 8 bits: one workgroup a part, which writes its A and b to a slot (slots.ts).
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+struct Params {
+  count: u32,
+  zero_row: u32,
+  scale: f32,
+  unscale: f32,
+  mean: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> scales: array<vec4f>;
+@group(0) @binding(6) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(7) var<storage, read_write> slots: array<vec4f>;
+
+{% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+  let number = id.y * size.x + id.x;
+  if (number >= params.count) {
+    return;
+  }
+  let part = work[number];
+  let first = part.y;
+  let end = part.y + part.z;
+  let group = thread / LANES_PER_GROUP;
+  let chunk = thread % LANES_PER_GROUP;
+{%- for r in (0..3) %}
+  var next_{{ r }} = vec4<u32>();
+{%- endfor %}
+  var coming = vec2<u32>();
+  if (thread < BIN) {
+{%- if BIASES %}
+    let ahead_0 = rating_at(first + thread, end);
+    let ahead_1 = rating_at(first + BIN + thread, end);
+    put_rating(0u, thread, ahead_0, bias_of(ahead_0.x));
+    put_rating(1u, thread, ahead_1, bias_of(ahead_1.x));
+{%- else %}
+    put_rating(0u, thread, rating_at(first + thread, end));
+    put_rating(1u, thread, rating_at(first + BIN + thread, end));
+{%- endif %}
+    coming = rating_at(first + 2u * BIN + thread, end);
+  }
+  workgroupBarrier();
+  {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+  let slot = part.w * SLOT_VECTORS;
+{%- if BIASES and RATING_ROW %}
+  let t_subgroup = subgroupAdd(t_part);
+  if ((thread & 31u) == 0u) { rated[subgroup].x = bitcast<u32>(t_subgroup); }
+{%- endif %}
+  // Tile rows pass through workgroup memory, as many at a time as it holds, and become float32.
+{%- for phase in phases %}
+{%- unless forloop.first %}
+  workgroupBarrier();
+{%- endunless %}
+{%- for store in phase.stores %}
+  {% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
+{%- for tile in store.tiles %}
+    subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
+{%- endfor %}
+  }
+{%- endfor %}
+  workgroupBarrier();
+{%- for line in phase.rows %}
+{%- assign last = tile_count | minus: 1 %}
+{%- if line.row == tile_count %}
+{%- assign b_line = 0 %}
+{%- assign has_b = true %}
+{%- elsif line.row == last and RATING_ROW == false %}
+{%- assign b_line = 8 %}
+{%- assign has_b = true %}
+{%- else %}
+{%- assign has_b = false %}
+{%- endif %}
+{%- if line.row < tile_count %}
+  for (var at = thread; at < {{ line.row | plus: 1 }}u * 64u; at += THREADS) {
+    let column = at / 64u;
+    let quad = at % 64u;
+    let value = number_of(staged[({{ line.place }}u + column) * 80u + (quad / 4u) * 5u + quad % 4u]);
+    slots[slot + {{ line.row | plus: 1 | times: line.row | divided_by: 2 }}u * 64u + at] = value * scales[{{ line.row }}u * 4u + quad / 16u][(quad / 4u) & 3u] * scales[column * 4u + quad % 4u];
+  }
+{%- endif %}
+{%- if has_b %}
+  if (thread < TILES * 4u) {
+    let at = ({{ line.place }}u + thread / 4u) * 80u + {{ b_line }}u * 5u + thread % 4u;
+    let own = scales[thread];
+    let b = fma(vec4f(256.0), number_of(staged[at]), number_of(staged[at + 5u])) * params.unscale;
+    slots[slot + LOWER_TILES * 64u + thread] = b * own;
+{%- if BIASES %}
+    slots[slot + LOWER_TILES * 64u + TILES * 4u + thread] = number_of(staged[at + 10u]) * own;
+{%- unless RATING_ROW %}
+    if (thread == TILES * 4u - 2u) {
+      // The products of ratings and ones are t.
+      slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(b.z, 0.0, 0.0, 0.0);
+    }
+{%- endunless %}
+{%- endif %}
+  }
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+{%- if BIASES and RATING_ROW %}
+  if (thread == 0u) {
+    var t = 0.0;
+    for (var other = 0u; other < SUBGROUPS; other++) {
+      t += bitcast<f32>(rated[other].x);
+    }
+    slots[slot + LOWER_TILES * 64u + TILES * 8u] = vec4f(t * params.unscale, 0.0, 0.0, 0.0);
+  }
+{%- endif %}
+}

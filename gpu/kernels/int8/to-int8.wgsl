@@ -1,0 +1,32 @@
+// Rounds a matrix to 8 bits, 16 features a thread: each column is divided by its scale, a 127th of its largest |x|. The row after the last
+// becomes 0.
+struct Params {
+  rows: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> factors: array<vec4f>;
+@group(0) @binding(2) var<storage, read> maxima: array<vec4f>;
+@group(0) @binding(3) var<storage, read_write> rounded: array<vec4u>;
+@group(0) @binding(4) var<storage, read_write> scales: array<vec4f>;
+
+fn quad_of(row: u32, quad: u32) -> u32 {
+  if (row >= params.rows || quad >= QUADS) {
+    return 0;
+  }
+  // A column of zeros has no scale.
+  return pack4x8snorm(factors[row * QUADS + quad] / max(maxima[quad], vec4f(1e-30)));
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let at = (id.y * size.x + id.x) * THREADS + thread;
+  let row = at / PIECES;
+  let quad = 4 * (at % PIECES);
+  if (row <= params.rows) {
+    rounded[at] = vec4u(quad_of(row, quad), quad_of(row, quad + 1), quad_of(row, quad + 2), quad_of(row, quad + 3));
+  }
+  if (at < QUADS) {
+    scales[at] = maxima[at] / 127.0;
+  }
+}

@@ -1,0 +1,31 @@
+import { type KernelDescriptor, reads, writes } from '../kernel.ts';
+import { regularizationUniforms } from '../regularization.ts';
+import { registerSolverBytes, registerSolverValues } from '../solve/solve-cg-registers.ts';
+import { int8Values, int8Workgroup } from './int8-plan.ts';
+import type { NormalEquationsInt8Params } from './normal-equations-int8.ts';
+
+export type UpdateInt8Params = NormalEquationsInt8Params & {
+  readonly steps: number;
+  /** See update-tensor. */
+  readonly halfA: boolean;
+};
+
+/** The fused half-iteration of update-tensor, from factors in 8 bits (normal-equations-int8). */
+export const updateInt8Kernel: KernelDescriptor<UpdateInt8Params> = {
+  name: 'update-int8',
+  bindings: [...reads('work', 'indices', 'values', 'fixed', 'scales', 'fixed_bias', 'previous'), ...writes('factors', 'half', 'bias', 'status')],
+  uniforms: [
+    { name: 'count', type: 'u32' },
+    { name: 'zero_row', type: 'u32' },
+    { name: 'scale', type: 'f32' },
+    { name: 'unscale', type: 'f32' },
+    ...regularizationUniforms,
+    { name: 'mean', type: 'f32' },
+  ],
+  needs: () => ['f16', 'subgroups', 'int8'],
+  values: (params) => ({ ...int8Values(params), ...registerSolverValues(params) }),
+  workgroup: (params) => {
+    const { threads, bytes } = int8Workgroup(params);
+    return { threads, bytes: bytes + registerSolverBytes(params.rank, threads / 32) };
+  },
+};

@@ -1,0 +1,163 @@
+// One half-iteration of whole rows without A ever leaving the chip, as update-tensor does it, from factors in 8 bits. A stays as it was counted: with S the scales of
+// the features it is S A S, so that vectors are scaled before and after each product.
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+struct Params {
+  count: u32,
+  zero_row: u32,
+  scale: f32,
+  unscale: f32,
+  lambda: f32,
+  exponent: f32,
+  offset: f32,
+  damping: f32,
+  bias_lambda: f32,
+  mean: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> scales: array<f32>;
+@group(0) @binding(6) var<storage, read> fixed_bias: array<f32>;
+@group(0) @binding(7) var<storage, read> previous: array<f32>;
+@group(0) @binding(8) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(9) var<storage, read_write> half: array<f16>;
+@group(0) @binding(10) var<storage, read_write> bias: array<f32>;
+@group(0) @binding(11) var<storage, read_write> status: array<atomic<u32>>;
+
+{% render 'parts/int8-declarations', BIASES: BIASES, RATING_ROW: RATING_ROW %}
+{% render 'parts/register-helpers', HALF_A: HALF_A, tolerance: tolerance %}
+
+{% render 'parts/finite' %}
+{% render 'parts/row-shift', BIASES: BIASES %}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
+  let group = thread / LANES_PER_GROUP;
+  let chunk = thread % LANES_PER_GROUP;
+  // In the solver a quad of lanes holds four rows of A, and each lane has the sums of one of them: row `thread`.
+  let quad_row = (thread / 4u) & 3u;
+  let quad_lane = thread & 3u;
+  let tile_row = min(thread / 16u, TILES - 1u);
+  let own_tile = tile_row;
+  let own_line = thread & 15u;
+  let is_feature = thread < RANK;
+  let own_scale = scales[min(thread, PADDED - 1u)];
+{%- for r in (0..3) %}
+  var next_{{ r }} = vec4<u32>();
+{%- endfor %}
+  var coming = vec2<u32>();
+  let stride = size.x * size.y;
+  var number = id.y * size.x + id.x;
+  if (number >= params.count) {
+    return;
+  }
+  var row = work[number];
+  if (thread < BIN) {
+    let end = row.y + row.z;
+{%- if BIASES %}
+    let ahead_0 = rating_at(row.y + thread, end);
+    let ahead_1 = rating_at(row.y + BIN + thread, end);
+    put_rating(0u, thread, ahead_0, bias_of(ahead_0.x));
+    put_rating(1u, thread, ahead_1, bias_of(ahead_1.x));
+{%- else %}
+    put_rating(0u, thread, rating_at(row.y + thread, end));
+    put_rating(1u, thread, rating_at(row.y + BIN + thread, end));
+{%- endif %}
+    coming = rating_at(row.y + 2u * BIN + thread, end);
+  }
+  var next_x = previous[row.x * PADDED + min(thread, PADDED - 1u)];
+  workgroupBarrier();
+  for (; number < params.count; number += stride) {
+    let following = work[min(number + stride, params.count - 1u)];
+    let following_end = following.y + following.z;
+    let first = row.y;
+    let end = row.y + row.z;
+    let inverse = 1.0 / max(f32(row.z), 1.0);
+    let shift = shift_of(row.z){% if HALF_A %} * inverse{% endif %};
+{%- if BIASES %}
+    let weight = weight_of(row.z){% if HALF_A %} * inverse{% endif %};
+    var s = 0.0;
+{%- endif %}
+    var x = next_x;
+    var b = 0.0;
+    {% render 'parts/int8-accumulate', accumulators: accumulators, deals: deals, steps: steps, RATING_ROW: RATING_ROW, BIASES: BIASES %}
+{%- for m in tile_numbers %}
+    var a_{{ m }}_0 = {{ zero_a }};
+    var a_{{ m }}_1 = {{ zero_a }};
+    var a_{{ m }}_2 = {{ zero_a }};
+    var a_{{ m }}_3 = {{ zero_a }};
+{%- endfor %}
+    {% render 'parts/tensor-exchange', phases: phases, tile_count: TILES, RATING_ROW: RATING_ROW, BIASES: BIASES, INT8: true %}
+    b = b * own_scale * params.unscale{% if HALF_A %} * inverse{% endif %};
+{%- if BIASES %}
+    t_part = t_part * params.unscale{% if HALF_A %} * inverse{% endif %};
+{%- if HALF_A %}
+    s = s * inverse;
+{%- endif %}
+{%- endif %}
+    // The next row's ratings and start.
+    next_x = previous[following.x * PADDED + min(thread, PADDED - 1u)];
+    var ahead_0 = vec2<u32>();
+    var ahead_1 = vec2<u32>();
+    if (thread < BIN) {
+      ahead_0 = rating_at(following.y + thread, following_end);
+      ahead_1 = rating_at(following.y + BIN + thread, following_end);
+      coming = rating_at(following.y + 2u * BIN + thread, following_end);
+    }
+    if (!is_feature) {
+      b = 0.0;
+      x = 0.0;
+{%- if BIASES %}
+      s = 0.0;
+{%- endif %}
+    }
+{%- if BIASES %}
+    // Their biases arrive while the row is solved.
+    var bias_0 = 0.0;
+    var bias_1 = 0.0;
+{%- capture between %}
+    if (thread < BIN) {
+      bias_0 = bias_of(ahead_0.x);
+      bias_1 = bias_of(ahead_1.x);
+    }
+{%- endcapture %}
+{%- else %}
+{%- capture between %}
+    if (thread < BIN) {
+      put_rating(0u, thread, ahead_0);
+      put_rating(1u, thread, ahead_1);
+    }
+{%- endcapture %}
+{%- endif %}
+    {% render 'parts/register-cg', between: between, tile_numbers: tile_numbers, SUBGROUPS: SUBGROUPS, other_subgroups: other_subgroups, BIASES: BIASES, scaled: ' * own_scale' %}
+{%- if BIASES %}
+    if (thread < BIN) {
+      put_rating(0u, thread, ahead_0, bias_0);
+      put_rating(1u, thread, ahead_1, bias_1);
+    }
+{%- endif %}
+    if (thread < PADDED) {
+      let solved = select(0.0, x, row.z > 0u);
+      if (!is_finite(solved)) {
+        atomicMin(&status[0], row.x);
+      }
+      factors[row.x * PADDED + thread] = solved;
+      half[row.x * PADDED + thread] = f16(solved);
+{%- if BIASES %}
+      if (thread == 0u) {
+        bias[row.x] = select(0.0, beta_row, row.z > 0u);
+      }
+{%- endif %}
+    }
+    row = following;
+    workgroupBarrier();
+  }
+}

@@ -1,0 +1,94 @@
+{%- comment -%}
+Sums A of the ratings [first, end) into the accumulators, from factors in 8 bits. The rings hold the ratings of the first two bins, `coming` those
+of the third; with biases t_part gets this thread's part of t, where the ratings have a tile row. While a bin is multiplied, the next one's rows
+of theta are loaded.
+{%- endcomment %}
+{%- for number in accumulators %}
+    var sum_{{ number }} = subgroup_matrix_result<i32, 16, 16>(0);
+{%- endfor %}
+{%- if BIASES %}
+    var t_part = 0.0;
+{%- endif %}
+    {
+      let slot = 0u;
+      {% render 'parts/int8-gather' %}
+    }
+    var bin = 0u;
+    for (var at = first; at < end; at += BIN) {
+      if (chunk < TILES) {
+{%- unless RATING_ROW %}
+        // The ratings stand in the padding, as features 8 to 10 of the last tile.
+        if (chunk == TILES - 1u) {
+          let ratings = rated[(bin & 3u) * (BIN / 4u) + group];
+{%- for r in (0..3) %}
+          next_{{ r }}.z = ratings[{{ r }}];
+{%- endfor %}
+        }
+{%- endunless %}
+        // Four by four bytes change places.
+        let even_low = (next_0 & BYTES) | ((next_1 & BYTES) << EIGHT);
+        let odd_low = ((next_0 >> EIGHT) & BYTES) | (next_1 & ~BYTES);
+        let even_high = (next_2 & BYTES) | ((next_3 & BYTES) << EIGHT);
+        let odd_high = ((next_2 >> EIGHT) & BYTES) | (next_3 & ~BYTES);
+        let line_0 = (even_low & WORDS) | (even_high << SIXTEEN);
+        let line_1 = (odd_low & WORDS) | (odd_high << SIXTEEN);
+        let line_2 = (even_low >> SIXTEEN) | (even_high & ~WORDS);
+        let line_3 = (odd_low >> SIXTEEN) | (odd_high & ~WORDS);
+        let place = chunk * TILE_VECTORS + group / 4u;
+{%- for quad in (0..3) %}
+{%- for line in (0..3) %}
+        staged[place + {{ quad | times: 4 | plus: line }}u * ROW_VECTORS][group & 3u] = line_{{ line }}[{{ quad }}];
+{%- endfor %}
+{%- endfor %}
+      }
+{%- if RATING_ROW %}
+      // The ratings have a tile row of their own, whose other lines may hold anything.
+      if (thread < BIN / 4u) {
+        let ratings = rated[(bin & 3u) * (BIN / 4u) + thread];
+        let place = TILES * TILE_VECTORS + thread / 4u;
+        staged[place][thread & 3u] = bytes_of(ratings, 0u);
+        staged[place + ROW_VECTORS][thread & 3u] = bytes_of(ratings, 8u);
+{%- if BIASES %}
+        staged[place + 2u * ROW_VECTORS][thread & 3u] = bytes_of(ratings, 16u);
+        t_part += sum_of(ratings);
+{%- endif %}
+      }
+{%- endif %}
+{%- if BIASES %}
+      // Its column's bias arrives while a bin is multiplied.
+      let arrived = coming;
+      var arrived_bias = 0.0;
+      if (thread < BIN) { arrived_bias = bias_of(arrived.x); }
+{%- else %}
+      if (thread < BIN) { put_rating(bin + 2u, thread, coming); }
+{%- endif %}
+      if (at + BIN < end) {
+        let slot = (bin + 1u) & 3u;
+        {% render 'parts/int8-gather' %}
+        if (thread < BIN) { coming = rating_at(at + 3u * BIN + thread, end); }
+      }
+      workgroupBarrier();
+      let held = min(BIN, end - at);
+{%- for deal in deals %}
+      {% unless forloop.first %}else {% endunless %}if (subgroup == {{ deal.subgroup }}u) {
+{%- for step in steps %}
+        {% if step > 0 %}if (held > {{ step }}u * 32u) {% endif %}{
+{%- for tile in deal.lefts %}
+          let left_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_left<i8, 32, 16>, row_major>(&staged, {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
+{%- endfor %}
+{%- for tile in deal.rights %}
+          let right_{{ tile }} = subgroupMatrixLoad<subgroup_matrix_right<i8, 16, 32>, col_major>(&staged, {{ tile }}u * TILE_VECTORS + {{ step }}u * 2u, ROW_VECTORS);
+{%- endfor %}
+{%- for tile in deal.tiles %}
+          sum_{{ tile.accumulator }} = subgroupMatrixMultiplyAccumulate(left_{{ tile.row }}, right_{{ tile.column }}, sum_{{ tile.accumulator }});
+{%- endfor %}
+        }
+{%- endfor %}
+      }
+{%- endfor %}
+{%- if BIASES %}
+      if (thread < BIN) { put_rating(bin + 2u, thread, arrived, arrived_bias); }
+{%- endif %}
+      workgroupBarrier();
+      bin++;
+    }

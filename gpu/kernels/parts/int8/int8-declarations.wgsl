@@ -1,0 +1,61 @@
+const BYTES = vec4<u32>(0x00ff00ffu);
+const WORDS = vec4<u32>(0x0000ffffu);
+const EIGHT = vec4<u32>(8u);
+const SIXTEEN = vec4<u32>(16u);
+
+// Staging of gathered rows as tensor cores take 8 bits: a line for each feature with the numbers of BIN ratings, ROW_VECTORS apart, so
+// that rows of four ratings are transposed on the way. Later the tiles of A pass through the same memory to the threads' registers.
+var<workgroup> staged: array<vec4<u32>, STAGED>;
+// Rings of four bins, four ratings an element: columns, and ratings in two digits of 8 bits with a 1 behind them with biases. Two bins are in use, one
+// is ready, one is being loaded.
+var<workgroup> columns: array<vec4<u32>, BIN>;
+var<workgroup> rated: array<vec4<u32>, BIN>;
+
+// Column and rating number `at`, or the row of zeros behind the end.
+fn rating_at(at: u32, end: u32) -> vec2<u32> {
+  var result = vec2<u32>(params.zero_row, 0u);
+  if (at < end) {
+    result = vec2<u32>(indices[at], bitcast<u32>(values[at]));
+  }
+  return result;
+}
+
+{%- if BIASES %}
+// The bias of a column; that of the last one for the row of zeros, whose ratings do not use it.
+fn bias_of(column: u32) -> f32 {
+  return fixed_bias[min(column, params.zero_row - 1u)];
+}
+
+{% endif -%}
+// Puts a rating{% if BIASES %} without mean and bias{% endif %} to a place of the ring's bin.
+fn put_rating(bin: u32, place: u32, rating: vec2<u32>{% if BIASES %}, column_bias: f32{% endif %}) {
+  let number = i32(clamp(round({% if BIASES %}(bitcast<f32>(rating.y) - (params.mean + column_bias)){% else %}bitcast<f32>(rating.y){% endif %} * params.scale), -32000.0, 32000.0));
+  let high = (number + 128) >> 8u;
+  let digits = (u32(high) & 0xffu) | ((u32(number - high * 256) & 0xffu) << 8u){% if BIASES %} | 0x10000u{% endif %};
+  let at = (bin & 3u) * (BIN / 4u) + place / 4u;
+  columns[at][place & 3u] = rating.x;
+  rated[at][place & 3u] = {% if BIASES %}select(digits, 0u, rating.x == params.zero_row){% else %}digits{% endif %};
+}
+
+{%- if RATING_ROW %}
+
+// A byte of four words side by side.
+fn bytes_of(words: vec4<u32>, shift: u32) -> u32 {
+  let bytes = (words >> vec4<u32>(shift)) & vec4<u32>(0xffu);
+  return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+}
+{%- endif %}
+{%- if RATING_ROW and BIASES %}
+
+// The sum of four ratings from their digits.
+fn sum_of(words: vec4<u32>) -> f32 {
+  let high = bitcast<vec4<i32>>(words << vec4<u32>(24u)) >> vec4<u32>(24u);
+  let low = bitcast<vec4<i32>>(words << vec4<u32>(16u)) >> vec4<u32>(24u);
+  return dot(vec4f(high * 256 + low), vec4f(1.0));
+}
+{%- endif %}
+
+// Four numbers of a tile in workgroup memory.
+fn number_of(content: vec4<u32>) -> vec4f {
+  return vec4f(bitcast<vec4<i32>>(content));
+}

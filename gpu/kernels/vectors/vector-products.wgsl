@@ -1,0 +1,147 @@
+// A p of parts of rows without A: sum of (theta_v^T p) theta_v, and of theta_v^T p, over a part's ratings, into the part's slot of
+// vectors (vectors.ts). A team of LANES threads has one rating at a time of EACH that it has asked for, and a lane the same features of
+// all of them, of p and of the sum. At the end the teams of WIDTH threads add up their sums among themselves, and those pass through workgroup memory.
+//
+// With FIRST p is x, and a rating counts r_v - theta_v^T x instead: the residual. With biases sum of theta_v comes with it.
+diagnostic(off, subgroup_uniformity);
+enable subgroups;
+
+struct Params {
+  count: u32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> work: array<vec4u>;
+@group(0) @binding(2) var<storage, read> indices: array<u32>;
+@group(0) @binding(3) var<storage, read> values: array<f32>;
+@group(0) @binding(4) var<storage, read> fixed: array<{{ stored }}>;
+@group(0) @binding(5) var<storage, read> state: array<vec4f>;
+@group(0) @binding(6) var<storage, read_write> slots: array<vec4f>;
+
+var<workgroup> sums: array<vec4f, GROUPS * TEAM_QUADS>;
+
+{% if half -%}
+fn unpacked(packed: vec2u) -> vec4f {
+  return vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y));
+}
+
+{% endif -%}
+// Adds up the sums of all groups to the quads of the slot from `first` on.
+fn sum_groups(thread: u32, first: u32, count: u32) {
+  workgroupBarrier();
+  for (var quad = thread; quad < count; quad += THREADS) {
+    var sum = sums[quad];
+    for (var group = 1u; group < GROUPS; group++) {
+      sum += sums[group * TEAM_QUADS + quad];
+    }
+    slots[first + quad] = sum;
+  }
+}
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) id: vec3u, @builtin(num_workgroups) size: vec3u, @builtin(local_invocation_index) thread: u32) {
+  let number = id.y * size.x + id.x;
+  if (number >= params.count) {
+    return;
+  }
+  // Entry: number of the row's state, first rating, ratings, slot.
+  let part = work[number];
+  let end = part.y + part.z;
+  let team = thread / LANES;
+  let lane = thread % LANES;
+{%- for piece in pieces %}
+  let piece_{{ piece.at }} = {% if piece.guarded %}min(lane + {{ piece.first }}, PIECES - 1){% else %}lane + {{ piece.first }}{% endif %};
+{%- for vector in piece.vectors %}
+  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = state[part.x * STATE_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
+{%- if piece.guarded %}
+  if (lane + {{ piece.first }} >= PIECES) { p_{{ vector.number }} = vec4f(); }
+{%- endif %}
+  var q_{{ vector.number }} = vec4f();
+{%- if sums_rows %}
+  var s_{{ vector.number }} = vec4f();
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+  var along = 0.0;
+  let final_at = max(end, 1) - 1;
+  let begin = part.y + team * EACH;
+{%- for e in each %}
+  var column_{{ e }} = indices[min(begin + {{ e }}, final_at)];
+{%- endfor %}
+  // All teams take as many turns, those behind the end without effect.
+  for (var turn = part.y; turn < end; turn += TEAMS * EACH) {
+    let at = turn + team * EACH;
+{%- for e in each %}
+{%- for piece in pieces %}
+    let theta_{{ e }}_{{ piece.at }} = fixed[column_{{ e }} * PIECES + piece_{{ piece.at }}];
+{%- endfor %}
+{%- if FIRST %}
+    let rated_{{ e }} = values[min(at + {{ e }}, final_at)];
+{%- endif %}
+{%- endfor %}
+    // Columns of the next ratings, while these are on their way.
+{%- for e in each %}
+    column_{{ e }} = indices[min(at + TEAMS * EACH + {{ e }}, final_at)];
+{%- endfor %}
+    var products = vec{{ each.size }}f(
+{%- for e in each %}
+      {% for piece in pieces %}{% for vector in piece.vectors %}dot({{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, p_{{ vector.number }}){% unless forloop.last %} + {% endunless %}{% endfor %}{% unless forloop.last %} + {% endunless %}{% endfor %},
+{%- endfor %}
+    );
+{%- for distance in distances %}
+    products += subgroupShuffleXor(products, {{ distance }});
+{%- endfor %}
+{%- for e in each %}
+    { let weight = select(0.0, {% if FIRST %}rated_{{ e }} - products[{{ e }}]{% else %}products[{{ e }}]{% endif %}, at + {{ e }} < end);
+      along += weight;
+{%- if sums_rows %}
+      let one = select(0.0, 1.0, at + {{ e }} < end);
+{%- endif %}
+{%- for piece in pieces %}
+{%- for vector in piece.vectors %}
+      q_{{ vector.number }} = fma(vec4f(weight), {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, q_{{ vector.number }});
+{%- if sums_rows %}
+      s_{{ vector.number }} = fma(vec4f(one), {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, s_{{ vector.number }});
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+    }
+{%- endfor %}
+  }
+  let slot = part.w * SLOT_QUADS;
+  let group = thread / WIDTH;
+  let first_team = thread % WIDTH < LANES;
+{%- for distance in merges %}
+  along += subgroupShuffleXor(along, {{ distance }});
+{%- for piece in pieces %}
+{%- for vector in piece.vectors %}
+  q_{{ vector.number }} += subgroupShuffleXor(q_{{ vector.number }}, {{ distance }});
+{%- if sums_rows %}
+  s_{{ vector.number }} += subgroupShuffleXor(s_{{ vector.number }}, {{ distance }});
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+{%- endfor %}
+{%- for piece in pieces %}
+  if (first_team && lane + {{ piece.first }} < PIECES) {
+{%- for vector in piece.vectors %}
+    sums[group * TEAM_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = q_{{ vector.number }};
+{%- endfor %}
+  }
+{%- endfor %}
+  if (first_team && lane == 0) {
+    sums[group * TEAM_QUADS + QUADS] = vec4f(along, 0.0, 0.0, 0.0);
+  }
+  sum_groups(thread, slot, QUADS + 1);
+{%- if sums_rows %}
+  workgroupBarrier();
+{%- for piece in pieces %}
+  if (first_team && lane + {{ piece.first }} < PIECES) {
+{%- for vector in piece.vectors %}
+    sums[group * TEAM_QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = s_{{ vector.number }};
+{%- endfor %}
+  }
+{%- endfor %}
+  sum_groups(thread, slot + QUADS + 1, QUADS);
+{%- endif %}
+}

@@ -1,0 +1,48 @@
+/** Plans for devices that are not there, and partitions that do not fit. */
+import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../engine/json.ts';
+import { fails, objectOf, runHere } from './run-cli.ts';
+
+const hugewiki = ['--users', '50082603', '--items', '39780', '--ratings', '3101144313', '--rank', '100', '--no-biases'];
+
+async function planned(...args: readonly string[]): Promise<JsonObject> {
+  const { stdout, stderr, code } = await runHere('plan', ...args, '--json', '--quiet');
+  expect([code, stderr]).toEqual([0, '']);
+  return (objectOf(stdout) as { plan: JsonObject }).plan;
+}
+
+describe('plan --devices', () => {
+  it('chooses p and q, estimates the time, and lists what was rejected', async () => {
+    const plan = await planned(...hugewiki, '--devices', '4x80GB');
+    expect(plan.choices).toMatchObject({ grid: { users: { fixed: 'parts' }, items: { fixed: 'whole' } } });
+    expect(plan.estimate).toMatchObject({ rates: expect.stringContaining('card of 80 GB') });
+    const rejected = plan.rejected as { name: string; reason: string }[];
+    expect(rejected.map(({ name }) => name)).toContain('matrix-free CG that exchanges vectors');
+    expect(rejected.every(({ reason }) => reason !== '')).toBe(true);
+    const rounds = plan.round as { name: string; at: string[]; tasks?: number; partitions?: JsonObject }[];
+    const update = rounds.find(({ name }) => name === 'update-users');
+    expect(update).toMatchObject({ partitions: { p: 1, q: update?.at.length }, tasks: 1 });
+    expect(new Set(update?.at)).toEqual(new Set(['gpu:0', 'gpu:1', 'gpu:2', 'gpu:3']));
+  });
+
+  it('takes the parts that are asked for', async () => {
+    const plan = await planned(...hugewiki, '--devices', '141GB', '--partition-users', '1,32');
+    expect(plan.choices).toMatchObject({ grid: { users: { q: 32 } } });
+  });
+
+  it('of unequal memory go by the least', async () => {
+    const places = (await planned(...hugewiki, '--devices', '80GB,20GB')).memory as Record<string, number>;
+    expect(places['gpu:1']).toBeLessThan(20e9);
+  });
+
+  it.each<[string, readonly string[], number, RegExp]>([
+    ['parts that do not fit', ['--devices', '12GB', '--partition-users', '1,1'], 4, /in one buffer but device gpu:0 binds at most .*; with other parts a device needs about 8\.\d GiB, with X in 16 at the host.*Leave the partitions to the planner/],
+    ['more parts than rows', ['--devices', '141GB', '--partition-items', '1,100000'], 2, /--partition-items 1,100000 has 100,000 parts of 39,780 items/],
+    ['more vertical parts than items', ['--devices', '141GB', '--partition-users', '50000,2'], 2, /--partition-users 50000,2 has 50,000 vertical parts of 39,780 items/],
+    ['no memory', ['--devices', '4x'], 2, /--devices must be/],
+    ['too many', ['--devices', '900x12GB'], 2, /--devices must be devices with their memory/],
+    ['a device beside them', ['--devices', '12GB', '--device', 'cpu'], 2, /--device cannot act with --devices/],
+  ])('refuses %s', async (_, args, code, message) => {
+    await fails(code, message, 'plan', ...hugewiki, ...args);
+  });
+});
