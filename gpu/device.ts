@@ -2,11 +2,12 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
+import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { formatBytes } from '../engine/format.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
+import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
@@ -59,6 +60,7 @@ interface Stored {
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
+  readonly memory = new MemoryMeter();
   readonly adapter: GpuInfo;
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
@@ -98,7 +100,7 @@ export class GpuDevice implements Device {
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
-      const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
+      const request: GpuRequest = { changes: [], command: { type: 'open', options: { ...options, memoryBytes } }, collection: 0 };
       const open = () => pool.run(() => request);
       const { outcome } = await (card === undefined ? open() : withCard(card, open));
       device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);
@@ -230,7 +232,8 @@ export class GpuDevice implements Device {
     }
     await this.#pool.close();
     this.#ended();
-    this.#store.clear();
+    for (const [key, stored] of this.#store) this.#forget(key, stored);
+
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
@@ -239,23 +242,34 @@ export class GpuDevice implements Device {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
-      return await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      const answer = await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      this.#count(answer.outcome.memory);
+      return answer;
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;
       throw error;
     }
   }
 
+  /** Counts what the thread tells of its allocations since its last answer. */
+  #count(memory: TaskOutcome['memory']): void {
+    if (memory === undefined) return;
+    this.memory.add(memory.peak - this.memory.now);
+    this.memory.add(memory.now - this.memory.now);
+  }
+
   #hold(key: string, stored: Stored, change: StoreChange): void {
     const old = this.#store.get(key);
     if (old !== undefined) this.#forget(key, old);
     this.#store.set(key, stored);
+    if (stored.host !== undefined) hostMeter.hold(stored.host);
     this.#usedBytes += stored.bytes;
     this.#changes.note(change);
   }
 
   #forget(key: string, stored: Stored): void {
     this.#usedBytes -= stored.bytes;
+    if (stored.host !== undefined) hostMeter.drop(stored.host);
     this.#store.delete(key);
   }
 

@@ -1,4 +1,5 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
+import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
 import type { StagedCopies } from './staged-copies.ts';
@@ -12,6 +13,8 @@ import type { Wire } from './step.ts';
  */
 export interface Device {
   readonly info: DeviceInfo;
+  /** The bytes of its own memory, scratch of tasks among them where it is allocated for them; absent where they are not counted. */
+  readonly memory?: MemoryMeter;
   /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
   put(ref: PartitionRef, partition: Partition): void;
   /** Reserves a matrix or a vector in the device's memory, zeroed unless its shape says otherwise; throws CapacityError with need and have. */
