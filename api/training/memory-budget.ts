@@ -67,8 +67,8 @@ function bytesOf({ memory, devices }: PhysicalPlan, base: number) {
 }
 
 /** True where the plan's memory is within the budget. */
-export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget): boolean {
-  return bytesOf(plan, baseBytes(workers)).need <= memoryBudget;
+export function fitsBudget(plan: PhysicalPlan, { memoryBudget, workers }: MemoryBudget, baseOf = baseBytes): boolean {
+  return bytesOf(plan, baseOf(workers)).need <= memoryBudget;
 }
 
 /** Throws CapacityError when the plan's memory is beyond the budget, before anything of it is allocated. `baseOf`: leastBaseBytes where ratings go by way of files. */

@@ -5,6 +5,9 @@ import { fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
+/** Those of a budget that has little more than the process itself takes. */
+const TIGHT_RATINGS = 2 ** 19;
+
 /** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
 export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
 
@@ -16,13 +19,11 @@ export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly 
   const plan = planOf({});
   if (!mayBeInFiles) requireBudget(plan, budget);
   if (fitsBudget(plan, budget)) return { kind: 'memory', plan };
-  for (const partRatings of PART_RATINGS) {
-    const inParts = planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) });
-    const least = partRatings === PART_RATINGS.at(-1);
-    if (least) requireBudget(inParts, budget, leastBaseBytes);
-    if (least || fitsBudget(inParts, budget)) return { kind: 'spill', partRatings, plan: inParts };
-  }
-  throw new Error('there is no least part');
+  const inParts = PART_RATINGS.map((partRatings) => ({ kind: 'spill', partRatings, plan: planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) }) }) as const);
+  const least = inParts[inParts.length - 1];
+  const found = inParts.find((one) => fitsBudget(one.plan, budget)) ?? inParts.find((one) => one.partRatings <= TIGHT_RATINGS && fitsBudget(one.plan, budget, leastBaseBytes));
+  if (found === undefined) requireBudget(least.plan, budget, leastBaseBytes);
+  return found ?? least;
 }
 
 /** Ratings by either side in so many files, staged part by part. */
