@@ -88,6 +88,7 @@ export type { Place } from './engine/plan/place.ts';
 export type { ByteRange, ReadSplitOptions, SourceSplit, SourceSplits, SplitEnd } from './engine/stream/split.ts';
 export { batchStream, type BatchStream } from './engine/stream/stream.ts';
 export type { Task, TaskMetrics, TaskResult } from './engine/task.ts';
+export type { MemoryMeter } from './engine/run/memory-meter.ts';
 export type { DeviceSpan, Tracer, TraceSpan } from './engine/trace/trace.ts';
 export type { AlsParams } from './operators/als/params.ts';
 export type { Baselines, DampedMeans, PairErrors } from './operators/evaluation/baselines.ts';

@@ -1,5 +1,6 @@
 import { CapacityError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
+import { MemoryMeter } from '../engine/run/memory-meter.ts';
 
 const PAGE = 65_536;
 const ALIGNMENT = 64;
@@ -15,6 +16,7 @@ export class Arena {
   #free: { start: number; end: number }[] = [];
   readonly #sizes = new Map<number, number>();
   #end: number;
+  readonly meter = new MemoryMeter();
 
   constructor(memory: WebAssembly.Memory, maximumPages: number) {
     this.memory = memory;
@@ -39,6 +41,7 @@ export class Arena {
     range.start += size;
     this.#free = this.#free.filter((candidate) => candidate.end > candidate.start);
     this.#sizes.set(start, size);
+    this.meter.add(size);
     return start;
   }
 
@@ -46,6 +49,7 @@ export class Arena {
     const size = this.#sizes.get(start);
     if (size === undefined) return;
     this.#sizes.delete(start);
+    this.meter.add(-size);
     this.#free.push({ start, end: start + size });
     this.#free.sort((left, right) => left.start - right.start);
     const merged: { start: number; end: number }[] = [];

@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
+import { hostMeter, type MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
@@ -57,6 +58,7 @@ type Stored = { readonly host: Partition } | { readonly matrix: MatrixView } | {
  */
 export class CpuDevice implements Device {
   readonly info: DeviceInfo;
+  readonly memory: MemoryMeter;
   readonly #arena: Arena;
   readonly #pool: ThreadPool;
   readonly #scratch: readonly number[];
@@ -85,6 +87,9 @@ export class CpuDevice implements Device {
     const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
     this.#arena = new Arena(memory, MAXIMUM_PAGES);
     this.#scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
+    // The scratch of threads is no part of the capacity.
+    this.#arena.meter.add(-threads * SCRATCH_BYTES);
+    this.memory = this.#arena.meter;
     this.info = {
       place,
       kind: 'cpu',
@@ -109,6 +114,8 @@ export class CpuDevice implements Device {
     const key = partitionKey(ref);
     const old = this.#store.get(key);
     this.#hostBytes += partitionBytes(partition) - (old && 'host' in old ? partitionBytes(old.host) : 0);
+    hostMeter.hold(partition);
+    if (old && 'host' in old) hostMeter.drop(old.host);
     this.#store.set(key, { host: partition });
   }
 
@@ -199,6 +206,7 @@ export class CpuDevice implements Device {
     else if ('host' in stored) {
       const bytes = partitionBytes(stored.host);
       this.#hostBytes -= bytes;
+      hostMeter.drop(stored.host);
       this.#releasedBytes += bytes;
     }
     else this.#leaveFile(stored.spilled.file);
@@ -248,6 +256,7 @@ export class CpuDevice implements Device {
 
   async close(): Promise<void> {
     await this.#pool.close();
+    for (const stored of this.#store.values()) if ('host' in stored) hostMeter.drop(stored.host);
     this.#store.clear();
   }
 }

@@ -1,3 +1,4 @@
+import type { Place } from './plan/place.ts';
 import type { Spans } from './spans.ts';
 import type { TaskMetrics } from './task.ts';
 import type { Tracer } from './trace/trace.ts';
@@ -23,6 +24,7 @@ const NO_SPAN: Disposable = { [Symbol.dispose]: () => {} };
 export class RunMetrics {
   readonly #measures = new Map<string, Measure>();
   readonly #until = new Map<string, number>();
+  readonly #peaks = new Map<Place, number>();
   readonly #spans: Spans | undefined;
 
   /** `spans`: the record of the whole process, where one is kept. */
@@ -76,6 +78,16 @@ export class RunMetrics {
   addWall(name: string, milliseconds: number): void {
     const old = this.#measures.get(name) ?? zero;
     this.#measures.set(name, { ...old, wallMilliseconds: old.wallMilliseconds + milliseconds });
+  }
+
+  /** Notes the most bytes that were allocated at a place. */
+  addPeak(place: Place, bytes: number): void {
+    this.#peaks.set(place, Math.max(this.#peaks.get(place) ?? 0, bytes));
+  }
+
+  /** The peaks of memory by place. */
+  get peaks(): Readonly<Record<Place, number>> {
+    return Object.fromEntries(this.#peaks);
   }
 
   get(name: string): Measure | undefined {

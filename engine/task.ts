@@ -41,6 +41,8 @@ export interface TaskOutcome {
   readonly bytesDown?: number;
   readonly values?: JsonObject;
   readonly partitions?: Readonly<Record<string, Partition>>;
+  /** Bytes of the device's own memory, now and at most since its last answer. */
+  readonly memory?: { readonly now: number; readonly peak: number };
   /** Work for a trace, such as that on files. */
   readonly spans?: readonly DeviceSpan[];
 }

@@ -2,11 +2,12 @@ import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { CapacityError, DeviceLostError, FactorFlowError, sessionClosed, UsageError } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
+import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import { formatBytes } from '../engine/format.ts';
 import { type MatrixShape, type Partition, partitionBytes, partitionKey, type PartitionRef, sharedArray } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
-import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
+import type { Task, TaskMetrics, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { withCard } from './cards/with-card.ts';
@@ -34,7 +35,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
 }
 
 /** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
-const REQUESTS = 16;
+const REQUESTS = 64;
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
@@ -48,6 +49,8 @@ interface Stored {
   changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
+  /** Of a matrix that is kept in float16 alone, those of its rows. */
+  readonly halfBytes?: number;
 }
 
 /**
@@ -57,6 +60,7 @@ interface Stored {
  */
 export class GpuDevice implements Device {
   readonly info: DeviceInfo;
+  readonly memory = new MemoryMeter();
   readonly adapter: GpuInfo;
   readonly #pool: ThreadPool;
   readonly #tuner: KernelTuner;
@@ -96,7 +100,7 @@ export class GpuDevice implements Device {
     const crashed = (cause: unknown) => (device === undefined ? cannotOpen(cause) : device.#lose(cause));
     const pool = new ThreadPool(workerFile(new URL('./worker.js', import.meta.url)), 1, {}, { requests: REQUESTS, atomics: 'disabled', crashed });
     try {
-      const request: GpuRequest = { changes: [], command: { type: 'open', options }, collection: 0 };
+      const request: GpuRequest = { changes: [], command: { type: 'open', options: { ...options, memoryBytes } }, collection: 0 };
       const open = () => pool.run(() => request);
       const { outcome } = await (card === undefined ? open() : withCard(card, open));
       device = new GpuDevice(pool, outcome.values as unknown as GpuInfo, place, memoryBytes, tunedKernels);
@@ -122,7 +126,7 @@ export class GpuDevice implements Device {
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
+    this.#hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -158,7 +162,7 @@ export class GpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
-    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored.bytes, wire);
+    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
@@ -167,8 +171,8 @@ export class GpuDevice implements Device {
   }
 
   /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
-  async #fetchWire(key: string, bytes: number, { form, take }: WireRequest): Promise<Partition> {
-    const own = form === 'f16' ? bytes / 2 : bytes;
+  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: Stored, { form, take }: WireRequest): Promise<Partition> {
+    const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
     const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
     const { outcome } = await this.#request({ type: 'fetch', key, into: values });
@@ -228,7 +232,8 @@ export class GpuDevice implements Device {
     }
     await this.#pool.close();
     this.#ended();
-    this.#store.clear();
+    for (const [key, stored] of this.#store) this.#forget(key, stored);
+
   }
 
   async #request(command: GpuCommand, signal?: AbortSignal) {
@@ -237,23 +242,34 @@ export class GpuDevice implements Device {
       if (this.#lost !== undefined) throw this.#lost;
       // It would come behind the end of the GPU.
       if (this.#closing && command.type !== 'close') throw sessionClosed();
-      return await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      const answer = await this.#pool.run((): GpuRequest => ({ changes: tell(), command, collection: this.#collection }), signal);
+      this.#count(answer.outcome.memory);
+      return answer;
     } catch (error) {
       if (error instanceof DeviceLostError) this.#lost ??= error;
       throw error;
     }
   }
 
+  /** Counts what the thread tells of its allocations since its last answer. */
+  #count(memory: TaskOutcome['memory']): void {
+    if (memory === undefined) return;
+    this.memory.add(memory.peak - this.memory.now);
+    this.memory.add(memory.now - this.memory.now);
+  }
+
   #hold(key: string, stored: Stored, change: StoreChange): void {
     const old = this.#store.get(key);
     if (old !== undefined) this.#forget(key, old);
     this.#store.set(key, stored);
+    if (stored.host !== undefined) hostMeter.hold(stored.host);
     this.#usedBytes += stored.bytes;
     this.#changes.note(change);
   }
 
   #forget(key: string, stored: Stored): void {
     this.#usedBytes -= stored.bytes;
+    if (stored.host !== undefined) hostMeter.drop(stored.host);
     this.#store.delete(key);
   }
 

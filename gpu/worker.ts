@@ -22,7 +22,7 @@ export type StoreChange =
   | { readonly release: string };
 
 export type GpuCommand =
-  | { readonly type: 'open'; readonly options: AcquireOptions }
+  | { readonly type: 'open'; readonly options: AcquireOptions & { readonly memoryBytes?: number | undefined } }
   /** Inputs and outputs by the task's names for them: keys of partitions. */
   | { readonly type: 'task'; readonly kernel: string; readonly params: JsonObject; readonly inputs: Readonly<Record<string, string>>; readonly outputs: Readonly<Record<string, string>> }
   /** Gives the partition as `fetched`; `into`: a matrix comes there as it lies on the device, in float32 or in float16. */
@@ -84,7 +84,7 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     moved ??= gpu.counters.since(before);
     pass();
   });
-  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take() };
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take(), memory: gpu.takeMemory() };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {

@@ -1,6 +1,7 @@
 import type { Model } from '../../api/model.ts';
 import type { TrainingReport } from '../../api/training-report.ts';
 import type { Baselines } from '../../index.ts';
+import { comparedMemory } from '../../api/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { CommandResult } from '../commands/command.ts';
@@ -51,6 +52,7 @@ export function trainingJson({ model, training, adapter, resume, options, totalS
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
+    memory: comparedMemory(training.plan),
     peakRssBytes,
   };
 }

@@ -15,7 +15,7 @@ export function explain(plan: PhysicalPlan): string {
     const capacity = capacityBytes === null ? 'its memory is not known' : `${formatBytes(capacityBytes)} for factors and scratch`;
     lines.push(`  ${'device'.padEnd(10)} ${place}: ${description}; ${capacity}`);
   }
-  lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(plan.memory).map(([place, bytes]) => `${place} ${formatBytes(bytes)}`).join(', ')}`, '');
+  lines.push(`  ${'memory'.padEnd(10)} ${Object.entries(plan.memory).map(([place, bytes]) => memoryText(place, bytes, plan.measuredMemory?.[place])).join(', ')}`, '');
   if (plan.estimate !== undefined) {
     const { seconds, computing, staging, exchange, rates } = plan.estimate;
     lines.splice(-1, 0, `  ${'estimate'.padEnd(10)} ${formatMilliseconds(1000 * seconds)} a round: computing ${formatMilliseconds(1000 * computing)}, staging ${formatMilliseconds(1000 * staging)}, exchanges ${formatMilliseconds(1000 * exchange)}`, `  ${''.padEnd(10)} ${rates}`);
@@ -30,6 +30,10 @@ export function explain(plan: PhysicalPlan): string {
   for (const { name, seconds, reason } of rejected.slice(0, SHOWN_REJECTED)) lines.push(`  rejected: ${name}: about ${formatMilliseconds(1000 * seconds)} a round; ${reason}`);
   if (rejected.length > SHOWN_REJECTED) lines.push(`  rejected: ${counted(rejected.length - SHOWN_REJECTED, 'other')}, in the JSON of the plan`);
   return lines.join('\n');
+}
+
+function memoryText(place: string, planned: number, measured: number | undefined): string {
+  return `${place} ${formatBytes(planned)}${measured === undefined ? '' : ` (measured ${formatBytes(measured)})`}`;
 }
 
 function stageTable(stages: readonly PlannedStage[], measured: PhysicalPlan['measured']): string {

@@ -47,6 +47,8 @@ export interface PhysicalPlan {
   readonly reasons: readonly string[];
   /** Measures of a run, by stage (`plan --analyze`). */
   readonly measured?: Readonly<Record<string, Measure>>;
+  /** Beside `memory`, the most bytes that were allocated at each place in that run. */
+  readonly measuredMemory?: MemoryPlan;
 }
 
 /** The estimated time of a round. */
@@ -98,10 +100,12 @@ export function stageNamed(plan: PhysicalPlan, name: string): PlannedStage['stag
 
 /** The plan with the measures of a run. */
 export function withMeasures(plan: PhysicalPlan, metrics: RunMetrics): PhysicalPlan {
-  return { ...plan, measured: Object.fromEntries(stagesOf(plan).flatMap(({ stage: { name } }) => {
+  const measured = Object.fromEntries(stagesOf(plan).flatMap(({ stage: { name } }) => {
     const measure = metrics.get(name);
     return measure === undefined ? [] : [[name, measure]];
-  })) };
+  }));
+  const { peaks } = metrics;
+  return { ...plan, measured, measuredMemory: Object.fromEntries(Object.keys(plan.memory).flatMap((place) => (peaks[place] === undefined ? [] : [[place, peaks[place]]]))) };
 }
 
 /** The plan as `expand` takes it, without the values that only the data give. */

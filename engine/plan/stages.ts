@@ -120,8 +120,10 @@ export interface Stage {
   readonly bytesWritten?: number;
   readonly flops?: number;
   readonly exchange?: string;
-  /** Bytes at each place that the kernel keeps from its first run on: work lists, partial sums. */
+  /** Bytes at each place that the kernel keeps from its first run on: work lists. */
   readonly heldBytes?: number;
+  /** Buffers at each place by name, which the stages that name them share. */
+  readonly scratchBytes?: Readonly<Record<string, number>>;
   readonly reasons?: readonly string[];
 }
 

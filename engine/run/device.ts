@@ -1,4 +1,5 @@
 import type { MatrixShape, Partition, PartitionRef } from '../partition.ts';
+import type { MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import type { Task, TaskMetrics, TaskResult } from '../task.ts';
 import type { StagedCopies } from './staged-copies.ts';
@@ -12,6 +13,8 @@ import type { Wire } from './step.ts';
  */
 export interface Device {
   readonly info: DeviceInfo;
+  /** The bytes of its own memory, scratch of tasks among them where it is allocated for them; absent where they are not counted. */
+  readonly memory?: MemoryMeter;
   /** Makes a host partition known under `ref`, without copying it; one of layout `factors` is copied to the device's own memory. */
   put(ref: PartitionRef, partition: Partition): void;
   /** Reserves a matrix or a vector in the device's memory, zeroed unless its shape says otherwise; throws CapacityError with need and have. */
@@ -19,8 +22,8 @@ export interface Device {
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
-   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix in that form instead: layout
-   * `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
+   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix that tasks have
+   * written in that form instead: layout `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;

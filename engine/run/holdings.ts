@@ -21,6 +21,10 @@ class HeldDevice<Held extends Device = Device> implements Device {
     return this.#device.info;
   }
 
+  get memory() {
+    return this.#device.memory;
+  }
+
   put(ref: PartitionRef, partition: Partition): void {
     this.#device.put(ref, partition);
     this.hold(ref);
@@ -115,6 +119,19 @@ export class Holdings {
     } finally {
       await holdings.close();
     }
+  }
+
+  /** The same, with the peaks of memory while it ran, by place, in the metrics. What other runs of the process hold at that time counts, too. */
+  static async measured<Result>(ctx: ExecutionContext, work: (held: ExecutionContext) => Promise<Result>): Promise<Result> {
+    return Holdings.within(ctx, async (held) => {
+      const devices = [held.executor.memory, ...held.executor.devices];
+      for (const { memory } of devices) memory?.restart();
+      try {
+        return await work(held);
+      } finally {
+        for (const { info, memory } of devices) if (memory !== undefined) held.metrics.addPeak(info.place, memory.peak);
+      }
+    });
   }
 
   /**

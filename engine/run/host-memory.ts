@@ -1,5 +1,6 @@
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef, sharedArray } from '../partition.ts';
 import type { HostStore } from './device.ts';
+import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST } from '../plan/place.ts';
 
@@ -11,13 +12,18 @@ const MEMORY_STEP = 1 << 20;
 /** Partitions in host memory, by name: those that wait for a device or come back from one. It runs no tasks. */
 export class HostMemory implements HostStore {
   readonly info = info;
+  readonly memory: MemoryMeter = hostMeter;
   readonly #partitions = new Map<string, Partition>();
   /** Memory that was taken: in use, and by its bytes that which may be taken again. */
   readonly #taken = new Set<ArrayBufferLike>();
   readonly #free = new Map<number, SharedArrayBuffer[]>();
 
   put(ref: PartitionRef, partition: Partition): void {
-    this.#partitions.set(partitionKey(ref), partition);
+    const key = partitionKey(ref);
+    const old = this.#partitions.get(key);
+    hostMeter.hold(partition);
+    if (old !== undefined) hostMeter.drop(old);
+    this.#partitions.set(key, partition);
   }
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, packed }: MatrixShape): void {
@@ -48,18 +54,22 @@ export class HostMemory implements HostStore {
 
   release(ref: PartitionRef): void {
     const key = partitionKey(ref);
-    for (const { buffer } of Object.values(this.#partitions.get(key)?.columns ?? {})) {
+    const found = this.#partitions.get(key);
+    if (found === undefined) return;
+    for (const { buffer } of Object.values(found.columns)) {
       if (!(buffer instanceof SharedArrayBuffer) || !this.#taken.delete(buffer)) continue;
       const kept = this.#free.get(buffer.byteLength);
       if (kept === undefined) this.#free.set(buffer.byteLength, [buffer]);
       else kept.push(buffer);
     }
     this.#partitions.delete(key);
+    hostMeter.drop(found);
   }
 
   async trim(): Promise<void> {}
 
   async close(): Promise<void> {
+    for (const partition of this.#partitions.values()) hostMeter.drop(partition);
     this.#partitions.clear();
     this.#free.clear();
     this.#taken.clear();

@@ -3,26 +3,35 @@ import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
 import type { Step, TaskContracts } from './step.ts';
 import { type BoundPlan, type KeptVersions, keptOf, partBytes, partRef } from '../plan/bound-plan.ts';
-import type { DataSet } from '../plan/stages.ts';
+import type { DataSet, Stage } from '../plan/stages.ts';
 
 /** Blocks of each row of a grid that a walk visits: with two blocks at a place at a time, further ones add nothing to its peak. */
 const SAMPLED_VISITS = 4;
 
+/** Parts whose bytes differ by less than this share take turns with the same kept memory. */
+const POOL_SIZES = 64;
+
 /** The bytes that are alive at each place, and their peaks, while steps are added in the order of their lists. */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
+  readonly #keeps: boolean;
   readonly #sets = new Map<string, DataSet>();
   readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
-  readonly #live = new Map<string, { readonly place: Place; readonly bytes: number }>();
+  readonly #live = new Map<string, { readonly place: Place; readonly bytes: number; readonly pooled: boolean }>();
+  readonly #stages: ReadonlyMap<string, Stage>;
+  /** Bytes of the scratch buffers, by place and name. */
+  readonly #scratch = new Map<string, number>();
+  /** Matrices that were freed at devices with memory of their own, by place: bytes of each. */
+  readonly #pools = new Map<Place, number[]>();
   readonly #largest = new Map<string, number>();
-  readonly #held: ReadonlyMap<string, number>;
   readonly #now = new Map<Place, number>();
   readonly #peak = new Map<Place, number>();
 
-  /** Begins with the data sets that exist before the first step, at their homes. */
-  constructor(bound: BoundPlan) {
+  /** Begins with the data sets that exist before the first step, at their homes. `pools`: false leaves out what devices keep of freed matrices. */
+  constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
-    this.#held = new Map(Object.values(bound.phases).flatMap((stages) => stages.flatMap(({ name, heldBytes }) => (heldBytes === undefined ? [] : [[name, heldBytes] as const]))));
+    this.#keeps = pools;
+    this.#stages = new Map(Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)));
     for (const set of bound.datasets) {
       if (!set.given) {
         this.#sets.set(`${bound.name}/${set.name}`, set);
@@ -38,14 +47,24 @@ export class MemoryWalk {
 
   add(steps: readonly Step[]): this {
     for (const { stage, at, do: action } of steps) {
-      const held = this.#held.get(stage);
-      if (held !== undefined && !this.#live.has(`${at} ${stage}`)) this.#note(`${at} ${stage}`, at, held);
+      this.#hold(at, this.#stages.get(stage));
       if (action.kind === 'allocate') this.#add(at, action.ref);
       else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task') for (const ref of Object.values(action.task.outputs)) this.#add(at, ref);
       else if (action.kind === 'free' || action.kind === 'spill') for (const ref of action.refs) this.#remove(at, ref);
     }
     return this;
+  }
+
+  /** What a stage takes at a place from its first step on. */
+  #hold(at: Place, stage: Stage | undefined): void {
+    if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`)) this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
+    for (const [name, bytes] of Object.entries(stage?.scratchBytes ?? {})) {
+      const [key, old] = [`${at} ${name}`, this.#scratch.get(`${at} ${name}`) ?? 0];
+      if (bytes <= old) continue;
+      this.#scratch.set(key, bytes);
+      this.#note(`${key} ${bytes}`, at, bytes - old);
+    }
   }
 
   /** Rows that came by wire are in host memory until a task has read them. */
@@ -67,13 +86,13 @@ export class MemoryWalk {
     const key = `${place} ${partitionKey(ref)}`;
     if (this.#live.has(key)) return;
     const { set, partition } = this.#find(ref);
-    // A device without memory of its own reaches host partitions where they are.
-    const owns = set.columns !== undefined || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
+    // A device without memory of its own has matrices there, and reaches all else in host memory.
+    const owns = place === HOST || set.layout === 'factors' || this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL) return;
     // A later round may have the largest blocks side by side.
     const counted = set.by === 'block' && !set.parts[partition].at.includes(place) ? this.#largestPart(set, place) : partition;
-    this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place));
+    this.#note(key, owns || place === SPILL ? place : HOST, partBytes(this.#bound, set, counted, place), set.columns !== undefined);
   }
 
   #largestPart(set: DataSet, place: Place): number {
@@ -86,11 +105,17 @@ export class MemoryWalk {
     return found;
   }
 
-  #note(key: string, place: Place, bytes: number): void {
-    this.#live.set(key, { place, bytes });
+  /** `pooled`: a device with memory of its own keeps it when it is freed, for the next one of its size, as far as its memory goes. */
+  #note(key: string, place: Place, bytes: number, pooled = false): void {
+    const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
+    this.#live.set(key, { place, bytes, pooled: this.#keeps && pooled && device !== undefined });
+    const pool = this.#pools.get(place) ?? [];
+    const again = pooled ? pool.findIndex((free) => Math.abs(free - bytes) <= bytes / POOL_SIZES) : -1;
+    if (again >= 0) pool.splice(again, 1);
     const now = (this.#now.get(place) ?? 0) + bytes;
     this.#now.set(place, now);
-    this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, now));
+    if (now + sum(pool) > (device?.capacityBytes ?? Number.POSITIVE_INFINITY)) pool.length = 0;
+    this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, now + sum(pool)));
   }
 
   #remove(at: Place, ref: PartitionRef): void {
@@ -99,6 +124,7 @@ export class MemoryWalk {
     if (found === undefined) return;
     this.#live.delete(key);
     this.#now.set(found.place, (this.#now.get(found.place) ?? 0) - found.bytes);
+    if (found.pooled) this.#pools.set(found.place, [...(this.#pools.get(found.place) ?? []), found.bytes]);
   }
 
   #find(ref: PartitionRef): { readonly set: DataSet; readonly partition: number } {
@@ -132,3 +158,6 @@ export function peakOf(whole: BoundPlan, contracts: TaskContracts, keep: KeptVer
   return walk.peak;
 }
 
+function sum(bytes: readonly number[]): number {
+  return bytes.reduce((all, one) => all + one, 0);
+}

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import { HOST } from '../plan/place.ts';
+import { HOST, SPILL } from '../plan/place.ts';
 import type { Action, Step } from '../run/step.ts';
 import type { TaskResult } from '../task.ts';
 import { sharedClock } from '../threads/shared-clock.ts';
@@ -25,7 +25,7 @@ export function traceTask(tracer: Tracer, { stage, at, do: action }: Step, { met
 /** A step that is no task. */
 export function traceStep(tracer: Tracer, { stage, at, do: action }: Step, start: number, bytes?: number): void {
   if (action.kind === 'task' || action.kind === 'free') return;
-  const { place, row } = rows[action.kind];
+  const { place, row } = action.kind === 'move' && action.from === SPILL ? { place: 'spill', row: 'reads' } : action.kind === 'move' && action.to === SPILL ? rows.spill : rows[action.kind];
   const moved = action.kind === 'move' ? { from: action.from, to: action.to } : {};
   tracer.span({ place: place === 'at' ? at : place === 'host' ? HOST : place, row, name: stage, start, end: performance.now(), args: { what: action.kind, ...moved, ...(bytes === undefined ? {} : { bytes }) } });
 }

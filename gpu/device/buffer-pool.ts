@@ -3,7 +3,7 @@ import type { MatrixShape } from '../../engine/partition.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
 /** The parts of an opened GPU that the pool uses. */
-type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'>;
+type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasRoomFor'>>;
 
 /**
  * Buffers that were given back, kept for the next request of about the same size: each half-iteration makes a version of a side's
@@ -55,6 +55,7 @@ export class BufferPool {
   }
 
   async #create(bytes: number, label: string): Promise<GPUBuffer> {
+    if (this.#gpu.hasRoomFor?.(bytes) === false) this.trim();
     try {
       return await this.#gpu.buffer(bytes, label);
     } catch (error) {

@@ -78,7 +78,8 @@ function choiceOf(variant: UpdateVariant, { rank, rows, columns, ratings, biases
     precision: variant.precision,
     ratingScale: { f32: () => 1, f16: scaleOf, int8: int8Scale }[variant.precision](largestRating),
     reason: `kernel ${variant.name} (${describe(variant)}), ${why}; features padded from ${rank} to ${stride}`,
-    deviceBytes: mirrors + slots + 32 * rows + (needsCentred(variant, rank, biases) ? centredBytes(ratings) : 0),
+    deviceBytes: mirrors + 32 * rows,
+    scratchBytes: { slots, ...(needsCentred(variant, rank, biases) ? { 'centred ratings': centredBytes(ratings) } : {}) },
   };
 }
 

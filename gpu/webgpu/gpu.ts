@@ -1,4 +1,5 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
+import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { spinKernel } from '../kernels/copies/spin.ts';
 import { admits, type KernelDescriptor, type KernelParams } from '../kernels/kernel.ts';
@@ -25,10 +26,13 @@ export class Gpu {
   readonly #exchange: Staging;
   readonly #kernels = new Map<string, Promise<CompiledKernel>>();
   readonly #scratch = new Map<string, GPUBuffer>();
+  readonly #memory = new MemoryMeter();
+  readonly #memoryBytes: number;
   #lost: string | undefined;
   #closing = false;
 
-  private constructor(acquired: AcquiredGpu) {
+  private constructor(acquired: AcquiredGpu, memoryBytes: number) {
+    this.#memoryBytes = memoryBytes;
     this.#acquired = acquired;
     this.device = acquired.device;
     this.info = acquired.info;
@@ -42,9 +46,9 @@ export class Gpu {
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
   }
 
-  /** Throws UsageError with the reason when there is no adapter. */
-  static async open(options: AcquireOptions = {}): Promise<Gpu> {
-    return new Gpu(await acquireGpu(options));
+  /** `memoryBytes`: freed buffers are kept for reuse within it. Throws UsageError with the reason when there is no adapter. */
+  static async open({ memoryBytes = Number.POSITIVE_INFINITY, ...options }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
+    return new Gpu(await acquireGpu(options), memoryBytes);
   }
 
   /** A zeroed storage buffer of at least `bytes`. Throws CapacityError when a limit of the adapter or its memory is too small. */
@@ -60,6 +64,7 @@ export class Gpu {
     const error = await this.device.popErrorScope();
     this.requireDevice(label);
     if (error !== null) throw new CapacityError(`${label} needs ${formatBytes(size)} (${size} bytes), which ${this.info.name} does not have free`, { phase: 'gpu', advice: 'Close what else uses the GPU, use a smaller rank, or device cpu' });
+    this.#meter(buffer);
     return buffer;
   }
 
@@ -72,6 +77,31 @@ export class Gpu {
     const buffer = await this.buffer(bytes, label);
     this.#scratch.set(label, buffer);
     return buffer;
+  }
+
+  /** Counts a buffer until it is destroyed. */
+  #meter(buffer: GPUBuffer): void {
+    const { size } = buffer;
+    const destroy = buffer.destroy.bind(buffer);
+    let alive = true;
+    this.#memory.add(size);
+    buffer.destroy = () => {
+      if (alive) this.#memory.add(-size);
+      alive = false;
+      return destroy();
+    };
+  }
+
+  /** True while buffers take no more than the memory that was given. */
+  hasRoomFor(bytes: number): boolean {
+    return this.#memory.now + bytes <= this.#memoryBytes;
+  }
+
+  /** Bytes of buffers now, and at most since the last call; those through which data pass to the host and back stay out. */
+  takeMemory(): { readonly now: number; readonly peak: number } {
+    const { now, peak } = this.#memory;
+    this.#memory.restart();
+    return { now, peak };
   }
 
   /** A buffer filled with `source`. */

@@ -56,6 +56,8 @@ export function sgdDataSets(profile: RatingsProfile, params: SgdParams, schedule
   };
   return [
     ...factors,
+    // No stage reads it, but it lies there: its rows are those of the counts and of the means.
+    { name: 'ratings', layout: 'rating-block', given: true, parts: [{ rows: counts.rows, bytes: blockBytes(counts.rows, profile.ratings), at: [HOST] }] },
     countsOf('row-counts', rowParts, 'row'),
     grid('blocks', profile.ratings, (ratings, rows) => steppedBytes(rows, ratings, steps)),
     ...(steps === 'hogwild'

@@ -114,7 +114,9 @@ function planOf(profile: RatingsProfile, params: SgdParams, schedule: SgdSchedul
   // Two versions of the factors that do not fit alone need no walk of the steps, of which a large grid has millions.
   const hopeless = schedule.deviceBlocks === undefined && device.capacityBytes !== null && VERSIONS * versionBytes > device.capacityBytes;
   const peak: Readonly<Record<string, number>> = hopeless ? { [device.place]: VERSIONS * versionBytes } : peakOf(unbound(plan), contracts, plan.keep);
-  return { ...plan, memory: { ...peak, [HOST]: Math.max(spilledLoadingBytes(nz), peak[HOST] ?? 0) } };
+  // Copies of a device's factors: the start or the last one, and the result.
+  const copies = device.ownMemory ? 2 * 4 * sgdFeatures(params) * (m + n) : 0;
+  return { ...plan, memory: { ...peak, [HOST]: Math.ceil(Math.max(spilledLoadingBytes(nz), peak[HOST] ?? 0) + copies) } };
 }
 
 /** The stage that lays the ratings out in front of the steps; a GPU lays tiles and waves out by itself in the first epoch. */

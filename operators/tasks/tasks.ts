@@ -103,8 +103,10 @@ export type KernelChoice = {
   /** Power of two by which ratings are multiplied before they are rounded to float16. */
   readonly ratingScale: number;
   readonly reason: string;
-  /** Bytes of the device's memory that the variant needs beside its inputs and outputs: work lists, partial sums, copies of half the width. */
+  /** Bytes of the device's memory that the variant keeps beside its inputs and outputs: work lists, copies of half the width. */
   readonly deviceBytes: number;
+  /** Buffers by name that all kernels of a device share, each as large as the largest of them needs: partial sums, ratings without biases. */
+  readonly scratchBytes?: Readonly<Record<string, number>>;
 };
 
 /** Variants of a kernel that a device timed on rows of a block, and the one it will choose. */

@@ -1,5 +1,6 @@
 import { DeviceLostError, type DivergedError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { Partition } from '../../engine/partition.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
@@ -7,6 +8,7 @@ import { type BoundPlan, keptOf, type KeptVersions, type Versions } from '../../
 import type { PhaseName } from '../../engine/plan/stages.ts';
 import { expand, type Expanded, expandFree, type Round } from '../../engine/run/expand.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { type Given, runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
@@ -98,6 +100,7 @@ class Loop<Factors> {
   #iterations: TrainingIteration[] = [];
   #copy: HostCopy<Factors> | undefined;
   #copied = performance.now();
+  readonly #copies: (readonly Partition[])[] = [];
   #wait: number;
 
   constructor(options: LoopOptions<Factors>, ctx: ExecutionContext) {
@@ -121,9 +124,9 @@ class Loop<Factors> {
       }
       try {
         const training = await this.#options.prepare(devices, this.#copy);
-        const result = await Holdings.within(ctx, (held) => {
+        const result = await Holdings.measured(ctx, (held) => {
           this.#ctx = held;
-          return this.#train(training);
+          return this.#train(training).finally(() => this.#copies.splice(0).forEach(dropCopy));
         });
         this.#phase.end(this.#iterations.length);
         return result;
@@ -254,7 +257,16 @@ class Loop<Factors> {
 
   async #fetch(training: Training<Factors>, versions: Versions): Promise<Factors> {
     using _ = this.#ctx.metrics.begin('fetch factors');
-    return training.factors(await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx));
+    const results = await runSteps(expand(training.bound, contracts, 'end', versions).steps, this.#ctx);
+    if (training.bound.devices.some(({ ownMemory }) => ownMemory)) this.#countCopy(results.handed);
+    return training.factors(results);
+  }
+
+  /** Counts a copy of a device's factors: the last one, and the one before it, are alive. */
+  #countCopy(partitions: readonly Partition[]): void {
+    if (this.#copies.length === 2) this.#copies.splice(0, 1).forEach(dropCopy);
+    for (const partition of partitions) hostMeter.hold(partition);
+    this.#copies.push(partitions);
   }
 
   /** The factors of a state; those that are in host memory are not fetched again. */
@@ -277,4 +289,8 @@ class Loop<Factors> {
     this.#copied = performance.now();
     return { iteration: good.number, factors, ...(kept && { best: kept }), iterations: [...this.#iterations], ...(training.course && { course: training.course() }) };
   }
+}
+
+function dropCopy(partitions: readonly Partition[]): void {
+  for (const partition of partitions) hostMeter.drop(partition);
 }

@@ -51,12 +51,11 @@ describe('an output never takes the place of an input, with --force either', () 
   });
 });
 
-it('devices, pipes and parts of models are left as they are', async () => {
+it('pipes and parts of models are left as they are', async () => {
   execFileSync('mkfifo', [path('pipe')]);
-  await fails(2, /the output is a device, which is never replaced \(\/dev\/null\)/, 'convert', ratings, '/dev/null', '--to', 'csv', '--force');
-  await fails(2, /the output is a pipe/, 'convert', ratings, path('pipe'), '--to', 'csv', '--force');
+  await fails(2, /the output is a pipe, which is never replaced \(.*pipe\)/, 'convert', ratings, path('pipe'), '--to', 'csv', '--force');
   await fails(2, /the output would lie in a model/, 'convert', ratings, path('model/itemFactors'), '--force');
-  expect([statSync('/dev/null').isCharacterDevice(), statSync(path('pipe')).isFIFO()]).toEqual([true, true]);
+  expect(statSync(path('pipe')).isFIFO()).toBe(true);
 });
 
 it('inspect names no codecs where there are no rows', async () => {

@@ -74,7 +74,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
   });
 
   it('a memory budget that the process itself does not fit into', async () => {
-    await fails(4, /--memory-budget "1MiB" is below what the process itself needs, about 215\.0 MiB with one thread\. Give at least 250\.0 MiB/, ...train, '--memory-budget', '1MiB');
+    await fails(4, /--memory-budget "1MiB" is below what the process itself needs, about 170\.0 MiB with one thread\. Give at least 205\.0 MiB/, ...train, '--memory-budget', '1MiB');
   });
 
   it.each<[string, RegExp]>([

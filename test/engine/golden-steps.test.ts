@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
 import { partBytes } from '../../engine/plan/bound-plan.ts';
 import type { Step } from '../../engine/run/step.ts';
+import type { SideGrid } from '../../operators/als/plan/grid.ts';
 import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../support/steps/bound-problems.ts';
 import { setOf } from '../support/steps/check-steps.ts';
 import { cpuInfo, gpuInfo } from '../support/steps/small-problems.ts';
@@ -17,6 +18,7 @@ const square = { rows: Array.from({ length: 4 }, () => [0, 1, 2, 3]), columns: 4
 const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'als-cpu': () => boundAls({ ...small, devices: [cpuInfo] }, { rank: 2 }),
   'als-biases-gpu': () => boundAls({ ...small, devices: [gpuInfo(0)] }, { rank: 2, biases: true }),
+  'als-spilled-cpu': () => boundAls({ ...square, devices: [cpuInfo] }, { rank: 2 }, { users: spilled(3), items: spilled(2) }),
   'als-two-gpus': () => boundAls({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, partitionUsers: '1,4', partitionItems: '1,4' }),
   'sgd-blocks-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2 }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
   'sgd-wavefront-cpu': () => boundSgd({ ...square, devices: [cpuInfo] }, { rank: 2, schedule: 'wavefront' }, (one) => ({ ...one, rowBands: 2, columnBands: 4 })),
@@ -27,6 +29,11 @@ const problems: Record<string, () => BoundProblem | Promise<BoundProblem>> = {
   'sgd-staged-gpu': () => boundSgd({ ...square, devices: [gpuInfo(0)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
   'sgd-two-gpus': () => boundSgd({ ...square, devices: [gpuInfo(0), gpuInfo(1)] }, { rank: 2, schedule: 'blocks', precision: 'f32' }, staged),
 };
+
+/** Ratings in so many files. */
+function spilled(q: number): SideGrid {
+  return { q, fixed: 'whole', factors: 'device', ratings: 'spill' };
+}
 
 function staged<Schedule extends { readonly deviceBlocks?: object }>(schedule: Schedule): Schedule {
   return { ...schedule, deviceBlocks: { ...schedule.deviceBlocks, resident: false } };

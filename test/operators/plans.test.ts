@@ -58,7 +58,12 @@ describe('the plan of als', () => {
     expect(planAls(movielens, alsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(64 * (3 * m + 2 * n));
     const choice = (deviceBytes: number) => ({ variant: 'any', precision: 'f32' as const, ratingScale: 1, reason: '', deviceBytes });
     const gpu = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on(h200Info), { users: choice(1000), items: choice(500) });
-    expect(gpu.memory['gpu:0']).toBe(64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
+    expect(gpu.memory['gpu:0']).toBe(2 * 64 * (m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
+    // Freed matrices are kept for the next ones as far as memory goes, and scratch of one name is one buffer.
+    const scratch = (slots: number) => ({ ...choice(0), scratchBytes: { slots } });
+    const least = 64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1000;
+    const tight = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on({ ...h200Info, capacityBytes: least }), { users: scratch(900), items: scratch(1000) });
+    expect(tight.memory['gpu:0']).toBe(least);
   });
 
   it('refuses data beyond one buffer of a GPU', () => {

@@ -7,7 +7,7 @@ import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { otherSide, type Side, verticalParts } from './grid.ts';
-import { kernelOf, pipelineName, regularizationOf } from './half-iteration.ts';
+import { heldBy, kernelOf, pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
 /** The places that hold parts of the fixed side while a side is solved. */
@@ -60,7 +60,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
       bytesRead: blockBytes(rows[side], nz) + q * factorBytes(rows[otherSide[side]], f, device.strideStep),
       bytesWritten: sharing * bytes,
       flops: nz * f * (f + 1),
-      ...(choice === undefined ? {} : { heldBytes: Math.ceil(choice.deviceBytes / (p * q)) }),
+      ...heldBy(choice, 1 / (p * q)),
       reasons: [`p = ${p}: each part of the fixed side adds its ratings to the normal equations of its rows`, ...(choice === undefined ? [] : [choice.reason])],
     },
   ];

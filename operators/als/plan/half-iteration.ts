@@ -40,10 +40,17 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: nz * f * (f + 1),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...(choice === undefined ? {} : { heldBytes: Math.ceil((choice.deviceBytes * listsHeld(problem, side)) / q) }),
+    ...heldBy(choice, listsHeld(problem, side) / q, 1 / q),
     // Items are solved first.
     reasons: [...(side === 'items' ? [solver.reason] : []), ...(choice === undefined ? [] : [choice.reason])],
   };
+}
+
+/** The device's memory that a choice takes beside the data sets, of work lists and of scratch the given shares. */
+export function heldBy(choice: KernelChoice | undefined, lists: number, scratch = lists): Pick<Stage, 'heldBytes' | 'scratchBytes'> {
+  if (choice === undefined) return {};
+  const { deviceBytes, scratchBytes = {} } = choice;
+  return { heldBytes: Math.ceil(deviceBytes * lists), scratchBytes: Object.fromEntries(Object.entries(scratchBytes).map(([name, bytes]) => [name, Math.ceil(bytes * scratch)])) };
 }
 
 /** Parts of a side whose work lists a device holds at once: of ratings that are staged those of two. */

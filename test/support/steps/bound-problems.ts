@@ -9,8 +9,11 @@ import type { Step } from '../../../engine/run/step.ts';
 import { bindAls } from '../../../operators/als/bind/bind-als.ts';
 import { checkAlsParams, type AlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
-import type { AlsGrid } from '../../../operators/als/plan/grid.ts';
+import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
+import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
+import { isSpilled, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
@@ -38,11 +41,22 @@ export function boundAls({ rows, columns, test, devices }: ProblemShape, given: 
   const params = checkAlsParams({ biases: false, ...given });
   const drawn = alsProblem(rows, columns, test ? rows : undefined);
   const shifts = params.implicitPrefs ? { shifts: { users: rowShifts(drawn.byUser, columns, params), items: rowShifts(drawn.byItem, rows.length, params) } } : {};
-  const data = { ...drawn, ...shifts };
-  const ratings = data.byUser.ratings;
+  const data = { ...drawn, ...shifts, byUser: homeOf(drawn.byUser, grid?.users), byItem: homeOf(drawn.byItem, grid?.items) };
+  const { ratings } = data.byUser;
   const plan = planAls({ users: rows.length, items: columns, ratings, ...(test ? { testRatings: ratings } : {}) }, params, { compute: devices, host: hostOf(devices) }, undefined, { grid });
   const made = bindAls(plan, data, { biases: params.biases, mean: 0, offset: 0, unit: 1 });
-  return { plan: made.plan, bound: made.bound, given: made.given.map(([ref]) => ref), keep: made.plan.keep };
+  const inFiles = [data.byUser, data.byItem].flatMap((one) => (isSpilled(one) ? one.parts.map(({ ref }) => ref) : []));
+  return { plan: made.plan, bound: made.bound, given: [...made.given.map(([ref]) => ref), ...inFiles], keep: made.plan.keep };
+}
+
+/** A block in memory, or as parts that lie in files. */
+function homeOf(block: RatingBlock, side?: SideGrid): SortedRatings {
+  if (side?.ratings !== 'spill') return block;
+  const parts = balancedRanges(block.offsets, side.q, undefined, { exactly: true }).map(({ from, to }, partition) => {
+    const { ref, rows, ratings, offsets } = rowsOfBlock(block, from, to, { name: `${block.ref.name}/files`, partition, version: 0 });
+    return { ref, from, rows, ratings, offsets, slices: balancedRanges(offsets, taskCount(ratings)) };
+  });
+  return { rows: block.rows, ratings: block.ratings, parts };
 }
 
 export async function boundSgd({ rows, columns, test, devices }: ProblemShape, given: Partial<SgdParams>, change: (schedule: SgdSchedule) => SgdSchedule = (schedule) => schedule): Promise<BoundProblem> {
@@ -105,7 +119,9 @@ export const shapes: fc.Arbitrary<ProblemShape> = fc
 /** Grids that a problem of this shape may have; those of `parts` solve a side from vertical parts. */
 export function gridsOf({ rows, columns }: ProblemShape): fc.Arbitrary<AlsGrid> {
   const side = (count: number) => fc.record({ q: fc.integer({ min: 1, max: Math.min(4, count) }), fixed: fc.constantFrom(['whole', 'device'] as const, ['parts', 'device'] as const, ['parts', 'host'] as const), ratings: fc.constantFrom('device' as const, 'host' as const) }).map(({ fixed: [fixed, factors], ...more }) => ({ ...more, fixed, factors }));
-  return fc.record({ users: side(rows.length), items: side(columns) });
+  // Files have parts of rows, not blocks.
+  const inFiles = ({ users, items }: AlsGrid): AlsGrid => ({ users: { ...users, ratings: 'spill', fixed: 'whole', factors: 'device' }, items: { ...items, ratings: 'spill', fixed: 'whole', factors: 'device' } });
+  return fc.tuple(fc.record({ users: side(rows.length), items: side(columns) }), fc.boolean()).map(([grid, spilled]) => (spilled ? inFiles(grid) : grid));
 }
 
 export const fates = fc.array(fc.constantFrom('best' as const, 'good' as const, 'diverged' as const), { minLength: 1, maxLength: 6 });

@@ -1,7 +1,7 @@
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import type { DataSet } from '../../../engine/plan/stages.ts';
-import { HOST } from '../../../engine/plan/place.ts';
+import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Step } from '../../../engine/run/step.ts';
 
 interface Access {
@@ -56,6 +56,12 @@ function bandsOf(block: PartitionRef | undefined, outputs: Readonly<Record<strin
     if (set === undefined || set.parts.length > 1) return undefined;
     return set.by === 'row' ? Math.floor(blocks / columns) : set.by === 'column' ? blocks % columns : undefined;
   };
+}
+
+/** The place of a partition that exists before the first step. */
+function homeOf(ref: PartitionRef, bound: BoundPlan): string {
+  const set = setOf(ref, bound);
+  return set?.given && set.parts[partOf(ref, bound)].at[0] === SPILL ? SPILL : HOST;
 }
 
 export function setOf(ref: PartitionRef, bound: BoundPlan): DataSet | undefined {
@@ -143,7 +149,7 @@ export class LiveSet {
 
   constructor(bound: BoundPlan, given: readonly PartitionRef[]) {
     this.#bound = bound;
-    for (const ref of given) this.alive.add(`${HOST} ${partitionKey(ref)}`);
+    for (const ref of given) this.alive.add(`${homeOf(ref, bound)} ${partitionKey(ref)}`);
   }
 
   add(steps: readonly Step[]): void {

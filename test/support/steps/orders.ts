@@ -50,7 +50,7 @@ export function eagerOrder(steps: readonly Step[], bound: BoundPlan, random: () 
 
 /** Peaks of lists that are carried out in other orders than their own. */
 export function peakIn(bound: BoundPlan, lists: readonly (readonly Step[])[], order: (steps: readonly Step[]) => readonly Step[]): Readonly<Record<string, number>> {
-  const walk = new MemoryWalk(bound);
+  const walk = new MemoryWalk(bound, { pools: false });
   for (const steps of lists) walk.add(order(steps));
   return walk.peak;
 }
