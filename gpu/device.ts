@@ -185,7 +185,7 @@ export class GpuDevice implements Device {
     if (stored === undefined) return;
     this.#forget(key, stored);
     this.#changes.note({ release: key });
-    if (stored.host !== undefined && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
+    if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {
