@@ -17,7 +17,7 @@ const line = (...flags: string[]) => () => ['train', ratings, '--device', 'cpu',
 const runs: Readonly<Record<string, (folder: string) => string[]>> = {
   'ALS, conjugate gradients, biases': line('--solver', 'cg'),
   'SGD, wavefront, AdaGrad': line('--algorithm', 'sgd', '--schedule', 'wavefront', '--rate', 'adagrad', '--test-fraction', '0.1', '--early-stop', '30'),
-  'ALS, loaded by way of files': spillingRun,
+  'ALS, ratings in files': spillingRun,
 };
 
 console.log(describeMachine());

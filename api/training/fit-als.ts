@@ -9,7 +9,7 @@ import { type AlsChoices, chooseKernels, freeTimed, profileOfSorted, tuneKernels
 import { effectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { AlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
-import { inUnit, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
+import { inUnit, ratingLevel, ratingUnit, sortedInUnit } from '../../operators/als/rating-unit.ts';
 import { alsMatrices, trainAls } from '../../operators/als/train.ts';
 import { baselinesOf } from '../../operators/evaluation/baselines.ts';
 import { type RatingFacts, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
@@ -93,7 +93,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   const { rows, columns, mean } = facts.means;
   const looked = lookAt(facts, { duplicates, policy: input.onDuplicates, means: { mean, users: rows, items: columns }, test, implicit }, ctx);
   const before = checkpoints && (await checkpoints.begin(await fingerprintOf({ users, items, ratings: byUser, test: test?.block }, ctx), alsMatrices(keyCount(users), keyCount(items), params)));
-  const unit = params.implicitPrefs ? 1 : await ratingUnit(byUser, params.biases, ctx);
+  const level = params.implicitPrefs ? undefined : await ratingLevel(byUser, facts, ctx);
+  const unit = level === undefined ? 1 : ratingUnit(level, params.biases);
   const scaled = { byUser: await sortedInUnit(await ownRatings(ratings, byUser, ctx), unit, ctx), byItem: await sortedInUnit(await ownRatings(ratings, byItem, ctx), unit, ctx) };
   const chooses = devices.compute[0].choosesKernels ?? false;
   const known: RatingsProfile = { ...profile, ...(chooses ? profileOfSorted(scaled, Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit) : {}), ratings: byUser.ratings, testRatings: test?.block.ratings };
@@ -111,7 +112,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   ctx.events({ type: 'plan', plan });
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
-  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
+  const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);
   options.continued?.kept?.(result.raw);
   return trainedModel({ about: { algorithm: 'als', params }, session, input, users, items, itemCounts: Uint32Array.from(indexed.itemCounts), userCounts: Uint32Array.from(indexed.userCounts), ratings: byUser.ratings, duplicates, test, looked, result, planned: plan, resumedFrom: checkpoints?.resumedFrom, started, loaded, tuning: options.continued?.tuning }, ctx);
 }

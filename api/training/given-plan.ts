@@ -88,10 +88,12 @@ export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Ma
   }
 }
 
-/** The differences between the run of a plan that was saved and that of another. */
+/** The differences between the run of a plan that was saved and that of another: of devices and choices, from which those of stages follow. */
 export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: string): string[] {
   const [left, right] = [deciding(saved) as unknown as JsonObject, savedPlan(plan)];
-  return ['choices', ...compared].flatMap((name) => (name === 'rounds' ? [] : differencesOf(name, left[name], right[name], where)));
+  const of = (names: readonly string[]) => names.flatMap((name) => differencesOf(name, left[name], right[name], where));
+  const chosen = of(['devices', 'choices']);
+  return chosen.length > 0 ? chosen : of(compared.filter((name) => name !== 'rounds'));
 }
 
 /** A few differences as one text. */

@@ -71,7 +71,7 @@ export async function saveLostModel(fit: Promise<Model>, directory: string, opti
     const { model, iteration, cause, checkpoint } = error;
     const { summary } = cause as DeviceLostError;
     // The run that goes on from it gives the model.
-    if (checkpoint !== undefined) throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, { phase: 'train', advice: 'Go on from it with resume: true, also with --device cpu', cause });
+    if (checkpoint !== undefined) throw new DeviceLostError(`${summary}; the last checkpoint is ${checkpoint}`, { phase: 'train', advice: 'Go on from it with --resume, also with --device cpu', cause });
     await model.save(directory, options);
     throw new DeviceLostError(`${summary}; the model of iteration ${iteration} is saved in ${directory}`, { phase: 'train', advice: 'Train again, or use --device cpu', cause });
   }

@@ -1,4 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
+import type { RatingShape } from '../evaluation/rating-facts.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { isSpilled, replaceParts, type SortedRatings } from '../ratings/spilled-ratings.ts';
@@ -7,14 +8,25 @@ import { deviationOfSorted, meanOfSorted } from './biases.ts';
 /** Ratings whose size lies in this range, or whose inverse does, are trained as they are. */
 const USUAL = 64;
 
+/** μ and σ of ratings. */
+export interface RatingLevel {
+  readonly mean: number;
+  readonly deviation: number;
+}
+
+/** The level of ratings, by a pass for each number; `shape`: of ratings that were looked at, whose mean is known. */
+export async function ratingLevel(ratings: SortedRatings, { mean: known, least, most }: Pick<RatingShape, 'mean' | 'least' | 'most'>, ctx: ExecutionContext): Promise<RatingLevel> {
+  // The mean of equal ratings is given without the rounding of their sum.
+  const mean = least === most ? await meanOfSorted(ratings, ctx) : known;
+  return { mean, deviation: await deviationOfSorted(ratings, mean, ctx) };
+}
+
 /**
  * The unit in which ratings are trained, a power of four near their size (their deviation with biases, else their root mean square), so
  * that factors and sums stay within float32 and float16 for ratings of any size. 1 for usual ratings. Training in the unit u with λ / u
  * gives factors over √u and biases over u; both are powers of two, so nothing is rounded.
  */
-export async function ratingUnit(ratings: SortedRatings, biases: boolean, ctx: ExecutionContext): Promise<number> {
-  const mean = await meanOfSorted(ratings, ctx);
-  const deviation = await deviationOfSorted(ratings, mean, ctx);
+export function ratingUnit({ mean, deviation }: RatingLevel, biases: boolean): number {
   return unitOfSize(biases ? deviation : Math.hypot(mean, deviation));
 }
 

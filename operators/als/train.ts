@@ -24,6 +24,7 @@ import { implicitErrors } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import { sortedRowShifts } from './implicit/weights.ts';
 import type { AlsParams } from './params.ts';
+import type { RatingLevel } from './rating-unit.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f), row-major without padding; with biases both have two more features, see foldBiases. */
@@ -43,6 +44,8 @@ export interface TrainAlsOptions {
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
   /** The unit of the given ratings, default 1: see ratingUnit. λ is that of the ratings themselves, as the model and the errors are. */
   readonly unit?: number;
+  /** The level of the given ratings, where it is known. */
+  readonly level?: RatingLevel | undefined;
   /** Factors to begin with, in place of drawn ones. */
   readonly start?: AlsStart;
   /** See LoopOptions. */
@@ -56,12 +59,12 @@ export interface TrainAlsOptions {
  * then all users from the items. Throws DivergedError, and DeviceLostError when the last device is lost before any factors were
  * copied from it.
  */
-export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, start, copySeconds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
+export async function trainAls(ratings: AlsData, params: AlsParams, { devices, plan, unit = 1, level: known, start, copySeconds, checkpoints }: TrainAlsOptions, ctx: ExecutionContext): Promise<AlsResult> {
   const { byUser, byItem } = ratings;
   const weighted = params.implicitPrefs ? { ...ratings, shifts: { users: await sortedRowShifts(byUser, byItem.rows, params, ctx), items: await sortedRowShifts(byItem, byUser.rows, params, ctx) } } : ratings;
-  const level = params.biases || params.regOffset !== 0 ? await meanOfSorted(byUser, ctx) : 0;
+  const level = params.biases || params.regOffset !== 0 ? (known?.mean ?? (await meanOfSorted(byUser, ctx))) : 0;
   const mean = params.biases ? level : 0;
-  const offset = params.regOffset === 0 ? 0 : params.regOffset * (await deviationOfSorted(byUser, level, ctx));
+  const offset = params.regOffset === 0 ? 0 : params.regOffset * (known?.deviation ?? (await deviationOfSorted(byUser, level, ctx)));
   let bound = plan(devices);
   const folded = (factors: AlsStart) => {
     const [users, items] = [inRatings(factors.users, unit), inRatings(factors.items, unit)];

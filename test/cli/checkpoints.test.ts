@@ -22,7 +22,7 @@ describe('runs that are killed behind their first checkpoint', () => {
   });
 });
 
-it('a run that loads by way of files is resumed like others, and its files go', async () => {
+it('a run whose ratings lie in files is resumed like others, and its files go', async () => {
   mkdirSync(here('killed-files'));
   const kills = await killedRuns({ train: spillingRun(here('killed-files')), interval: 2, kills: 1, seed: 6, folder: here('killed-files') });
   expect(kills).toMatchObject([{ differing: [], left: [] }]);

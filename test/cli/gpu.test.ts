@@ -1,5 +1,5 @@
 /** --device gpu, on the software adapter of the tests. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { LostTrainingError } from '../../api/training/lost-training.ts';
@@ -117,5 +117,11 @@ describe('a GPU that is lost while training', () => {
     await expect(saving).rejects.toThrow(`train: the GPU was lost; the model of iteration 7 is saved in ${directory}. Train again, or use --device cpu`);
     await expect(saving).rejects.toMatchObject({ exitCode: 5 });
     expect((await Model.load(session, directory)).userCount).toBe(trained.userCount);
+    // With checkpoints the run that goes on writes the model.
+    const kept = join(folder, 'kept');
+    const going = saveLostModel(Promise.reject(new LostTrainingError(new DeviceLostError('the GPU was lost', { phase: 'gpu' }), trained, 7, 'c/checkpoint-00000007')), kept, { overwrite: false, signal: new AbortController().signal });
+    await expect(going).rejects.toThrow('train: the GPU was lost; the last checkpoint is c/checkpoint-00000007. Go on from it with --resume, also with --device cpu');
+    await expect(going).rejects.toMatchObject({ exitCode: 5 });
+    expect(existsSync(kept)).toBe(false);
   });
 });

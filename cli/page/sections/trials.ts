@@ -31,7 +31,7 @@ function points(title: string, trials: readonly Trial[], metric: string, name: s
     options: (width) => ({
       height: Math.round(0.5 * width),
       marginLeft: 56,
-      x: { label: name, ...(wide ? { type: 'log' } : {}), ...(name === 'trial' ? { tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
+      x: { label: name, ...(wide ? { type: 'log', tickFormat: '~g' } : {}), ...(name === 'trial' ? { tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') } : {}) },
       y: { label: metric, grid: true, nice: true },
       marks: [
         Plot.dot(all.filter(({ trial }) => trial !== best), { x: 'x', y: 'y', r: 4, ...fill(0), fillOpacity: 0.7, title: text }),
