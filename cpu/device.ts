@@ -207,7 +207,7 @@ export class CpuDevice implements Device {
       const bytes = partitionBytes(stored.host);
       this.#hostBytes -= bytes;
       hostMeter.drop(stored.host);
-      this.#releasedBytes += bytes;
+      if (!stored.host.reused) this.#releasedBytes += bytes;
     }
     else this.#leaveFile(stored.spilled.file);
     this.#store.delete(key);

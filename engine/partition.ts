@@ -25,6 +25,8 @@ export interface Partition {
   readonly columns: Readonly<Record<string, SharedColumn>>;
   /** Of a matrix of factors: a device with the calling thread's memory keeps its rows without padding. */
   readonly packed?: boolean;
+  /** True where the memory of the columns serves another partition once this one is released: it is no garbage then. */
+  readonly reused?: boolean;
 }
 
 /** A row-major float32 matrix that lives in a device's own memory. `stride` >= `columns`, both in elements; padding is 0. */

@@ -35,7 +35,7 @@ export interface GpuDeviceOptions extends AcquireOptions {
 }
 
 /** Requests that the thread has at a time, so that it can submit some while the GPU is at work on others, and rows of other devices come beside them. */
-const REQUESTS = 16;
+const REQUESTS = 64;
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
@@ -49,6 +49,8 @@ interface Stored {
   changed: boolean;
   /** Bytes of the device's memory. */
   readonly bytes: number;
+  /** Of a matrix that is kept in float16 alone, those of its rows. */
+  readonly halfBytes?: number;
 }
 
 /**
@@ -124,7 +126,7 @@ export class GpuDevice implements Device {
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#require(key, bytes, bytes, true);
-    this.#hold(key, { changed: true, bytes }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
+    this.#hold(key, { changed: true, bytes, ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}) }, { allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
 
   run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
@@ -160,7 +162,7 @@ export class GpuDevice implements Device {
     const stored = this.#store.get(key);
     if (stored === undefined) throw new Error(`partition ${key} is not on device ${this.info.place}`);
     if (stored.host !== undefined && !(stored.changed && stored.bytes > 0)) return stored.host;
-    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored.bytes, wire);
+    if (wire && isMatrix(stored)) return this.#fetchWire(key, stored, wire);
     const { outcome } = await this.#request({ type: 'fetch', key });
     const fetched = outcome.partitions?.fetched;
     if (fetched === undefined) throw new Error(`partition ${key} did not come back from device ${this.info.place}`);
@@ -169,8 +171,8 @@ export class GpuDevice implements Device {
   }
 
   /** The thread writes into the memory that was taken here: it gives another object for it, which would not be known when it is released. */
-  async #fetchWire(key: string, bytes: number, { form, take }: WireRequest): Promise<Partition> {
-    const own = form === 'f16' ? bytes / 2 : bytes;
+  async #fetchWire(key: string, { bytes, halfBytes = bytes / 2 }: Stored, { form, take }: WireRequest): Promise<Partition> {
+    const own = form === 'f16' ? halfBytes : bytes;
     const memory = take(own);
     const values = form === 'f16' ? new Uint16Array(memory, 0, own / 2) : new Float32Array(memory, 0, own / 4);
     const { outcome } = await this.#request({ type: 'fetch', key, into: values });
@@ -183,7 +185,7 @@ export class GpuDevice implements Device {
     if (stored === undefined) return;
     this.#forget(key, stored);
     this.#changes.note({ release: key });
-    if (stored.host !== undefined && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
+    if (stored.host !== undefined && !stored.host.reused && stored.host.layout !== WIRE_ROWS) this.#collect(partitionBytes(stored.host));
   }
 
   async #tune(inputs: TaskOf<'tune-update'>['inputs'], { how, ...problem }: TaskOf<'tune-update'>['params'], signal?: AbortSignal): Promise<TaskResult> {

@@ -74,7 +74,7 @@ export class SpillMemory implements SpillStore {
           read[name] = column;
           next += paddedBytes(kind, length);
         }
-        return { layout, rows, columns: read };
+        return { layout, rows, columns: read, reused: true };
       } finally {
         await handle.close();
       }

@@ -22,8 +22,8 @@ export interface Device {
   /** Throws CancelledError when `signal` fires; the task's outputs are then undefined. */
   run(task: Task, signal?: AbortSignal): Promise<TaskResult>;
   /**
-   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix in that form instead: layout
-   * `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
+   * The host form; a matrix comes back as `{ values: Float32Array }` of rows x columns without padding. With `wire` a device with memory of its own gives a matrix that tasks have
+   * written in that form instead: layout `wire-rows`, `values` Float32Array or Uint16Array of rows x stride, for `put` on another such device.
    */
   fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
   release(ref: PartitionRef): void;

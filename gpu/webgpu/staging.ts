@@ -31,6 +31,8 @@ export class Staging {
   readonly #bytes: number;
   readonly #up: StagingPool;
   readonly #down: StagingPool;
+  /** The last download's end, or what stands for it while there was none. */
+  #copied: Promise<void> = Promise.resolve();
 
   constructor(device: GPUDevice, counters: TransferCounters, size = BULK) {
     this.#device = device;
@@ -60,23 +62,33 @@ export class Staging {
     this.#up.give(staging, staging.mapAsync(GPUMapMode.WRITE, 0, this.#bytes));
   }
 
-  /** Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. */
+  /**
+   * Fills `target` with the bytes of `source` from `offset` on. Calls `submitted` when the copies are submitted, resolves when they have ended. Downloads end one behind the other, and the
+   * thread turns to other work between: copies of many that the GPU tells of at once would hold up the first of them.
+   */
   async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const parts: Promise<void>[] = [];
-    for (let at = 0; at < target.byteLength; at += this.#bytes) {
-      const bytes = Math.min(this.#bytes, target.byteLength - at);
-      const staging = await this.#down.take();
-      this.#copy(source, offset + at, staging, 0, bytes);
-      this.#counters.down(bytes);
-      const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => {
-        new Uint8Array(target.buffer, target.byteOffset + at, bytes).set(new Uint8Array(staging.getMappedRange(0, bytes)));
-        staging.unmap();
-      });
-      this.#down.give(staging, part);
-      parts.push(part);
+    const before = this.#copied;
+    const end = Promise.withResolvers<void>();
+    this.#copied = end.promise;
+    try {
+      for (let at = 0; at < target.byteLength; at += this.#bytes) {
+        const bytes = Math.min(this.#bytes, target.byteLength - at);
+        const staging = await this.#down.take();
+        this.#copy(source, offset + at, staging, 0, bytes);
+        this.#counters.down(bytes);
+        const part = staging.mapAsync(GPUMapMode.READ, 0, bytes).then(() => before).then(() => {
+          new Uint8Array(target.buffer, target.byteOffset + at, bytes).set(new Uint8Array(staging.getMappedRange(0, bytes)));
+          staging.unmap();
+        });
+        this.#down.give(staging, part);
+        parts.push(part);
+      }
+      submitted?.();
+      await Promise.all(parts);
+    } finally {
+      setImmediate(end.resolve);
     }
-    submitted?.();
-    await Promise.all(parts);
   }
 
   destroy(): void {

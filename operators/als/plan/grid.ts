@@ -29,7 +29,7 @@ export type AlsGrid = Readonly<Record<Side, SideGrid>>;
  * Several devices with memory of their own have parts of about so many bytes in float16, at most so many each: all but the last are exchanged beside the computation of the next. More
  * parts cost more than they hide: a kernel ends with rows for which it has too few threads at work.
  */
-const EXCHANGED = { bytes: 12 << 20, parts: 8 };
+const EXCHANGED = { bytes: 24 << 20, parts: 4 };
 
 /** A part of each side on the only device, or some on each of several, and the fixed side whole on all of them. */
 export function usualGrid({ length: devices, 0: { ownMemory } }: readonly DeviceInfo[], rows: Readonly<Record<Side, number>>, rank: number): AlsGrid {

@@ -41,7 +41,7 @@ describe('the place spill', () => {
     const kinds = { a: Int32Array.of(1, -2), b: Uint32Array.of(7), c: Float32Array.of(0.5), d: Float64Array.of(1 / 3, 2), e: Uint8Array.of(1, 2, 3), f: Uint16Array.of(9), g: BigInt64Array.of(-5n), none: new Float32Array(0) };
     const written: Partition = { layout: 'any', rows: 2, columns: kinds };
     await store.write(refOf(0), written);
-    expect(await store.fetch(refOf(0))).toEqual(written);
+    expect(await store.fetch(refOf(0))).toEqual({ ...written, reused: true });
     const [row] = tableFromIPC(readFileSync(join(await folder.open(), '0'))).toArray().map((one) => one.toJSON());
     expect(Array.from(row['0.d'] as Iterable<number>)).toEqual([1 / 3, 2]);
     expect(Array.from(row['0.e'] as Iterable<number>)).toEqual([1, 2, 3]);
@@ -62,8 +62,8 @@ describe('the place spill', () => {
     readEnds();
     const third = await store.fetch(refOf(2));
     expect(third.columns.values.buffer).toBe(first.columns.values.buffer);
-    expect(third).toEqual(block(1000, 2));
-    expect(second).toEqual(block(1000, 1));
+    expect(third).toEqual({ ...block(1000, 2), reused: true });
+    expect(second).toEqual({ ...block(1000, 1), reused: true });
     await folder.close();
   });
 

@@ -1,0 +1,139 @@
+/** Rows between two GPUs: as they lie in memory, in float32 or in float16 alone, in memory that is used again; and training on several GPUs by parts. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { toHalf } from '../../engine/half.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { HostMemory } from '../../engine/run/host-memory.ts';
+import { GpuDevice } from '../../gpu/device.ts';
+import { ALS, type AlsOptions, Session } from '../../index.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const ROWS = 5;
+const COLUMNS = 20;
+const STRIDE = 32;
+const ref = (name: string): PartitionRef => ({ name, partition: 0, version: 0 });
+
+function matrix(seed: number): Partition {
+  const values = sharedArray(Float32Array, ROWS * COLUMNS);
+  for (let i = 0; i < values.length; i++) values[i] = Math.sin(seed * i);
+  return { layout: 'factors', rows: ROWS, columns: { values } };
+}
+
+/** Rows with their padding. */
+function padded({ columns: { values } }: Partition): Float32Array {
+  const rows = new Float32Array(ROWS * STRIDE);
+  for (let row = 0; row < ROWS; row++) rows.set((values as Float32Array).subarray(row * COLUMNS, (row + 1) * COLUMNS), row * STRIDE);
+  return rows;
+}
+
+describe.skipIf(noGpu)('rows on their way from one GPU to another', () => {
+  let from: GpuDevice;
+  let to: GpuDevice;
+  beforeAll(async () => {
+    from = await GpuDevice.open({ robust: true });
+    to = await GpuDevice.open({ robust: true, place: 'gpu:1' });
+  });
+  afterAll(async () => void (await Promise.all([from?.close(), to?.close()])));
+
+  const memory = new HostMemory();
+  const take = (bytes: number) => memory.take(bytes);
+  const place = (rows: string, whole: string, rowFrom: number) => to.run({ kernel: 'place-rows', inputs: { rows: ref(rows) }, outputs: { whole: ref(whole) }, params: { rowFrom } });
+
+  /** A matrix that a task has written there. */
+  const make = async (made: Partition) => {
+    from.put(ref('given'), made);
+    from.allocate(ref('a'), { rows: ROWS, columns: COLUMNS, stride: STRIDE });
+    await from.run({ kernel: 'place-rows', inputs: { rows: ref('given') }, outputs: { whole: ref('a') }, params: { rowFrom: 0 } });
+    from.release(ref('given'));
+  };
+
+  it('are those of the matrix in every bit, and stand in a part of the other', async () => {
+    const [a, b] = [matrix(1), matrix(2)];
+    await make(a);
+    const came = await from.fetch(ref('a'), { form: 'f32', take });
+    expect({ ...came, columns: undefined }).toEqual({ layout: 'wire-rows', rows: ROWS });
+    expect([...(came.columns.values as Float32Array)]).toEqual([...padded(a)]);
+    to.put(ref('a'), came);
+    to.put(ref('b'), b);
+    to.allocate(ref('all'), { rows: 2 * ROWS, columns: COLUMNS, stride: STRIDE });
+    const { metrics } = await place('a', 'all', ROWS);
+    expect(metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
+    // Rows that are there already are copied there.
+    expect((await place('b', 'all', 0)).metrics).toMatchObject({ rows: ROWS, bytesUp: 4 * ROWS * STRIDE });
+    expect([...((await to.fetch(ref('all'))).columns.values as Float32Array)]).toEqual([...(b.columns.values as Float32Array), ...(a.columns.values as Float32Array)]);
+    for (const name of ['a', 'b', 'all']) to.release(ref(name));
+    from.release(ref('a'));
+  });
+
+  it('are half the bytes in float16, for a matrix that is kept in float16 alone', async () => {
+    const [a, b] = [matrix(3), matrix(4)];
+    await make(a);
+    const came = await from.fetch(ref('a'), { form: 'f16', take });
+    expect([...(came.columns.values as Uint16Array)]).toEqual([...toHalf(padded(a))]);
+    to.put(ref('a'), came);
+    to.put(ref('b'), b);
+    to.allocate(ref('all'), { rows: 2 * ROWS, columns: COLUMNS, stride: STRIDE, halfOnly: true });
+    expect((await place('a', 'all', 0)).metrics.bytesUp).toBe(2 * ROWS * STRIDE);
+    await place('b', 'all', ROWS);
+    const all = await to.fetch(ref('all'), { form: 'f16', take });
+    expect([...(all.columns.values as Uint16Array).subarray(0, 2 * ROWS * STRIDE)]).toEqual([...toHalf(padded(a)), ...toHalf(padded(b))]);
+    // No task gets float32 from it, nor a fetch.
+    await expect(to.fetch(ref('all'))).rejects.toThrow('partition all/0@0 has its half mirror alone');
+    await expect(to.run({ kernel: 'gram', inputs: { factors: ref('all') }, outputs: { gram: ref('b') }, params: { rank: COLUMNS, weight: 1 } })).rejects.toThrow('task gram: of the matrix named factors there is a copy of half the width alone');
+    to.put(ref('wide'), await from.fetch(ref('a'), { form: 'f32', take }));
+    await expect(place('wide', 'all', 0)).rejects.toThrow('task place-rows: the rows and the matrix are in different precisions');
+    for (const name of ['a', 'b', 'all', 'wide']) to.release(ref(name));
+    from.release(ref('a'));
+  });
+
+  it('are added to a matrix', async () => {
+    const [a, b] = [matrix(5), matrix(6)];
+    await make(a);
+    to.put(ref('a'), await from.fetch(ref('a'), { form: 'f32', take }));
+    to.put(ref('b'), b);
+    await to.run({ kernel: 'add-rows', inputs: { addend: ref('a') }, outputs: { sum: ref('b') }, params: { from: 0, to: ROWS } });
+    const sum = (b.columns.values as Float32Array).map((value, i) => value + (a.columns.values as Float32Array)[i]);
+    expect([...((await to.fetch(ref('b'))).columns.values as Float32Array)]).toEqual([...sum]);
+    for (const name of ['a', 'b']) to.release(ref(name));
+    from.release(ref('a'));
+  });
+});
+
+describe('host memory', () => {
+  it('gives memory that was released again, to partitions of nearly the same size', () => {
+    const memory = new HostMemory();
+    const [first, second] = [memory.take(1000), memory.take(1000)];
+    expect(second).not.toBe(first);
+    memory.put(ref('a'), { layout: 'wire-rows', rows: 1, columns: { values: new Float32Array(first, 0, 250) } });
+    memory.put(ref('b'), { layout: 'factors', rows: 1, columns: { values: sharedArray(Float32Array, 250) } });
+    memory.release(ref('a'));
+    memory.release(ref('b'));
+    expect(memory.take(1200)).toBe(first);
+    expect(memory.take(1000)).not.toBe(first);
+  });
+});
+
+describe('several devices', () => {
+  const rows = randomRatings(61, 120, 80, 2500);
+  async function fit(device: 'cpu' | 'gpu', fakeDevices: number, options: AlsOptions) {
+    const session = await Session.create({ device, workers: 2, fakeDevices });
+    try {
+      const { training } = await new ALS({ rank: 8, maxIter: 2, seed: 3, ...options }).fit(session.from(ratingBatches(rows)), options.implicitPrefs ? {} : { validation: session.from(ratingBatches(randomRatings(62, 120, 80, 300))) });
+      const { loss, trainRmse = 0, testRmse = 0 } = training!.iterations.at(-1)!;
+      return [Math.log(loss), trainRmse, testRmse];
+    } finally {
+      await session.close();
+    }
+  }
+  const byParts = { partitionUsers: '1,4', partitionItems: '1,4' };
+
+  it.each<[string, AlsOptions]>([['explicit', {}], ['explicit, by parts', byParts], ['implicit, by parts', { ...byParts, implicitPrefs: true }], ['explicit, by a grid', { partitionUsers: '4,4', partitionItems: '4,4' }]])('give the model of one, %s', async (_, options) => {
+    const one = await fit('cpu', 1, options.implicitPrefs ? { implicitPrefs: true } : {});
+    for (const devices of [2, 4]) (await fit('cpu', devices, options)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
+  });
+
+  it.skipIf(noGpu)('give the model of one, GPUs too', async () => {
+    const one = await fit('cpu', 1, {});
+    (await fit('gpu', 2, byParts)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
+  });
+});
