@@ -139,7 +139,7 @@ async function plannedKernels({ choices }: GivenPlan, known: RatingsProfile, par
 
 async function lookAtRatings(byUser: SortedRatings, items: number, ctx: ExecutionContext): Promise<RatingFacts> {
   using _ = ctx.metrics.begin('look at ratings');
-  return sortedRatingFacts(byUser, items, ctx);
+  return await sortedRatingFacts(byUser, items, ctx);
 }
 
 async function validationOf(dataset: Dataset, { params, input }: AlsFit, { users, items }: Pick<IndexedRatings, 'users' | 'items'>, { means }: RatingFacts, ctx: ExecutionContext): Promise<ValidationPairs> {

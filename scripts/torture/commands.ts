@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -67,16 +67,21 @@ export class Replacement {
     return [...this.#args, this.target, '--force', '--quiet'];
   }
 
-  /** Learns both contents. Gives what is wrong. */
+  /** Learns both contents, once. Gives what is wrong. */
   async learn(): Promise<string | undefined> {
+    if (this.digests[0] !== '') return undefined;
+    for (const path of [this.target, this.#kept]) mkdirSync(dirname(path), { recursive: true });
+    rmSync(this.#kept, { recursive: true, force: true });
     const old = await runCommand([...this.#args, this.target, '--force', '--quiet', ...this.#first]);
     if (old.code !== 0) return `${this.name}: ${old.stderr}`;
     cpSync(this.target, this.#kept, { recursive: true });
     const fresh = await runCommand(this.line);
     if (fresh.code !== 0) return `${this.name}: ${fresh.stderr}`;
     this.milliseconds = fresh.milliseconds;
-    this.digests = [digestOf(this.#kept), digestOf(this.target)];
-    return this.digests[0] === this.digests[1] ? `${this.name}: the old and the new output are the same` : undefined;
+    const digests = [digestOf(this.#kept), digestOf(this.target)] as const;
+    if (digests[0] === digests[1]) return `${this.name}: the old and the new output are the same`;
+    this.digests = digests;
+    return undefined;
   }
 
   /** Puts the old output into its place. */
@@ -110,6 +115,7 @@ export function digestOf(path: string): string {
 
 /** Commands of every kind that writes. */
 export async function replacements(folder: string): Promise<Replacement[]> {
+  mkdirSync(folder, { recursive: true });
   const [data, model, few] = [join(folder, 'data.parquet'), join(folder, 'model'), join(folder, 'few.csv')];
   const made = [
     await runCommand(['convert', ratings, few, '--quiet']),

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { MakeAttack } from './attack.ts';
 import { ratings, runCommand } from './commands.ts';
@@ -32,10 +32,10 @@ export const fullDisk: MakeAttack = ({ folder, random, count, find }) => {
       } catch (error) {
         return `no tmpfs can be mounted here (${error instanceof Error ? error.message.trim().split('\n').at(-1) : String(error)})`;
       }
-      await runCommand(['train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--model-dir', model, '--quiet']);
       return undefined;
     },
     round: async () => {
+      if (!existsSync(model)) await runCommand(['train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--model-dir', model, '--quiet']);
       mount(random(3) === 0 ? `size=8m,nr_inodes=${2 + random(8)}` : `size=${4 << random(11)}k`);
       try {
         const target = join(disk, 'output');

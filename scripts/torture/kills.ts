@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import type { MakeAttack, Surroundings } from './attack.ts';
@@ -11,17 +10,12 @@ const KILLS = 4;
 
 /** Kills commands that replace an output, at a random moment or at a call of the file system: the output is the old one or the new one, and the next run clears up. */
 export const kills: MakeAttack = (around) => {
-  const { random, count, find } = around;
-  let targets: readonly Replacement[] = [];
+  const { count, find } = around;
   return {
     name: 'kills',
-    prepare: async () => {
-      targets = await learned(around);
-      return undefined;
-    },
     round: async () => {
-      const target = targets[random(targets.length)];
-      target.reset();
+      const target = await anyTarget(around);
+      if (target === undefined) return;
       for (let left = KILLS; left > 0; left--) {
         const { how, options } = death(around, target);
         const ended = await runCommand(target.line, options);
@@ -41,16 +35,11 @@ export const kills: MakeAttack = (around) => {
 /** Sends one or two signals at random moments: the command ends in order, and leaves nothing. */
 export const signalled: MakeAttack = (around) => {
   const { random, count, find } = around;
-  let targets: readonly Replacement[] = [];
   return {
     name: 'signals',
-    prepare: async () => {
-      targets = await learned(around);
-      return undefined;
-    },
     round: async () => {
-      const target = targets[random(targets.length)];
-      target.reset();
+      const target = await anyTarget(around);
+      if (target === undefined) return;
       const signal = signals[random(signals.length)];
       const times = 1 + random(2);
       const ended = await runCommand(target.line, {
@@ -69,16 +58,17 @@ export const signalled: MakeAttack = (around) => {
   };
 };
 
-async function learned({ folder, find }: Surroundings): Promise<Replacement[]> {
-  const targets: Replacement[] = [];
-  for (const target of await replacements(folder)) {
-    mkdirSync(join(target.target, '..'), { recursive: true });
-    mkdirSync(join(folder, `${target.name}-kept`));
-    const wrong = await target.learn();
-    if (wrong === undefined) targets.push(target);
-    else find(wrong);
-  }
-  return targets;
+let made: Promise<readonly Replacement[]> | undefined;
+
+/** One of the commands, which both attacks share, with the old output in its place; undefined where it fails without an attack. */
+async function anyTarget({ folder, random, find }: Surroundings): Promise<Replacement | undefined> {
+  made ??= replacements(join(folder, '../targets'));
+  const targets = await made;
+  const target = targets[random(targets.length)];
+  const wrong = await target.learn();
+  if (wrong !== undefined) find(wrong);
+  else target.reset();
+  return wrong === undefined ? target : undefined;
 }
 
 function death({ random }: Surroundings, { milliseconds }: Replacement): { readonly how: string; readonly options: StartOptions } {

@@ -49,9 +49,10 @@ try {
     if (reason === undefined) all.push({ attack, counts, share, rounds: 0, seconds: 0 });
     else console.log(`${attack.name}: left out, ${reason}`);
   }
-  // The attack that has had the least of its share comes next.
-  while (performance.now() < end && all.length > 0) {
-    const next = all.reduce((least, one) => (one.seconds / one.share < least.seconds / least.share ? one : least));
+  // The attack that has had the least of its share comes next; each has one round, however slow the machine.
+  for (;;) {
+    const next = all.toSorted((a, b) => a.seconds / a.share - b.seconds / b.share).at(0);
+    if (next === undefined || (performance.now() > end && next.rounds > 0)) break;
     const started = performance.now();
     await next.attack.round();
     next.seconds += (performance.now() - started) / 1000;

@@ -27,7 +27,7 @@ describe('--profile', () => {
       expect(profile.phases.map(({ phase }) => phase)[0]).toBe('start-up');
       expect(profile.phases.map(({ phase }) => phase).at(-1)).toBe('unaccounted');
     }
-    expect(phasesOf(reports.train)).toEqual(expect.arrayContaining(['open devices', 'open files', 'read', 'number', 'sort', 'plan', 'tune', 'start', 'iterations', 'measure', 'save', 'end']));
+    expect(phasesOf(reports.train)).toEqual(expect.arrayContaining(['open devices', 'open files', 'read', 'number', 'sort', 'look at ratings', 'plan', 'tune', 'start', 'iterations', 'measure', 'save', 'end']));
     expect(phasesOf(reports.recommend)).toEqual(expect.arrayContaining(['load model', 'read', 'sort', 'recommend', 'write']));
     expect(phasesOf(reports.predict)).toEqual(expect.arrayContaining(['load model', 'read', 'predict', 'write']));
     expect(phasesOf(reports.evaluate)).toEqual(expect.arrayContaining(['load model', 'read', 'evaluate']));

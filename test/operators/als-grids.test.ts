@@ -51,6 +51,19 @@ describe('grids of ALS on a CPU', () => {
   });
 });
 
+describe('grids of ALS on several devices', () => {
+  it.each([1, 2, 4])('%i in the place of one CPU give the same model', async (fakeDevices) => {
+    await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
+    for (const [name, options] of settings) {
+      const expected = errorsOf(await fit(session, options));
+      for (const grid of [{}, ...grids.slice(0, 5)]) {
+        const got = errorsOf(await fit(several, { ...options, ...grid }));
+        got.forEach((value, at) => expect({ name, grid, difference: Math.abs(value - expected[at]) < 1e-4 }).toEqual({ name, grid, difference: true }));
+      }
+    }
+  });
+});
+
 describe('partitions that no plan can have', () => {
   it.each([
     [{ partitionUsers: '2' }, 'partitionUsers must be two whole numbers from 1 on, p,q, got "2"'],

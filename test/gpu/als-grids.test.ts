@@ -1,0 +1,29 @@
+/** The same model, within float32, from every grid of R and any number of devices, on the software adapter. */
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, Session } from '../../index.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
+
+const sets = [randomRatings(51, 120, 80, 3000), randomRatings(53, 60, 140, 2500), randomRatings(54, 200, 20, 2000)] as const;
+const grids: Partial<AlsOptions>[] = [{}, { partitionUsers: '1,4', partitionItems: '1,4' }, { partitionUsers: '2,2', partitionItems: '2,2' }, { partitionUsers: '4,1' }, { partitionItems: '4,1' }];
+const settings: AlsOptions[] = [{ rank: 9 }, { rank: 9, biases: false, solver: 'cg', cgSteps: 20 }, { rank: 9, implicitPrefs: true }];
+
+async function errorOf(session: Session, set: number, options: AlsOptions): Promise<number> {
+  const { training } = await new ALS({ maxIter: 2, seed: 3, solver: 'cholesky', precision: 'f32', ...options }).fit(session.from(ratingBatches(sets[set])));
+  const { trainRmse, loss } = training!.iterations.at(-1)!;
+  return trainRmse ?? Math.log(loss);
+}
+
+describe.skipIf(noGpu)('grids of ALS on GPUs', () => {
+  it.each([
+    [1, 0, grids.slice(1, 3)],
+    [2, 1, grids.slice(0, 3)],
+    [2, 2, grids.slice(2, 3)],
+    [4, 0, grids.slice(3)],
+  ] as const)('%i in the place of one give what a CPU gives: settings %i', async (fakeDevices, at, some) => {
+    await using cpu = await Session.create({ device: 'cpu', workers: 1 });
+    await using gpus = await Session.create({ device: 'gpu', workers: 1, fakeDevices });
+    const expected = await errorOf(cpu, at, settings[at]);
+    for (const grid of some) expect({ grid, difference: Math.abs((await errorOf(gpus, at, { ...settings[at], ...grid })) - expected) < 1e-4 }).toEqual({ grid, difference: true });
+  }, 240_000);
+});
