@@ -62,7 +62,8 @@ export interface RunOptions {
 
 /** A memory budget in which the heaps of threads and memory that waits for its collection would take a large part. */
 const SCARCE_BYTES = 2 ** 30;
-const SCARCE_COLLECT_BYTES = 16 << 20;
+/** Of such a budget the share that may wait for its collection. */
+const SCARCE_COLLECT_SHARE = 40;
 
 /**
  * Holds the devices and their threads. Everything that reads, trains or predicts starts here; close it to end the threads,
@@ -114,7 +115,7 @@ export class Session implements AsyncDisposable {
     if (spillDir !== undefined) await spill.open();
     using _ = profile?.begin('open devices');
     try {
-      const opened = await openDevices({ device, workers, memoryBytes, ...(scarce ? { collectBytes: SCARCE_COLLECT_BYTES } : {}), fakeDevices, signal });
+      const opened = await openDevices({ device, workers, memoryBytes, ...(scarce ? { collectBytes: budget / SCARCE_COLLECT_SHARE } : {}), fakeDevices, signal });
       return new Session(new LocalExecutor(opened.devices, new SpillMemory(spill)), opened.device, budget, spill, { parquetBackend, profile, splitBytes });
     } catch (error) {
       await spill.close();

@@ -240,8 +240,8 @@ export class CpuDevice implements Device {
   }
 
   async trim(): Promise<void> {
-    if (this.#releasedBytes < this.#collectBytes) return;
-    this.#collect(this.#collectBytes);
+    if (this.#releasedBytes < this.#collectBytes && this.#collectBytes >= COLLECT_BYTES) return;
+    this.#collect(0);
     const request = { kernel: 'rest', params: {}, partitions: {}, matrices: {}, spilled: {}, collection: this.#collection };
     // One request for each thread: they are all taken at once, so each thread has one.
     await Promise.all(this.#scratch.map((scratch) => this.#pool.run((): CpuRequest => ({ ...request, scratch }))));

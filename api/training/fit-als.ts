@@ -110,6 +110,8 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
   ctx.events({ type: 'plan', plan });
+  // Where memory is scarce, what loading has left goes before factors are allocated.
+  if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');
   const result = await trainAls({ ...scaled, users, items, test: test && validation && inUnit(await ownBlock(validation, test.block, ctx), unit) }, params, { unit, ...(unit === 1 ? { level } : {}), checkpoints, devices: compute, start: options.continued?.start, plan: (left) => (left === compute ? plan : replan(left)) }, ctx);

@@ -1,12 +1,12 @@
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { AlsGrid } from '../../operators/als/plan/grid.ts';
-import { fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
+import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
 /** Those of a budget that has little more than the process itself takes. */
-const TIGHT_RATINGS = 2 ** 19;
+const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 
 /** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
 export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
@@ -19,11 +19,16 @@ export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly 
   const plan = planOf({});
   if (!mayBeInFiles) requireBudget(plan, budget);
   if (fitsBudget(plan, budget)) return { kind: 'memory', plan };
-  const inParts = PART_RATINGS.map((partRatings) => ({ kind: 'spill', partRatings, plan: planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) }) }) as const);
-  const least = inParts[inParts.length - 1];
-  const found = inParts.find((one) => fitsBudget(one.plan, budget)) ?? inParts.find((one) => one.partRatings <= TIGHT_RATINGS && fitsBudget(one.plan, budget, leastBaseBytes));
-  if (found === undefined) requireBudget(least.plan, budget, leastBaseBytes);
-  return found ?? least;
+  const inParts = (partRatings: number) => ({ kind: 'spill', partRatings, plan: planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) }) }) as const;
+  for (const [sizes, baseOf] of [[PART_RATINGS, baseBytes], [TIGHT_RATINGS, leastBaseBytes]] as const) {
+    for (const partRatings of sizes) {
+      const home = inParts(partRatings);
+      if (fitsBudget(home.plan, budget, baseOf)) return home;
+    }
+  }
+  const least = inParts(TIGHT_RATINGS[TIGHT_RATINGS.length - 1]);
+  requireBudget(least.plan, budget, leastBaseBytes);
+  return least;
 }
 
 /** Ratings by either side in so many files, staged part by part. */
