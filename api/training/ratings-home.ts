@@ -1,9 +1,13 @@
+import { CapacityError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { AlsGrid } from '../../operators/als/plan/grid.ts';
 import { fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */
 const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
+
+/** Ratings of one block, at most: its row pointers are 32-bit. Further ones lie in files, in parts. */
+const MOST_IN_MEMORY = 2 ** 31 - 1;
 
 /** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
 export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
@@ -15,7 +19,9 @@ export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'm
 export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan, ratings: number, budget: MemoryBudget): RatingsHome {
   const plan = planOf({});
   if (!mayBeInFiles) requireBudget(plan, budget);
-  if (fitsBudget(plan, budget)) return { kind: 'memory', plan };
+  const inOneBlock = ratings <= MOST_IN_MEMORY;
+  if (!inOneBlock && !mayBeInFiles) throw new CapacityError(`${ratings.toLocaleString('en')} ratings are more than the ${MOST_IN_MEMORY.toLocaleString('en')} of a block in memory`, { phase: 'plan', advice: 'Train without keeping the ratings for further runs' });
+  if (inOneBlock && fitsBudget(plan, budget)) return { kind: 'memory', plan };
   for (const partRatings of PART_RATINGS) {
     const inParts = planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) });
     const least = partRatings === PART_RATINGS.at(-1);
