@@ -1,3 +1,4 @@
+import { CapacityError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { AlsGrid } from '../../operators/als/plan/grid.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
@@ -7,6 +8,9 @@ const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 
 /** Those of a budget that has little more than the process itself takes. */
 const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
+
+/** Ratings of one block, at most: its row pointers are 32-bit. Further ones lie in files, in parts. */
+const MOST_IN_MEMORY = 2 ** 31 - 1;
 
 /** The home of ratings while they are trained on: memory where the plan fits the budget, else files of the spill folder in parts. */
 export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'memory' } | { readonly kind: 'spill'; readonly partRatings: number });
@@ -18,7 +22,9 @@ export type RatingsHome = { readonly plan: PhysicalPlan } & ({ readonly kind: 'm
 export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan, ratings: number, budget: MemoryBudget): RatingsHome {
   const plan = planOf({});
   if (!mayBeInFiles) requireBudget(plan, budget);
-  if (fitsBudget(plan, budget)) return { kind: 'memory', plan };
+  const inOneBlock = ratings <= MOST_IN_MEMORY;
+  if (!inOneBlock && !mayBeInFiles) throw new CapacityError(`${ratings.toLocaleString('en')} ratings are more than the ${MOST_IN_MEMORY.toLocaleString('en')} of a block in memory`, { phase: 'plan', advice: 'Train without keeping the ratings for further runs' });
+  if (inOneBlock && fitsBudget(plan, budget)) return { kind: 'memory', plan };
   const inParts = (partRatings: number) => ({ kind: 'spill', partRatings, plan: planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) }) }) as const;
   for (const [sizes, baseOf] of [[PART_RATINGS, baseBytes], [TIGHT_RATINGS, leastBaseBytes]] as const) {
     for (const partRatings of sizes) {

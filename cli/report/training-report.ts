@@ -52,9 +52,21 @@ export function trainingJson({ model, training, adapter, resume, options, totalS
     ...(training.testPairs === undefined ? {} : { testRmse: best?.testRmse ?? null, testMae: best?.testMae ?? null, coldPairs: training.coldPairs, testPairs: training.testPairs, baselines: training.baselines ?? null }),
     warnings: training.warnings.map(({ code, text }) => ({ code, text: nameFlags(text, options) })),
     seconds: { ...training.seconds, total: totalSeconds },
+    ...partitionsOf(training.plan),
     memory: comparedMemory(training.plan),
     peakRssBytes,
   };
+}
+
+/** p and q of each half-iteration, its places and the tasks at each, of ALS in more parts than one. */
+function partitionsOf({ round }: TrainingReport['plan']): JsonObject {
+  const sides = (['users', 'items'] as const).flatMap((side) => {
+    const stage = round.find(({ name }) => name === `update-${side}`);
+    if (stage?.partitions === undefined) return [];
+    const places = [...new Set(stage.at)];
+    return [[side, { ...stage.partitions, places, tasks: Math.ceil(stage.at.length / places.length) * (stage.tasks ?? 1) }] as const];
+  });
+  return sides.some(([, { p, q }]) => p * q > 1) ? { partitions: Object.fromEntries(sides) } : {};
 }
 
 function trainingText({ model, training, modelDir, updated, resume, options, totalSeconds, peakRssBytes }: TrainedRun): string {

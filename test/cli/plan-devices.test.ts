@@ -1,8 +1,10 @@
 /** Plans for devices that are not there, and partitions that do not fit. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../engine/json.ts';
-import { fails, objectOf, runHere } from './run-cli.ts';
+import { fails, objectOf, ratings, runHere, temporaryFolder } from './run-cli.ts';
 
+const folder = temporaryFolder();
 const hugewiki = ['--users', '50082603', '--items', '39780', '--ratings', '3101144313', '--rank', '100', '--no-biases'];
 
 async function planned(...args: readonly string[]): Promise<JsonObject> {
@@ -10,6 +12,15 @@ async function planned(...args: readonly string[]): Promise<JsonObject> {
   expect([code, stderr]).toEqual([0, '']);
   return (objectOf(stdout) as { plan: JsonObject }).plan;
 }
+
+describe('train --partition-users', () => {
+  it('tells p, q, places and tasks in its JSON', async () => {
+    const { stdout, stderr } = await runHere('train', ratings, '--rank', '4', '--max-iter', '1', '--device', 'cpu', '--fake-devices', '2', '--partition-users', '2,2', '--partition-items', '2,2', '--model-dir', join(folder, 'model'), '--json', '--quiet');
+    expect(stderr).toBe('');
+    const side = { p: 2, q: 2, places: ['cpu', 'cpu:1'], tasks: expect.any(Number) };
+    expect(objectOf(stdout)).toMatchObject({ partitions: { users: side, items: side } });
+  });
+});
 
 describe('plan --devices', () => {
   it('chooses p and q, estimates the time, and lists what was rejected', async () => {

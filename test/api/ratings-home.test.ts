@@ -1,0 +1,22 @@
+/** The home of ratings that no block in memory holds. */
+import { describe, expect, it } from 'vitest';
+import { ratingsHome } from '../../api/training/ratings-home.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
+import { cpuInfo } from '../support/device-info.ts';
+
+const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) => planAls({ users: 10_000_000, items: 20_000, ratings }, checkAlsParams({ rank: 8 }), { compute: [cpuInfo], host: cpuInfo }, undefined, options);
+const budget = { memoryBudget: 2 ** 40, workers: 2 };
+
+describe('more ratings than a block has', () => {
+  it('lie in files, whatever the memory', () => {
+    expect(ratingsHome(true, planOf(2 ** 31 - 1), 2 ** 31 - 1, budget)).toMatchObject({ kind: 'memory' });
+    const home = ratingsHome(true, planOf(3e9), 3e9, budget);
+    expect(home).toMatchObject({ kind: 'spill', partRatings: 2 ** 22 });
+    expect(home.plan.memory.spill).toBeGreaterThan(16 * 3e9);
+  });
+
+  it('are refused where ratings are kept for further runs', () => {
+    expect(() => ratingsHome(false, planOf(3e9), 3e9, budget)).toThrow('3,000,000,000 ratings are more than the 2,147,483,647 of a block in memory');
+  });
+});
