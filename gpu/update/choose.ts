@@ -39,7 +39,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
   const measured = tuned && everyVariant(info, problem).find((variant) => variant.name === tuned.variant && servesPrecision(variant, problem));
   if (tuned !== undefined && measured !== undefined) return choiceOf(measured, problem, tuned.reason);
   const best = updateVariants(info, problem).find((variant) => servesPrecision(variant, problem));
-  if (best === undefined) throw new UsageError(`${info.name} has no kernel for rank ${problem.rank} in ${problem.precision}`, { advice: 'Use another precision, or device cpu' });
+  if (best === undefined) throw new UsageError(`${info.name} has no kernel for rank ${problem.rank}${problem.biases ? ' with biases' : ''} in ${problem.precision}`, { advice: 'Use another precision, or device cpu' });
   const exact = needsExact(problem);
   const why = [
     'by rule: the first of the kernels that this GPU admits',
