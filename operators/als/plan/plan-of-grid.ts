@@ -47,8 +47,8 @@ export function planOfGrid(profile: RatingsProfile, params: AlsParams, devices: 
   const peak = peakOf(unbound(plan), contracts, plan.keep);
   const inFiles = sides.every((side) => grid[side].ratings === 'spill');
   const loadingBytes = inFiles ? partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)))) : spilledLoadingBytes(nz);
-  // At the end the parts of the factors, the whole of them, and with their biases; ratings in memory take more than these.
-  const endBytes = inFiles ? 3 * 4 * (params.rank + 2) * (rows.users + rows.items) : 0;
+  // At the end the parts of the factors, the whole of them, those with their biases, and what is written; ratings in memory take more than these.
+  const endBytes = inFiles ? 4 * 4 * (params.rank + 2) * (rows.users + rows.items) : 0;
   const hostBytes = Math.max(endBytes, loadingBytes + (testRatings === undefined ? 0 : blockBytes(rows.users, testRatings)), peak[HOST] ?? 0);
   const whole: PhysicalPlan = { ...plan, memory: { ...peak, [HOST]: hostBytes + (device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0) } };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
