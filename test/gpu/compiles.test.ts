@@ -35,6 +35,13 @@ describe('the texts of kernels, also those for other hardware', () => {
     });
   }
 
+  it('are not those in 8 bits with biases where ratings lie in the padding of θ', () => {
+    const names = (rank: number, biases: boolean) => everyVariant(tensorGpu, { rank, solver: 'cg', cgSteps: 6, biases }).map(({ name }) => name);
+    expect(names(100, true).filter((name) => name.startsWith('int8'))).toEqual([]);
+    expect(names(100, false)).toContain('int8-fused-short64');
+    expect(names(64, true)).toContain('int8-fused-short32');
+  });
+
   for (const [rank, biases] of [[10, false], [64, true], [100, false], [200, true]] as const) {
     it(`compile for every variant of a half-iteration of rank ${rank}`, async () => {
       const texts = new Map<string, string>();
