@@ -76,18 +76,24 @@ export const tune = defineCommand({
     const { seed = 0, implicitPrefs = false } = values;
     const metric = values.metric ?? (implicitPrefs ? 'ndcg@20' : 'rmse');
     const splitting = { metric, validationFraction: values.validationFraction, seed, trials: values.trials, parallelism: values.parallel, warmStart: values.warmStart, ...(values.search === undefined ? {} : { search: values.search }) };
-    const tuner = new TrainValidationSplit({ estimator: await estimatorOf(values, given, algorithms), space, ...splitting });
+    const estimator = await estimatorOf(values, given, algorithms);
+    // Without --try the defaults come first: a search is never worse than none.
+    const defaults = estimator({}).params as unknown as TrialParams;
+    const first = values.try === undefined ? [Object.fromEntries(Object.keys(space).map((name) => [name, defaults[name]]))] : [];
+    const tuner = new TrainValidationSplit({ estimator, space, first, ...splitting });
+    if (given.has('trials') && tuner.search === 'grid') throw new UsageError('--trials acts only with --search random or halving: a grid has all combinations', { advice: 'Leave it out, or choose another search' });
     await using session = await openSession(values, context);
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
-    const { parallelism: _, ...defined } = splitting;
+    const { parallelism: _parallelism, ...defined } = splitting;
     const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in paramOptions));
     const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: positionals.ratings.map((path) => resolve(path)), validation: values.validation === undefined ? null : resolve(values.validation), rows: (await knownRows(ratings)) ?? null };
     const { TrialsFile } = await import('../sessions/trials-file.ts');
     const file = await TrialsFile.open(values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`, JSON.parse(JSON.stringify(definition)), { resume, force });
     if (file.done.length > 0) onEvent({ type: 'note', text: `${file.done.length} trials of ${file.path} are not run again` });
-    const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch((error: unknown) => {
-      if (signal.aborted) onEvent({ type: 'warning', text: `the trials that have ended are in ${file.path}; the same command with --resume goes on` });
+    const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch(async (error: unknown) => {
+      if (file.written === 0 && file.done.length === 0) await file.remove();
+      else if (signal.aborted) onEvent({ type: 'warning', text: `the trials that have ended are in ${file.path}; the same command with --resume goes on` });
       throw error;
     });
     await tuning.model.save(modelDir, { overwrite: force, signal });

@@ -11,7 +11,7 @@ import { type Algorithm, type AllParams, namesOfOnly, tables } from './param-opt
 
 const MOST_BYTES = 64 * 2 ** 20;
 
-export const planOption = text({ describe: 'plan to run again: the JSON that plan --json prints, or the metadata of a model; it brings the algorithm and its parameters', group: 'Model:' });
+export const planOption = text({ describe: 'plan to run again: the JSON that plan --json prints, or MODEL/metadata/part-00000; it brings the algorithm and its parameters', group: 'Model:' });
 
 interface PlannedValues extends AllParams {
   readonly plan: string | undefined;

@@ -39,12 +39,12 @@ export function readSpace(given: string, algorithms: readonly Algorithm[]): Sear
   return space;
 }
 
-/** The space of a search that names none. */
+/** The space of a search that names none: around the defaults, which are the first trial. */
 export function usualSpace(algorithm: Algorithm, { implicitPrefs = false, biases = true, unobservedWeight }: { readonly implicitPrefs?: boolean; readonly biases?: boolean; readonly unobservedWeight?: number }): SearchSpace {
   const range = (from: number, to: number) => ({ from, to, scale: 'log' as const });
   if (algorithm === 'sgd') return { rank: { ...range(4, 64), whole: true }, regParam: range(0.003, 0.2), learningRate: range(0.02, 0.3) };
   if (implicitPrefs) return { rank: { ...range(16, 128), whole: true }, ...(unobservedWeight === undefined ? { regParam: range(0.3, 100), alpha: range(1, 100) } : { regParam: range(0.0003, 0.03), unobservedWeight: range(0.005, 1) }) };
-  return { rank: { ...range(4, 64), whole: true }, ...(biases ? { regParam: range(0.003, 0.2), regOffset: { from: 0, to: 30 } } : { regParam: range(0.01, 1) }) };
+  return { rank: { ...range(4, 64), whole: true }, ...(biases ? { regParam: range(0.003, 0.2), regOffset: range(3, 30) } : { regParam: range(0.01, 1) }) };
 }
 
 /** The parameter of a flag's name, or of its name in the library. */

@@ -46,6 +46,7 @@ const MOST_DEVICES = 64;
 
 function memoryOfDevices(text: string): number[] {
   const [, count = '1', size] = /^\s*(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];
+  if (size !== undefined && /^[\d.]+$/.test(size)) throw new UsageError(`--devices needs a unit of memory behind ${size}`, { advice: 'Write 4x12GB, or 4x12GiB' });
   if (size === undefined || Number(count) < 1 || Number(count) > MOST_DEVICES) throw new UsageError(`--devices must be devices with their memory, got ${JSON.stringify(text)}`, { advice: `Give up to ${MOST_DEVICES} of them, such as 4x12GB or 80GB,141GB` });
   return Array.from({ length: Number(count) }, () => parseSize(size, '--devices'));
 }

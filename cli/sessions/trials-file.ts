@@ -12,6 +12,8 @@ export class TrialsFile {
   readonly path: string;
   /** Trials of an earlier run. */
   readonly done: readonly Trial[];
+  /** Trials that this run has added. */
+  written = 0;
 
   private constructor(path: string, done: readonly Trial[]) {
     this.path = path;
@@ -38,6 +40,7 @@ export class TrialsFile {
   async add(trial: Trial): Promise<void> {
     try {
       await appendFile(this.path, `${JSON.stringify(trial)}\n`, { flush: true });
+      this.written++;
     } catch (error) {
       throw fileProblem(error, 'write', this.path);
     }

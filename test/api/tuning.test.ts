@@ -35,6 +35,7 @@ describe('a search space', () => {
     const small = (long as { regParam: number }[]).filter(({ regParam }) => regParam < 0.0316).length;
     expect(small).toBeGreaterThan(70);
     expect(small).toBeLessThan(130);
+    expect(new TrainValidationSplit({ estimator: als, space, trials: 5, seed: 7, first: [{ rank: 10 }] }).trials.map(({ params }) => params)).toEqual([{ rank: 10 }, ...long.slice(0, 4)]);
     expect(randomTrials({ rank: [1, 2], biases: [true, false] }, 30, 0)).toHaveLength(4);
   });
 

@@ -76,6 +76,13 @@ describe('tune', () => {
     await fails(2, /rank is both a flag and in --try/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2', '--rank', '4');
     await fails(2, /--validation and --validation-fraction exclude/, 'tune', ratings, '--model-dir', path('bad'), '--validation', ratings, '--validation-fraction', '0.2');
     await fails(2, /exclude each other/, 'tune', ratings, '--model-dir', path('bad'), '--algorithm', 'als', '--try', 'algorithm=als,sgd');
+    await fails(2, /--trials acts only with/, 'tune', ratings, '--model-dir', path('bad'), '--try', 'rank=2,4', '--trials', '3');
     expect(existsSync(path('bad'))).toBe(false);
   });
+
+  it('tries the defaults first where nothing is named', async () => {
+    const { code, stdout } = await runHere('tune', ratings, '--model-dir', path('usual'), '--trials', '2', '--max-iter', '2', ...cpu, '--json', '--quiet');
+    expect(code).toBe(0);
+    expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({ rank: 10, regParam: 0.02, regOffset: 10 });
+  }, 60_000);
 });

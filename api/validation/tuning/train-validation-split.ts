@@ -2,6 +2,7 @@ import { DataError, throwIfAborted, UsageError } from '../../../engine/errors.ts
 import { noEvents, type ProgressEvent } from '../../../engine/events.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import { parseMetric } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
@@ -29,6 +30,8 @@ export interface TrainValidationSplitOptions {
   readonly search?: SearchStrategy;
   /** Trials of a search at random; default 30. */
   readonly trials?: number;
+  /** Combinations that come before those at random, and count among the trials: the defaults, say. */
+  readonly first?: readonly TrialParams[];
   /** 'rmse' (default), 'mae', or a ranking metric such as 'ndcg@20', which is to be large. */
   readonly metric?: string;
   /** The part of the ratings that trials are measured on; default 0.1. */
@@ -61,7 +64,7 @@ export interface Tuning {
   readonly model: Model;
 }
 
-const optionNames = ['estimator', 'grid', 'space', 'search', 'trials', 'metric', 'validationFraction', 'seed', 'parallelism', 'warmStart'] as const;
+const optionNames = ['estimator', 'grid', 'space', 'search', 'trials', 'first', 'metric', 'validationFraction', 'seed', 'parallelism', 'warmStart'] as const;
 
 /**
  * Compares combinations of parameters on one validation set, as Spark's class of this name does, over a grid, at random, or by successive
@@ -80,7 +83,7 @@ export class TrainValidationSplit {
   /** Makes every estimator, so that a parameter out of range throws UsageError before anything is trained. */
   constructor(options: TrainValidationSplitOptions) {
     checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }');
-    const { estimator, grid, space, metric = 'rmse', validationFraction = 0.1, seed = 0, trials = 30, parallelism = 1 } = options;
+    const { estimator, grid, space, metric = 'rmse', validationFraction = 0.1, seed = 0, trials = 30, first = [], parallelism = 1 } = options;
     if (typeof estimator !== 'function') throw new UsageError(`estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`);
     if ((grid === undefined) === (space === undefined)) throw new UsageError('TrainValidationSplit takes a grid, or a space', { advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }" });
     if (!Number.isInteger(trials) || trials < 1) throw new UsageError(`trials must be a whole number of 1 or more, got ${shown(trials)}`);
@@ -93,7 +96,8 @@ export class TrainValidationSplit {
     const { search = lists ? 'grid' : 'random' } = options;
     if (!['grid', 'random', 'halving'].includes(search)) throw new UsageError(`search must be grid, random or halving, got ${shown(search)}`);
     if (grid !== undefined && search === 'random') throw new UsageError('search random takes a space', { advice: 'Give a space, or leave search out' });
-    const params = grid ?? (search === 'grid' || (search === 'halving' && lists && options.trials === undefined) ? gridOf(space ?? {}) : randomTrials(space ?? {}, trials, seed));
+    const drawn = () => [...first, ...randomTrials(space ?? {}, trials, seed)].slice(0, trials);
+    const params = grid ?? (search === 'grid' || (search === 'halving' && lists && options.trials === undefined) ? gridOf(space ?? {}) : drawn());
     if (params.length === 0) throw new UsageError('there is no combination of parameters to try');
     for (const one of params) estimator(one);
     this.trials = params.map((one, at) => ({ number: at + 1, params: one }));
@@ -289,5 +293,5 @@ function keyOf({ params }: { readonly params: object }): string {
 /** "rank 8, regParam 0.05: rmse 0.8312 after 10 iterations" */
 export function describeTrial({ params, value, iterations, failure, stopped }: Trial, metric: string): string {
   const names = Object.entries(params).map(([name, one]) => `${name} ${Array.isArray(one) ? one.join(',') : String(one)}`).join(', ');
-  return `${names}: ${failure ?? `${metric} ${value.toFixed(4)} after ${iterations} iterations${stopped ? ', stopped' : ''}`}`;
+  return `${names}: ${failure ?? `${metric} ${value.toFixed(4)} after ${counted(iterations, 'iteration')}${stopped ? ', stopped' : ''}`}`;
 }
