@@ -35,7 +35,7 @@ const h200: DeviceRates = {
 const classes: readonly { readonly most: number; readonly rates: DeviceRates }[] = [
   {
     most: 26e9,
-    rates: { name: 'GK210', source: 'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, as its authors report for Kepler cards; two share a PCIe 3 link', perRating: 0.15e-9, perSquare: 1e-12, perRow: 20e-9, memory: 1.5e11, solves: 2.5e11, link: 5e9 },
+    rates: { name: 'GK210', source: 'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link', perRating: 0.15e-9, perSquare: 1e-12, perRow: 20e-9, memory: 1.5e11, solves: 2.5e11, link: 5e9 },
   },
   {
     most: 110e9,
