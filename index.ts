@@ -10,7 +10,7 @@ export { chooseTrainer, type ChosenTrainer, type TrainerOptions } from './api/tr
 export { type CrossValidation, type CrossValidationMetric, type CrossValidationResult, CrossValidator, type CrossValidatorOptions, type Estimator, type FoldErrors } from './api/validation/cross-validator.ts';
 export { Dataset, type LeaveOutOptions, type SplitParts, type TimeSplitOptions, type TrainTest } from './api/dataset.ts';
 export type { DeviceName, DeviceRequest } from './api/devices/device-request.ts';
-export { ExplainedPlan } from './api/training/explained-plan.ts';
+export { ExplainedPlan } from './api/training/plans/explained-plan.ts';
 export { LostTrainingError } from './api/training/lost-training.ts';
 export { Model, type ModelParts } from './api/model.ts';
 export type { AlsTraining, SgdTraining, TrainingReport, TrainingRun } from './api/training-report.ts';

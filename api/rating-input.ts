@@ -17,9 +17,9 @@ import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { checkCheckpointOptions, checkpointOptionNames, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
-import type { ExplainedPlan } from './training/explained-plan.ts';
+import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import { spilledBytes } from '../operators/planner/sizes.ts';
-import { requireRows, rowsWithin } from './training/memory-budget.ts';
+import { requireRows, rowsWithin } from './training/plans/memory-budget.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './session.ts';
 

@@ -3,7 +3,7 @@ import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
+import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitAls, planAlsFit } from './fit-als.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { savedPlan } from './given-plan.ts';
+import { savedPlan } from './plans/given-plan.ts';
 import type { TrainingReport } from '../training-report.ts';
 
 /**

@@ -3,7 +3,7 @@ import type { BadRowPolicy } from '../../operators/ratings/bad-rows.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
+import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitSgd, planSgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions, RatingInput, type RatingOptions, ratingOptionNames } from '../rating-input.ts';

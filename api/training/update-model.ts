@@ -7,7 +7,7 @@ import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/pa
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
-import type { ExplainedPlan } from './explained-plan.ts';
+import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { fitSgd, planSgdFit, type SgdFit } from './fit-sgd.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';

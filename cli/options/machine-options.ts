@@ -1,5 +1,5 @@
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
-import { requireBase } from '../../api/training/memory-budget.ts';
+import { requireBase } from '../../api/training/plans/memory-budget.ts';
 import { parseSize } from '../../api/sizes.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
 import { choice, shown, text, textOf, wholeNumber } from './kinds.ts';

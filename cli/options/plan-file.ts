@@ -1,4 +1,4 @@
-import { requirePlan } from '../../api/training/given-plan.ts';
+import { requirePlan } from '../../api/training/plans/given-plan.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { withoutDefaults } from '../../operators/params/table.ts';

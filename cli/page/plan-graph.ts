@@ -1,5 +1,5 @@
 import type { PhysicalPlan } from '../../index.ts';
-import { type PlanEdge, planFlow } from '../../api/training/plan-flow.ts';
+import { type PlanEdge, planFlow } from '../../api/training/plans/plan-flow.ts';
 import { formatBytes, formatMilliseconds } from '../../engine/format.ts';
 import { Graph, layout } from '../generated/charts.js';
 import { element, svgElement } from './document.ts';

@@ -1,5 +1,5 @@
-import { requireBudget } from '../../api/training/memory-budget.ts';
-import { ratingsHome } from '../../api/training/ratings-home.ts';
+import { requireBudget } from '../../api/training/plans/memory-budget.ts';
+import { ratingsHome } from '../../api/training/plans/ratings-home.ts';
 import { trainingDevice } from '../../api/training/training-device.ts';
 import { intervalOf } from '../../api/training/checkpoints/checkpoint-options.ts';
 import type { Session } from '../../api/session.ts';

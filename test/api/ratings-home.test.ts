@@ -1,6 +1,6 @@
 /** The home of ratings that no block in memory holds. */
 import { describe, expect, it } from 'vitest';
-import { ratingsHome } from '../../api/training/ratings-home.ts';
+import { ratingsHome } from '../../api/training/plans/ratings-home.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../support/device-info.ts';

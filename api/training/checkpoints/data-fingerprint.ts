@@ -6,7 +6,7 @@ import { keyHashes } from '../../../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { blocksOf, rowParts, type SortedRatings } from '../../../operators/ratings/spilled-ratings.ts';
-import { differencesOf } from '../given-plan.ts';
+import { differencesOf } from '../plans/given-plan.ts';
 
 /** The data of a run as a checkpoint tells them apart. */
 export type Fingerprint = { readonly users: number; readonly items: number; readonly ratings: number; readonly validationPairs: number | null; readonly userIds: string; readonly itemIds: string; readonly values: string; readonly validation: string | null };

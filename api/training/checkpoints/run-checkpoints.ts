@@ -8,7 +8,7 @@ import type { Checkpoints, HostCopy, Matrices } from '../../../operators/trainin
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
 import { packageInfo } from '../../package-info.ts';
-import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly } from '../given-plan.ts';
+import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly } from '../plans/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 

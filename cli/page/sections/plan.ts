@@ -1,5 +1,5 @@
 import type { PhysicalPlan } from '../../../index.ts';
-import { planFlow } from '../../../api/training/plan-flow.ts';
+import { planFlow } from '../../../api/training/plans/plan-flow.ts';
 import { formatBytes, formatCount, formatFlops, formatMilliseconds } from '../../../engine/format.ts';
 import { planGraph } from '../plan-graph.ts';
 import type { PageTable, Section } from '../section.ts';

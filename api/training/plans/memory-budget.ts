@@ -1,9 +1,9 @@
-import { CapacityError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
-import type { KeyType } from '../../engine/keys/key-column.ts';
-import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { HOST } from '../../engine/plan/place.ts';
-import { loadingBytes, spilledLoadingBytes } from '../../operators/planner/sizes.ts';
+import { CapacityError } from '../../../engine/errors.ts';
+import { formatBytes } from '../../../engine/format.ts';
+import type { KeyType } from '../../../engine/keys/key-column.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
 
 /** Memory of the process itself, without data: Node and Arrow. */
 const PROCESS_BYTES = 140 * 2 ** 20;

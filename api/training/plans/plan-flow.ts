@@ -1,6 +1,6 @@
-import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../engine/plan/physical-plan.ts';
-import type { TaskContracts } from '../../engine/run/step.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
+import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../../engine/plan/physical-plan.ts';
+import type { TaskContracts } from '../../../engine/run/step.ts';
+import { contracts } from '../../../operators/tasks/tasks.ts';
 
 /** Data that one stage of a plan hands to another, by the stages' positions in `stagesOf`. */
 export interface PlanEdge {

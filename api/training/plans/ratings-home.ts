@@ -1,6 +1,6 @@
-import { CapacityError } from '../../engine/errors.ts';
-import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { AlsGrid } from '../../operators/als/plan/grid.ts';
+import { CapacityError } from '../../../engine/errors.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import type { AlsGrid } from '../../../operators/als/plan/grid.ts';
 import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
 
 /** Ratings of a part in files, from those that are read with the least overhead to the least that are worth a file. */

@@ -1,5 +1,5 @@
-import { explain } from '../../engine/plan/explain.ts';
-import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import { explain } from '../../../engine/plan/explain.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 
 /** A physical plan that prints itself. */
 export class ExplainedPlan {

@@ -1,7 +1,7 @@
-import type { PlanDevices } from '../../engine/run/devices.ts';
-import { UsageError } from '../../engine/errors.ts';
-import type { Json, JsonObject } from '../../engine/json.ts';
-import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import type { Json, JsonObject } from '../../../engine/json.ts';
+import { PLAN_VERSION, type PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { ExplainedPlan } from './explained-plan.ts';
 
 /** The parts of a plan that decide a run, without measurements. */
