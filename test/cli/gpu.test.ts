@@ -52,12 +52,16 @@ describe.skipIf(noGpu)('--device gpu', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/device +gpu:0: swiftshader.*; its memory is not known\n +device +cpu: /);
     expect(stdout).toMatch(/\n +7 +update-users +round +gpu:0 +update \S+ cg\(6\) +1 x 1 +1 /);
+    // Ratings that do not fit the card are staged, and a side beyond one buffer lies in parts; the factors themselves must fit.
     const tight = await factorflow(...shape, '--device-memory', '1GiB');
-    expect(tight.code).toBe(4);
-    expect(tight.stderr).toMatch(/plan: the factors and ratings need .* bytes\) but device gpu:0 has 1\.0 GiB/);
+    expect([tight.code, tight.stderr]).toEqual([0, expect.any(String)]);
+    expect(tight.stdout).toMatch(/staged from the host/);
+    const least = await factorflow(...shape, '--device-memory', '10MiB', '--quiet');
+    expect(least.code).toBe(4);
+    expect(least.stderr).toMatch(/device gpu:0 has 10\.0 MiB/);
     const large = await factorflow('plan', '--users', '9000000', '--items', '17770', '--ratings', '99072112', '--rank', '64', '--device', 'gpu', '--quiet');
-    expect(large.code).toBe(4);
-    expect(large.stderr).toMatch(/the factors of 9,000,000 rows need 2\.1 GiB \(2304000000 bytes\) in one buffer but device gpu:0 binds at most 1\.0 GiB \(1073741824 bytes\)/);
+    expect(large.code).toBe(0);
+    expect(large.stdout).toMatch(/rejected: X whole.* has buffers beyond the 1\.0 GiB that gpu:0 binds/);
   });
 
   it('trains by SGD, saves, and plans its schedules', async () => {
