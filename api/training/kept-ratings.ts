@@ -25,6 +25,11 @@ export function isKept(dataset: Dataset): boolean {
   return keptOf.has(dataset);
 }
 
+/** Ends it: what is loaded may go. */
+export function dropKept(dataset: Dataset): void {
+  keptOf.delete(dataset);
+}
+
 /** A dataset that another is made from in each fit has the same loaded forms. */
 export function keptAs<Made extends Dataset>(dataset: Made, from: Dataset): Made {
   const kept = keptOf.get(from);

@@ -1,6 +1,9 @@
-import { resolve } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join, resolve, sep } from 'node:path';
 import type { AlsParams, SgdParams, TrialParams } from '../../index.ts';
 import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { packageInfo } from '../../api/package-info.ts';
 import { checkAlgorithm } from '../options/check-algorithm.ts';
 import { columnOptions, policyOptions } from '../options/data-options.ts';
 import { choice, decimal, text, toggle, wholeNumber } from '../options/kinds.ts';
@@ -68,7 +71,9 @@ export const tune = defineCommand({
     const { signal, onEvent } = context;
     const { modelDir, force, resume } = values;
     const { algorithms, space } = spaceOf(values, given);
-    await refuseOverlap(modelDir, [...positionals.ratings, values.validation]);
+    const trialsPath = values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`;
+    for (const output of [modelDir, trialsPath]) await refuseOverlap(output, [...positionals.ratings, values.validation]);
+    refuseTrialsFile(trialsPath, { '--model-dir': modelDir, '--report': values.report, '--trace': values.trace });
     await checkWritable(modelDir);
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
@@ -86,10 +91,11 @@ export const tune = defineCommand({
     const ratings = await session.read.any(positionals.ratings, readSpec(values));
     const validation = values.validation === undefined ? undefined : await session.read.any(values.validation, readSpec(values));
     const { parallelism: _parallelism, ...defined } = splitting;
-    const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in paramOptions));
-    const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: positionals.ratings.map((path) => resolve(path)), validation: values.validation === undefined ? null : resolve(values.validation), rows: (await knownRows(ratings)) ?? null };
+    const meaningful = { ...paramOptions, ...columnOptions, ...readOptions, ...policyOptions };
+    const params = Object.fromEntries(Object.entries(values).filter(([name]) => given.has(name as keyof TuneValues) && name in meaningful));
+    const definition = { ...defined, search: tuner.search, space, params, algorithm: values.algorithm ?? 'als', ratings: await Promise.all(positionals.ratings.map(identityOf)), validation: values.validation === undefined ? null : await identityOf(values.validation), version: packageInfo().version, rows: (await knownRows(ratings)) ?? null };
     const { TrialsFile } = await import('../sessions/trials-file.ts');
-    const file = await TrialsFile.open(values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`, JSON.parse(JSON.stringify(definition)), { resume, force });
+    const file = await TrialsFile.open(trialsPath, JSON.parse(JSON.stringify(definition)), { resume, force });
     if (file.done.length > 0) onEvent({ type: 'note', text: `${file.done.length} trials of ${file.path} are not run again` });
     const tuning = await tuner.fit(ratings, { signal, onEvent, validation, done: file.done, onTrial: (trial) => file.add(trial) }).catch(async (error: unknown) => {
       if (file.written === 0 && file.done.length === 0) await file.remove();
@@ -108,6 +114,23 @@ export const tune = defineCommand({
     };
   },
 });
+
+/** Throws UsageError for a file of trials that is another output, or lies in one. */
+function refuseTrialsFile(path: string, outputs: Readonly<Record<string, string | undefined>>): void {
+  for (const [flag, output] of Object.entries(outputs)) {
+    if (output === undefined || !`${resolve(path)}${sep}`.startsWith(`${resolve(output)}${sep}`)) continue;
+    throw new UsageError(`the file of trials ${path} is ${resolve(path) === resolve(output) ? '' : 'in '}the output of ${flag}`, { advice: 'Name another file with --trials-file' });
+  }
+}
+
+/** A path with the sizes and times of its files, as far as it has them. */
+async function identityOf(path: string): Promise<JsonObject> {
+  const found = await stat(path).catch(() => undefined);
+  if (found === undefined) return { path };
+  const files = found.isDirectory() ? (await readdir(path, { recursive: true })).sort().map((name) => join(path, name)) : [path];
+  const stats = await Promise.all(files.map((file) => stat(file).catch(() => undefined)));
+  return { path: resolve(path), files: stats.flatMap((one) => (one?.isFile() ? [{ size: one.size, changed: one.mtimeMs }] : [])) };
+}
 
 /** The space of the search and the algorithms in it. Throws UsageError for flags that exclude each other. */
 function spaceOf(values: TuneValues, given: ReadonlySet<string>) {

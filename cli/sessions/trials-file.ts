@@ -1,4 +1,5 @@
-import { appendFile, open, readFile, rm, stat } from 'node:fs/promises';
+import { appendFile, mkdir, open, readFile, rm, stat, truncate } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -22,14 +23,23 @@ export class TrialsFile {
 
   /** Opens the file of a search. With `resume` an earlier run of the same search goes on; without it, `force` begins again. */
   static async open(path: string, search: JsonObject, { resume, force }: { readonly resume: boolean; readonly force: boolean }): Promise<TrialsFile> {
-    const earlier = await readFile(path, 'utf8').catch((error: unknown) => {
+    const found = await stat(path).catch((error: unknown) => {
       if (errorCode(error) === 'ENOENT') return undefined;
       throw fileProblem(error, 'read', path);
     });
+    if (found !== undefined && !found.isFile()) throw new UsageError(`${path} is no regular file`, { advice: 'Name another file with --trials-file' });
+    const earlier = found && (await readFile(path, 'utf8'));
+    if (earlier !== undefined && !isSearch(earlier)) throw new UsageError(`${path} is no file of trials, and is not replaced`, { advice: 'Name another file with --trials-file' });
     const head = JSON.stringify(search);
-    if (earlier !== undefined && resume) return new TrialsFile(path, trialsOf(earlier, head, path));
+    if (earlier !== undefined && resume) {
+      const done = trialsOf(earlier, head, path);
+      // A last line that a kill cut off goes, so that the next one stands alone.
+      await truncate(path, Buffer.byteLength(earlier.slice(0, earlier.lastIndexOf('\n') + 1)));
+      return new TrialsFile(path, done.filter(({ failure }) => failure === undefined));
+    }
     if (earlier !== undefined && !force) throw new UsageError(`${path} has the trials of an earlier search`, { advice: 'Go on with it by --resume, or begin again with --force' });
     try {
+      await mkdir(dirname(resolve(path)), { recursive: true });
       await writeAll(path, `${head}\n`);
     } catch (error) {
       throw fileProblem(error, 'write', path);
@@ -51,9 +61,13 @@ export class TrialsFile {
   }
 }
 
+/** True for a text whose first line describes a search. */
+function isSearch(text: string): boolean {
+  const head = parsed(text.split('\n', 1)[0]);
+  return typeof head === 'object' && head !== null && 'space' in head && 'metric' in head;
+}
+
 async function writeAll(path: string, text: string): Promise<void> {
-  const found = await stat(path).catch(() => undefined);
-  if (found !== undefined && !found.isFile()) throw new UsageError(`${path} is no regular file`, { advice: 'Name another file' });
   const handle = await open(path, 'w');
   try {
     await handle.writeFile(text);

@@ -127,12 +127,40 @@ describe('TrainValidationSplit', () => {
     expect(trials[0]).toMatchObject({ value: Number.NaN, failure: expect.stringMatching(/loss|diverg|finite/) });
     expect(best.number).toBe(2);
     expect(notes.filter((text) => text.startsWith('learningRate'))).toHaveLength(2);
-    await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow('no trial has a rmse');
+    await expect(new TrainValidationSplit({ estimator, space: { learningRate: [1e30] } }).fit(ratings)).rejects.toThrow(/epoch 1: the loss/);
   });
 
   it('fails with the reason where the validation ratings say nothing', async () => {
     const foreign = session.from([ratingsBatch(5, 5, 20, 1000)]);
     await expect(new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(ratings, { validation: foreign })).rejects.toThrow('rmse cannot be computed on the validation ratings');
+  });
+
+  it('trains the last model where trials end early, with the iterations of the best', async () => {
+    const stopping = (params: TrialParams) => new ALS({ maxIter: 6, earlyStop: 1, ...params });
+    const { best, model } = await new TrainValidationSplit({ estimator: stopping, space: { rank: [2, 8], regParam: [0.001, 0.1] } }).fit(ratings);
+    expect(model.training?.params).toMatchObject({ ...best.params, maxIter: best.bestIteration });
+    const halved = await new TrainValidationSplit({ estimator: stopping, space: { rank: [2, 8], regParam: [0.001, 0.1, 1] }, search: 'halving' }).fit(ratings);
+    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
+    const alone = await stopping(halved.best.params).fit(train, { validation });
+    expect(halved.best.value).toBe(alone.training?.iterations.find(({ iteration }) => iteration === alone.training?.bestIteration)?.testRmse);
+  });
+
+  it('ends trials at the same time with the first error', async () => {
+    let told = 0;
+    const run = new TrainValidationSplit({ estimator: als, space: { rank: [2, 3, 4, 5, 6, 7] }, parallelism: 2 }).fit(ratings, { onTrial: () => {
+      told++;
+      throw new Error('full');
+    } });
+    await expect(run).rejects.toThrow('full');
+    const then = told;
+    await als({ rank: 2 }).fit(ratings);
+    expect(told).toBe(then);
+    expect(told).toBeLessThan(3);
+  });
+
+  it('takes a fault of the ratings for one of all trials', async () => {
+    const wrong = (params: TrialParams) => new ALS({ ratingCol: 'stars', ...params });
+    await expect(new TrainValidationSplit({ estimator: wrong, space: { rank: [2, 3] } }).fit(ratings)).rejects.toThrow(/stars/);
   });
 
   it('ends when it is cancelled, after the trials that have ended', async () => {

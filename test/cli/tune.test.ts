@@ -59,6 +59,34 @@ describe('tune', () => {
     expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
   }, 120_000);
 
+  it('replaces no file that has no trials, and no output by another', async () => {
+    const search = (...more: readonly string[]) => ['tune', ratings, '--model-dir', path('guard'), '--try', 'rank=2', '--max-iter', '1', ...more];
+    writeFileSync(path('notes.txt'), 'notes');
+    await fails(2, /is no file of trials, and is not replaced/, ...search('--trials-file', path('notes.txt'), '--force'));
+    expect(readFileSync(path('notes.txt'), 'utf8')).toBe('notes');
+    await fails(2, /the output is an input too/, ...search('--trials-file', ratings, '--force'));
+    await fails(2, /is the output of --model-dir/, ...search('--trials-file', path('guard')));
+    await fails(2, /is the output of --report/, ...search('--trials-file', path('x.html'), '--report', path('x.html')));
+    await fails(2, /is no regular file/, ...search('--trials-file', '/dev/null'));
+    expect(existsSync(path('guard'))).toBe(false);
+  });
+
+  it('goes on after two interruptions, and with no other columns or ratings', async () => {
+    const source = path('columns.csv');
+    writeFileSync(source, `user,item,rating\n${Array.from({ length: 400 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
+    const file = path('glued.ndjson');
+    const search = (model: string, ...more: readonly string[]) => ['tune', source, '--model-dir', path(model), '--try', 'rank=2,3,4', '--max-iter', '2', ...cpu, '--quiet', '--trials-file', file, ...more];
+    expect((await runHere(...search('glued-1'))).code).toBe(0);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    writeFileSync(file, `${lines.slice(0, 3).join('\n')}\n{"number":3,"params`);
+    expect((await runHere(...search('glued-2', '--resume'))).code).toBe(0);
+    expect((await runHere(...search('glued-3', '--resume'))).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(4);
+    await fails(2, /trials of another search: params/, ...search('glued-4', '--resume', '--on-duplicates', 'sum').filter((word) => word !== '--quiet'));
+    writeFileSync(source, `user,item,rating\n${Array.from({ length: 500 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`);
+    await fails(2, /trials of another search: ratings/, ...search('glued-5', '--resume').filter((word) => word !== '--quiet'));
+  }, 60_000);
+
   it.each([
     ['--try', 'rnak=2', /ALS has no parameter rnak, which --try names/],
     ['--try', 'rank', /no name with values/],

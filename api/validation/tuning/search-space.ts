@@ -72,7 +72,7 @@ function draw(values: readonly unknown[] | NumberRange, at: number): unknown {
   const { from, to, scale = 'linear', whole = false } = values;
   const [low, high] = whole ? [from - 0.5, to + 0.5] : [from, to];
   const value = scale === 'log' ? Math.exp(Math.log(Math.max(low, Number.MIN_VALUE)) + at * Math.log(high / Math.max(low, Number.MIN_VALUE))) : low + at * (high - low);
-  return whole ? Math.min(to, Math.max(from, Math.round(value))) : Number(value.toPrecision(4));
+  return whole ? Math.min(to, Math.max(from, Math.round(value))) : Math.min(to, Math.max(from, Number(value.toPrecision(4))));
 }
 
 function sizeOf(values: readonly unknown[] | NumberRange): number {

@@ -59,6 +59,8 @@ export interface RanTrial {
   readonly trial: Trial;
   /** The factors of a trial of ALS. */
   readonly factors: AlsStart | undefined;
+  /** Of a trial with a failure. */
+  readonly error?: CapacityError | DivergedError | DataError;
 }
 
 /** True for the metrics of single ratings; the others are of rankings. */
@@ -93,8 +95,10 @@ export async function runTrial({ number, params, metric, make, iterations, from,
     };
     return { trial, factors };
   } catch (error) {
-    if (!(error instanceof DivergedError || error instanceof CapacityError || error instanceof DataError)) throw error;
-    return { trial: { number, params, value: Number.NaN, iterations: 0, bestIteration: 0, seconds: seconds(), failure: error.summary }, factors: undefined };
+    // A fault of the ratings is not one of the trial.
+    const own = error instanceof DivergedError || error instanceof CapacityError || (error instanceof DataError && error.details.phase === 'tune');
+    if (!own) throw error;
+    return { trial: { number, params, value: Number.NaN, iterations: 0, bestIteration: 0, seconds: seconds(), failure: error.summary }, factors: undefined, error };
   }
 }
 
