@@ -84,7 +84,9 @@ async function execute({ changes, command }: GpuRequest, slot: number, pass: () 
     moved ??= gpu.counters.since(before);
     pass();
   });
-  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans: gpu.journal.take(), memory: gpu.takeMemory() };
+  // A reply to a task takes them on; those of fetches wait for the next one.
+  const spans = command.type === 'task' ? gpu.journal.take() : [];
+  return { ...outcome, ...(moved ?? gpu.counters.since(before)), spans, memory: gpu.takeMemory() };
 }
 
 async function obey(command: Exclude<GpuCommand, { readonly type: 'open' }>, gpu: Gpu, store: GpuStore, slot: number, pass: () => void): Promise<TaskOutcome> {

@@ -11,6 +11,9 @@ export interface TrainingCourse {
   readonly baselines?: Baselines | undefined;
 }
 
+/** Numbers from here on are shown in thousands and millions. */
+const LARGE = 10_000;
+
 /** More points than these are drawn as a line without dots. */
 const MOST_DOTS = 60;
 
@@ -61,7 +64,7 @@ function curve(title: string, by: 'iteration' | 'epoch' | 'seconds', iterations:
       height: Math.round(0.55 * width),
       marginLeft: 56,
       x: { label: by, ...(by === 'seconds' ? {} : { ticks: Math.min(iterations.length, width < 500 ? 6 : 12), tickFormat: (x: number) => (Number.isInteger(x) ? String(x) : '') }) },
-      y: { label: curves.length === 1 ? curves[0].name : 'RMSE', grid: true, nice: true },
+      y: { label: curves.length === 1 ? curves[0].name : 'RMSE', grid: true, nice: true, ...(lines.some(({ points: own }) => own.some(({ y }) => y >= LARGE)) ? { tickFormat: '~s' } : {}) },
       marks: [
         ...rules.flatMap(({ name, value }) => [
           Plot.ruleY([value], { stroke: 'currentColor', strokeOpacity: 0.5, strokeDasharray: '3 4' }),
