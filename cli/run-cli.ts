@@ -76,8 +76,9 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   run.progress = progress;
   const { options } = request.command;
   const onEvent: EventSink = (event) => progress.onEvent(event.type === 'warning' ? { ...event, text: nameFlags(event.text, options) } : event);
+  await (await import('./output/check-collisions.ts')).refuseCollisions(command.files);
   if (command.report !== undefined) await (await import('./page/report-file.ts')).checkReport(command.report);
-  const trace = command.trace && (await (await import('./output/open-trace.ts')).openTrace(command.trace));
+  const trace = command.trace === undefined ? undefined : await (await import('./output/open-trace.ts')).openTrace(command.trace);
   const profile = command.profile || trace || command.report !== undefined ? new (await import('../api/profile.ts')).Profile({ from: 'process', trace }) : undefined;
   let result: CommandResult;
   try {

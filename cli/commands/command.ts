@@ -2,9 +2,9 @@ import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, Profile } from '../../index.ts';
 import type { Report } from '../page/section.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Options, Values } from '../options/option.ts';
+import { flagName, type Options, type Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
-import type { TraceRequest } from '../output/open-trace.ts';
+import type { CommandFiles, NamedPath } from '../output/check-collisions.ts';
 import { type RawValues, readValues } from '../options/read-values.ts';
 
 /** A word of the command line that belongs to no flag. */
@@ -16,6 +16,8 @@ export interface Positional {
   readonly choices?: readonly string[];
   /** Takes one or more words; the last positional alone. */
   readonly many?: boolean;
+  /** The last of its words is the output. */
+  readonly lastIsOutput?: boolean;
 }
 
 /** The surroundings of a command. */
@@ -65,8 +67,9 @@ export interface PreparedCommand {
   readonly profile: boolean;
   /** The file of --report. */
   readonly report: string | undefined;
-  /** Present with --trace. */
-  readonly trace?: TraceRequest | undefined;
+  /** The file of --trace. */
+  readonly trace: string | undefined;
+  readonly files: CommandFiles;
   readonly run: (context: CommandContext) => Promise<CommandResult>;
 }
 
@@ -78,7 +81,8 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
 
 /** Flags that name what commands read and write. */
 const inputFlags = ['test', 'validation', 'initModel', 'exclude'] as const;
-const outputFlags = ['modelDir', 'output'] as const;
+const resultFlags = ['modelDir', 'output'] as const;
+const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;
 
 /** A command without the flags json and quiet prints by itself. */
 export function defineCommand<O extends Options>({ run, ...description }: CommandSpec<O>): Command {
@@ -87,9 +91,17 @@ export function defineCommand<O extends Options>({ run, ...description }: Comman
     prepare: (raw) => {
       const { values, given } = readValues(description.options, raw);
       const { json = false, quiet = true, profile = false, trace, report } = values as Partial<Values<typeof commonOptions>> & { readonly profile?: boolean; readonly trace?: string; readonly report?: string };
-      const named = (flags: readonly (keyof O)[]) => flags.flatMap((name) => (typeof values[name] === 'string' ? [values[name]] : []));
-      const traced = trace === undefined ? undefined : { file: trace, inputs: [...Object.values(raw.positionals).flat(), ...named(inputFlags)], outputs: named(outputFlags) };
-      return { json, quiet, profile, trace: traced, report, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
+      const named = (flags: readonly string[]) => flags.flatMap((key): NamedPath[] => {
+        const path: unknown = values[key];
+        return typeof path === 'string' ? [{ name: `--${flagName(key)}`, path, isShared: key === 'checkpointDir' }] : [];
+      });
+      const words = description.positionals.flatMap(({ name, lastIsOutput = false }) => (raw.positionals[name] ?? []).map((path, at, { length }) => ({ path, isOutput: lastIsOutput && at > 0 && at === length - 1 })));
+      const files: CommandFiles = {
+        inputs: [...words.filter(({ isOutput }) => !isOutput), ...named(inputFlags)],
+        results: [...words.filter(({ isOutput }) => isOutput).map(({ path }) => ({ name: 'the output', path })), ...named(resultFlags)],
+        others: named(otherFlags),
+      };
+      return { json, quiet, profile, trace, report, files, run: (context) => run({ values, given, positionals: raw.positionals }, context) };
     },
   };
 }

@@ -25,7 +25,7 @@ const options = {
 
 export const convert = defineCommand({
   summary: 'Copy ratings into another format: Parquet, CSV, TSV, "::", NDJSON, Arrow',
-  positionals: [{ name: 'paths', describe: 'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)', required: true, many: true }],
+  positionals: [{ name: 'paths', describe: 'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)', required: true, many: true, lastIsOutput: true }],
   options,
   examples: [
     ['convert ratings.csv ratings.parquet', 'header, delimiter and types are inferred'],

@@ -4,25 +4,34 @@ import { isPassedOver, isUrl } from '../../connectors/files/path-kinds.ts';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 
+/** The output and its input in messages. */
+interface OverlapNames {
+  readonly name?: string | undefined;
+  readonly inputName?: string | undefined;
+  /** Set for a folder in which inputs stay as they are. */
+  readonly isShared?: boolean | undefined;
+}
+
 /**
  * Throws UsageError when the output would replace an input, or lie in a folder that is read, where the next run would take
  * it for more data. Names that readers pass over ("_models", ".cache") are free. Readers report inputs that do not exist.
  */
-export async function refuseOverlap(output: string, inputs: readonly (string | undefined)[]): Promise<void> {
+export async function refuseOverlap(output: string, inputs: readonly (string | undefined)[], { name = 'the output', inputName, isShared = false }: OverlapNames = {}): Promise<void> {
   const target = await realPlace(resolve(output));
   for (const input of inputs) {
     if (input === undefined || input === '-' || isUrl(input)) continue;
     await recoverInput(input);
+    const read = inputName === undefined ? input : `${inputName} ${input}`;
     for (const path of await placesOf(input)) {
       const place = await realPlace(resolve(path));
       const fail = (summary: string, advice: string) => new UsageError(summary, { phase: 'write', file: output, advice });
-      if (place === target) throw fail(`the output is an input too: ${input}`, 'Choose another output');
-      if (place.startsWith(inside(target))) throw fail(`the output would replace a folder that holds an input: ${input}`, 'Choose another output');
+      if (place === target) throw fail(`${name} is an input too: ${read}`, 'Choose another output');
+      if (place.startsWith(inside(target)) && !isShared) throw fail(`${name} would replace a folder that holds an input: ${read}`, 'Choose another output');
       if (!target.startsWith(inside(place)) || relative(place, target).split(sep).some(isPassedOver)) continue;
-      throw fail(`the output would lie in a folder that is read: ${input}`, 'Choose another output, or a name that starts with "_", which readers pass over');
+      throw fail(`${name} would lie in a folder that is read: ${read}`, 'Choose another output, or a name that starts with "_", which readers pass over');
     }
     if (await matches(input, target)) {
-      throw new UsageError(`the output would match the pattern that is read: ${input}`, { phase: 'write', file: output, advice: 'Choose another output: the next run would read it as well' });
+      throw new UsageError(`${name} would match the pattern that is read: ${read}`, { phase: 'write', file: output, advice: 'Choose another output: the next run would read it as well' });
     }
   }
 }
@@ -59,11 +68,12 @@ async function matches(input: string, target: string): Promise<boolean> {
 }
 
 /** The path with links resolved, also when its last parts do not exist yet. */
-async function realPlace(path: string): Promise<string> {
+export async function realPlace(path: string): Promise<string> {
   const parent = dirname(path);
   return realpath(path).catch(async () => (parent === path ? path : join(await realPlace(parent), basename(path))));
 }
 
-function inside(folder: string): string {
+/** The start of all paths in a folder. */
+export function inside(folder: string): string {
   return folder.endsWith(sep) ? folder : folder + sep;
 }

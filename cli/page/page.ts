@@ -1,3 +1,4 @@
+import { withoutControls } from '../../engine/format.ts';
 import { element, factList, table } from './document.ts';
 import { figure } from './figure.ts';
 import { GENERATOR } from './generator.ts';
@@ -10,7 +11,7 @@ export function pageOf({ title, warnings = [], sections }: Report): string {
   const links = element('nav', { 'aria-label': 'Contents' }, element('ul', {}, ...sections.map(({ heading }) => element('li', {}, element('a', { href: `#${idOf(heading)}` }, heading)))));
   const main = element('main', {}, element('h1', {}, title), links, notes, ...sections.map(sectionOf));
   const titleText = element('title', {}, title).outerHTML;
-  return `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n${GENERATOR}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">\n${titleText}\n<style>${style}</style>\n</head>\n<body>\n${main.outerHTML}\n</body>\n</html>\n`;
+  return withoutControls(`<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n${GENERATOR}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">\n${titleText}\n<style>${style}</style>\n</head>\n<body>\n${main.outerHTML}\n</body>\n</html>\n`);
 }
 
 function sectionOf({ heading, text, facts, charts = [], tables = [], drawing, code }: Section): HTMLElement {

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DataError } from '../../engine/errors.ts';
+import { withoutControls } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { fileProblem } from '../files/file-problem.ts';
@@ -84,7 +85,7 @@ export async function readState(folder: string): Promise<StoredState> {
   } catch {
     throw fault(folder, STATE, 'it is no JSON');
   }
-  if (state?.format !== FORMAT) throw fault(folder, STATE, `its format is ${JSON.stringify(state?.format ?? null).slice(0, 40)}, and this release reads ${FORMAT}`);
+  if (state?.format !== FORMAT) throw fault(folder, STATE, `its format is ${withoutControls(JSON.stringify(state?.format ?? null)).slice(0, 40)}, and this release reads ${FORMAT}`);
   const isRecord = typeof state.matrices === 'object' && state.matrices !== null && Object.values(state.matrices).every((length) => Number.isSafeInteger(length) && length >= 0);
   if (!Number.isSafeInteger(state.iteration) || !isRecord) throw fault(folder, STATE, 'it has no iteration and lengths of matrices');
   return state as StoredState;

@@ -81,6 +81,7 @@ export const alsTable: ParamTable<AlsParams> = {
     metricNeedsEarlyStop,
     { refused: 'earlyStop', when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined, message: (named) => `${named('earlyStop')} cannot act with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`, advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric' },
     { refused: 'targetRmse', when: ({ implicitPrefs }) => implicitPrefs, message: (named) => `${named('targetRmse')} cannot act with ${named('implicitPrefs')}: implicit data have no test RMSE`, advice: 'Leave one of them out' },
+    { refused: 'partitionUsers', when: (params) => params.implicitPrefs && rankingMetricOf(params) !== undefined && (askedPartitions(params).users?.p ?? 1) > 1, message: (named) => `${named('partitionUsers')} cannot cut the items into vertical parts with ${named('earlyStopMetric')}, which ranks all items of implicit data at once`, advice: 'Give 1 vertical part, or leave one of them out' },
   ],
   dependent: (given) => {
     const { implicitPrefs = false, biases = !implicitPrefs } = given;

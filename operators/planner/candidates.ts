@@ -7,7 +7,7 @@ import { bindingShare, deviceBytes, hostBytes } from './device-bytes.ts';
 const MOST_BLOCKS = 2 ** 13;
 
 /** Parts may be unequal in their memory by so much. */
-const HEADROOM = 0.97;
+export const HEADROOM = 0.97;
 
 export interface GridLimits {
   readonly asked: Readonly<Partial<Record<Side, AskedPartition>>>;

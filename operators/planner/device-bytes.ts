@@ -4,7 +4,7 @@ import type { AlsProblem } from '../als/plan/problem.ts';
 import { blockBytes, factorBytes } from './sizes.ts';
 
 /** Most ratings of one part: its row pointers are 32-bit. */
-const MOST_RATINGS = 2 ** 31 - 1;
+export const MOST_RATINGS = 2 ** 31 - 1;
 
 type Sized = Pick<AlsProblem, 'profile' | 'params' | 'compute' | 'device' | 'rows' | 'grid'>;
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { appendFileSync, cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -152,6 +153,23 @@ describe('resume', () => {
     await expect(refused).rejects.toThrow(DataError);
     await expect(refused).rejects.toThrow(/no checkpoint can be used: .*checkpoint-00000004.*; .*checkpoint-00000002.*Remove them, or give another checkpointDir/);
     expect(readdirSync(checkpointDir)).toHaveLength(2);
+  });
+
+  it('shows no control characters of a checkpoint', async () => {
+    await cancelled(als(), 3);
+    const file = join(checkpointDir, 'checkpoint-00000002', 'checkpoint.json');
+    const saved = JSON.parse(readFileSync(file, 'utf8')) as Record<string, object>;
+    const restate = (change: object) => {
+      writeFileSync(file, JSON.stringify({ ...saved, ...change }));
+      const sums = join(checkpointDir, 'checkpoint-00000002', 'SHA256SUMS');
+      writeFileSync(sums, readFileSync(sums, 'utf8').replace(/.*checkpoint.json/, `${createHash('sha256').update(readFileSync(file)).digest('hex')}  checkpoint.json`));
+    };
+    restate({ params: { ...saved.params, 'a\u001b]0;\u0007': 'b\u009b' } });
+    await expect(fit(als(), { checkpointDir, resume: true })).rejects.toThrow('"a\\u001b]0;\\u0007" is "b\ufffd" in the checkpoint, and not there here');
+    restate({ package: 'other\u001b[2J\n\u009b 1.0' });
+    const notes: string[] = [];
+    await fit(als(), { checkpointDir, resume: true, onEvent: (event) => void (event.type === 'note' && notes.push(event.text)) });
+    expect(notes).toContainEqual(expect.stringMatching(/^training goes on from iteration 2 of .*, which other2J 1\.0 wrote$/));
   });
 
   it.each<[string, ALS | SGD, Run, RegExp]>([

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { factorflow, fails, json, quick, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
@@ -48,6 +48,34 @@ describe('an output never takes the place of an input, with --force either', () 
     await json('train', path('mine'), '--model-dir', path('mine-model'), ...quick);
     await json('convert', path('mine/*.parquet'), path('mine/b.csv'));
     await json('convert', path('mine/*.parquet'), path('mine/_b.parquet'));
+  });
+});
+
+describe('outputs that would take the place of one another are refused before the work', () => {
+  const train = (...flags: string[]) => ['train', ratings, '--model-dir', path('new/model'), ...quick, ...flags];
+  it.each([
+    ['checkpoints in the folder of the model', /--model-dir and --checkpoint-dir are the same place/, () => train('--checkpoint-dir', path('new/model'))],
+    ['the same by way of a link', /--model-dir and --checkpoint-dir are the same place/, () => ['train', ratings, '--model-dir', path('data/new'), '--checkpoint-dir', path('link/new')]],
+    ['checkpoints below the model', /--checkpoint-dir lies in --model-dir/, () => train('--checkpoint-dir', path('new/model/checkpoints'))],
+    ['a model with the name of a checkpoint', /--model-dir lies in --checkpoint-dir/, () => ['train', ratings, '--model-dir', path('new/checkpoint-00000002'), '--checkpoint-dir', path('new')]],
+    ['a report in the folder of the model', /--report lies in --model-dir/, () => train('--report', path('new/model/z.html'))],
+    ['a report and a trace of one name', /--report and --trace are the same place/, () => train('--report', path('new/z.html'), '--trace', path('new/z.html'))],
+    ['a report among the ratings', /--report would lie in a folder that is read: .*data/, () => ['train', path('data'), '--model-dir', path('new/model'), '--report', path('data/z.html')]],
+    ['checkpoints among the ratings', /--checkpoint-dir would lie in a folder that is read: .*data/, () => ['train', path('data'), '--model-dir', path('new/model'), '--checkpoint-dir', path('data/checkpoints')]],
+    ['checkpoints in place of the test set', /--checkpoint-dir is an input too: --test .*data/, () => train('--test', path('data'), '--checkpoint-dir', path('data'))],
+    ['a report in a model that is read', /--report would lie in a folder that is read: .*model/, () => ['evaluate', path('model'), ratings, '--report', path('model/z.html')]],
+    ['a trace in the folder that convert writes', /--trace lies in the output/, () => ['convert', ratings, path('new'), '--trace', path('new/t.json')]],
+    ['the trials of a search in its report', /--trials-file and --report are the same place/, () => ['tune', ratings, '--model-dir', path('new/model'), '--trials-file', path('new/z.html'), '--report', path('new/z.html')]],
+  ])('%s', async (_, message, args) => {
+    await fails(2, message, ...args());
+    expect([existsSync(path('new')), readdirSync(path('data'))]).toEqual([false, ['a.parquet']]);
+  });
+
+  it('one folder may hold checkpoints, the model, ratings and a report', async () => {
+    mkdirSync(path('run'));
+    copyFileSync(ratings, path('run/ratings.parquet'));
+    await json('train', path('run/ratings.parquet'), '--model-dir', path('run/model'), '--checkpoint-dir', path('run'), '--report', path('run/report.html'), '--trace', path('run/trace.json'), ...quick);
+    expect(readdirSync(path('run')).sort()).toEqual(['checkpoint-00000002', 'model', 'ratings.parquet', 'report.html', 'trace.json']);
   });
 });
 

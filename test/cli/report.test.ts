@@ -1,6 +1,6 @@
 /** The page of --report: its contents, what it holds of the input as text alone, its looks in a browser where there is one. */
 import { execFile } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -55,6 +55,15 @@ describe('--report of train', () => {
 });
 
 describe('--report of other commands', () => {
+  it('holds no control characters', async () => {
+    const odd = path('odd \u001b[31m\u0001\u0085.csv');
+    copyFileSync(ratings, odd);
+    expect((await runCli('evaluate', path('model'), odd, '--device', 'cpu', '--workers', '1', '--report', path('odd.html'), '--quiet')).code).toBe(0);
+    const text = readFileSync(path('odd.html'), 'utf8');
+    expect(text).toContain('odd \ufffd[31m\ufffd\ufffd.csv');
+    expect(text).not.toMatch(/(?![\n\t])\p{Cc}/u);
+  });
+
   it('shows the plan of counts as a graph', async () => {
     const { code, stdout } = await runCli('plan', '--users', '1000', '--items', '500', '--ratings', '20000', '--rank', '8', '--device', 'cpu', '--report', path('plan.html'));
     expect(code).toBe(0);

@@ -69,6 +69,7 @@ describe('partitions that no plan can have', () => {
     [{ partitionUsers: '2' }, 'partitionUsers must be two whole numbers from 1 on, p,q, got "2"'],
     [{ partitionItems: '0,2' }, 'partitionItems must be two whole numbers from 1 on'],
     [{ partitionUsers: '3,2', partitionItems: '1,2' }, 'partitionUsers 3,2 has 3 vertical parts, but the items are solved in 2'],
+    [{ partitionUsers: '2,2', implicitPrefs: true, earlyStop: 1, earlyStopMetric: 'ndcg@10' }, 'partitionUsers cannot cut the items into vertical parts with earlyStopMetric, which ranks all items of implicit data at once'],
   ])('are refused: %j', (options, message) => {
     expect(() => new ALS(options)).toThrow(message);
   });

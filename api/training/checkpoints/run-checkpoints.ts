@@ -8,7 +8,7 @@ import type { Checkpoints, HostCopy, Matrices } from '../../../operators/trainin
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
 import { packageInfo } from '../../package-info.ts';
-import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly } from '../plans/given-plan.ts';
+import { differencesOf, type GivenPlan, planDifferences, requirePlan, savedPlan, shortly, shownName } from '../plans/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
 import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
 
@@ -94,7 +94,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     const { maxIter: _, ...own } = JSON.parse(JSON.stringify(params)) as JsonObject;
     const { maxIter: _saved, ...saved } = state.params as JsonObject;
     const names = [...new Set([...Object.keys(own), ...Object.keys(saved)])];
-    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...names.flatMap((name) => differencesOf(name, saved[name], own[name], 'the checkpoint'))];
+    const differences = [...differencesOf('algorithm', state.algorithm, algorithm, 'the checkpoint'), ...names.flatMap((name) => differencesOf(shownName(name), saved[name], own[name], 'the checkpoint'))];
     if (differences.length > 0) throw misfit(path, differences);
     if (iteration > params.maxIter) throw misfit(path, [`it is of iteration ${iteration}, and maxIter is ${params.maxIter}`]);
     return found;
@@ -139,7 +139,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
     this.#resumed = { iteration, factors: pick(''), ...(best === iteration ? {} : { best: { iteration: best, factors: pick(BEST) } }), iterations: state.iterations as unknown as TrainingIteration[], ...(state.course === undefined ? {} : { course: state.course as JsonObject }) };
     this.resumedFrom = { iteration, checkpoint: path, planChanges: [] };
     this.last = { iteration, path };
-    this.#ctx.events({ type: 'note', text: `training goes on from iteration ${iteration} of ${path}${state.package === packageText() ? '' : `, which ${String(state.package).slice(0, 60)} wrote`}` });
+    this.#ctx.events({ type: 'note', text: `training goes on from iteration ${iteration} of ${path}${state.package === packageText() ? '' : `, which ${String(state.package).replaceAll(/[^\w.@/ -]/g, '').slice(0, 60)} wrote`}` });
     try {
       return requirePlan(state.plan);
     } catch (error) {

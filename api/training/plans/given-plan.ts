@@ -1,5 +1,6 @@
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import { withoutControls } from '../../../engine/format.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { ExplainedPlan } from './explained-plan.ts';
@@ -114,7 +115,7 @@ export function differencesOf(path: string, planned: Json | undefined, actual: J
   if (typeof planned === 'object' && planned !== null && typeof actual === 'object' && actual !== null && Array.isArray(planned) === Array.isArray(actual)) {
     const [left, right] = [planned as JsonObject, actual as JsonObject];
     const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
-    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${/^[\w-]{1,60}$/.test(name) ? name : shown(name)}`}`, left[name], right[name], where));
+    return names.flatMap((name) => differencesOf(`${path}${Array.isArray(planned) ? `[${name}]` : `.${shownName(name)}`}`, left[name], right[name], where));
   }
   return planned === actual ? [] : [`${path} is ${shown(planned)} in ${where}, and ${shown(actual)} here`];
 }
@@ -127,5 +128,10 @@ function isObject(value: unknown): boolean {
 export function shown(value: unknown): string {
   if (value === undefined) return 'not there';
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
-  return (JSON.stringify(value) ?? typeof value).slice(0, SHOWN_CHARACTERS);
+  return withoutControls(JSON.stringify(value) ?? typeof value).slice(0, SHOWN_CHARACTERS);
+}
+
+/** A name of a plan or a checkpoint in a message: in quotes where it is no ordinary one. */
+export function shownName(name: string): string {
+  return /^[\w-]{1,60}$/.test(name) ? name : shown(name);
 }

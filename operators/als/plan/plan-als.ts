@@ -1,12 +1,12 @@
 import { CapacityError } from '../../../engine/errors.ts';
-import { formatBytes } from '../../../engine/format.ts';
+import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
-import { candidateGrids, describeGrid } from '../../planner/candidates.ts';
+import { candidateGrids, describeGrid, HEADROOM } from '../../planner/candidates.ts';
 import { costOf, costOfVectors, type IterationCost } from '../../planner/cost.ts';
-import { deviceBytes, hostBytes } from '../../planner/device-bytes.ts';
+import { bindingShare, deviceBytes, hostBytes, MOST_RATINGS } from '../../planner/device-bytes.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
@@ -59,7 +59,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
       }
     }
   }
-  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error);
+  if (chosen === undefined) throw noneFits(problem, candidateGrids(problem, { ...limits, asked: {} }), asked, usual?.error, rejected[0]?.reason);
   if (problem.compute.length > 1) rejected.push({ name: 'matrix-free CG that exchanges vectors', seconds: costOfVectors(problem), reason: 'no stages exchange vectors within a solve' });
   return { ...chosen.plan, estimate: { ...chosen.cost, rates: ratesText(problem) }, rejected };
 }
@@ -96,20 +96,23 @@ function finer(grid: AlsGrid, planOf: (grid: AlsGrid) => PhysicalPlan, may: (gri
   return { grid: cut, reason };
 }
 
+/** The bound that a grid is beyond. */
 function tooLarge(problem: AlsProblem, grid: AlsGrid, host = Infinity): string {
   const onHost = hostBytes({ ...problem, grid });
   if (onHost > host) return `needs about ${formatBytes(onHost)} of host memory, which has ${formatBytes(host)}`;
   const [least] = [...problem.compute].sort((left, right) => (left.capacityBytes ?? Infinity) - (right.capacityBytes ?? Infinity));
   const need = deviceBytes({ ...problem, grid });
-  const beyond = least.capacityBytes !== null && need > least.capacityBytes;
-  return beyond ? `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes ?? 0)}` : `has buffers beyond the ${formatBytes(least.bindingBytes ?? 0)} that ${least.place} binds`;
+  if (least.capacityBytes !== null && need > HEADROOM * least.capacityBytes) return `needs about ${formatBytes(need)} at ${least.place}, which has ${formatBytes(least.capacityBytes)}${need > least.capacityBytes ? '' : ': too little where parts are unequal'}`;
+  const { bindingBytes, ...unbound } = problem.device;
+  if (bindingBytes === undefined || bindingShare({ ...problem, grid, device: unbound }) > 1) return `has parts of more than ${formatCount(MOST_RATINGS)} ratings`;
+  return `has buffers beyond the ${formatBytes(bindingBytes)} that ${problem.device.place} binds`;
 }
 
 /** The error of a problem without a grid that fits: the least that a device must have, or the grid that would fit if parts were not asked for. */
-function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, usual: CapacityError | undefined): CapacityError {
+function noneFits(problem: AlsProblem, grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[], asked: ReturnType<typeof askedPartitions>, usual: CapacityError | undefined, reason = 'none has such parts'): CapacityError {
   const sized = grids.map(({ grid, fits }) => ({ grid, fits, need: deviceBytes({ ...problem, grid }) })).sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
-  const { summary, details } = usual ?? new CapacityError(`no grid fits: ${tooLarge(problem, best?.grid ?? problem.grid)}`, { phase: 'plan', advice: 'Use a smaller rank' });
+  const { summary, details } = usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isAsked = asked.users !== undefined || asked.items !== undefined;
   return new CapacityError(`${summary}; ${best.fits && isAsked ? 'with other parts a device needs' : 'the least that a device needs is'} about ${formatBytes(best.need)}, with ${describeGrid(best.grid)}`, { ...details, ...(best.fits && isAsked ? { advice: 'Leave the partitions to the planner' } : {}) });
