@@ -38,7 +38,8 @@ export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   }
   const mean = ratings / users;
   const maximum = Math.min(items, Math.max(1, Math.ceil(MOST * mean)));
-  const minimum = Math.max(Math.floor(LEAST * mean), (mean - MEAN_PLACE * maximum) / (1 - MEAN_PLACE));
+  // Rounding may put the quotient of a full matrix above the mean.
+  const minimum = Math.min(mean, Math.max(Math.floor(LEAST * mean), (mean - MEAN_PLACE * maximum) / (1 - MEAN_PLACE)));
   const test = Math.floor(ratings * TEST_SHARE);
   return {
     name: 'custom',
