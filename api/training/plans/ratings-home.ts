@@ -9,6 +9,9 @@ const PART_RATINGS = [22, 21, 20, 19, 18].map((bits) => 2 ** bits);
 /** Those of a budget that has little more than the process itself takes. */
 const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 
+/** Parts may be unequal by so much: they end where slices of rows do. */
+const SLACK = 1.05;
+
 /** Ratings of one block, at most: its row pointers are 32-bit. Further ones lie in files, in parts. */
 const MOST_IN_MEMORY = 2 ** 31 - 1;
 
@@ -25,7 +28,11 @@ export function ratingsHome(mayBeInFiles: boolean, planOf: (options: { readonly 
   const inOneBlock = ratings <= MOST_IN_MEMORY;
   if (!inOneBlock && !mayBeInFiles) throw new CapacityError(`${ratings.toLocaleString('en')} ratings are more than the ${MOST_IN_MEMORY.toLocaleString('en')} of a block in memory`, { phase: 'plan', advice: 'Train without keeping the ratings for further runs' });
   if (inOneBlock && fitsBudget(plan, budget)) return { kind: 'memory', plan };
-  const inParts = (partRatings: number) => ({ kind: 'spill', partRatings, plan: planOf({ grid: spillGrid(Math.max(2, Math.ceil(ratings / partRatings))) }) }) as const;
+  // Two parts at least, or the device would hold all ratings at once.
+  const inParts = (most: number) => {
+    const parts = Math.max(2, Math.ceil(ratings / most));
+    return { kind: 'spill', partRatings: Math.min(most, Math.ceil((SLACK * ratings) / parts)), plan: planOf({ grid: spillGrid(parts) }) } as const;
+  };
   for (const [sizes, baseOf] of [[PART_RATINGS, baseBytes], [TIGHT_RATINGS, leastBaseBytes]] as const) {
     for (const partRatings of sizes) {
       const home = inParts(partRatings);

@@ -12,7 +12,7 @@ import type { RatingsProfile } from '../../planner/profile.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { AlsParams } from '../params.ts';
 import { askedPartitions, requireRowsForParts } from '../partitions.ts';
-import { type AlsGrid, suits } from './grid.ts';
+import { type AlsGrid, type Side, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 
@@ -51,7 +51,7 @@ export function planAls(profile: RatingsProfile, params: AlsParams, devices: Pla
     else if (chosen !== undefined && (chosen.plan !== usual?.plan || !worthIt(cost))) {
       if (JSON.stringify(grid) !== JSON.stringify(problem.grid)) rejected.push({ name, seconds: cost.seconds, reason: cost.seconds >= chosen.cost.seconds ? 'slower' : 'not worth leaving the usual grid' });
     } else {
-      const tried = finer(grid, planOf, (cut) => suits(cut, asked));
+      const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, asked));
       if (tried.plan === undefined) rejected.push({ name, seconds: cost.seconds, reason: tried.reason });
       else {
         if (chosen !== undefined) rejected.push({ name: describeGrid(problem.grid), seconds: chosen.cost.seconds, reason: 'slower' });
@@ -81,16 +81,17 @@ function fitting(plan: () => PhysicalPlan): { readonly plan?: PhysicalPlan; read
   }
 }
 
-/** The plan of a grid, with more parts where the walk over its steps finds it too large. */
-function finer(grid: AlsGrid, planOf: (grid: AlsGrid) => PhysicalPlan, may: (grid: AlsGrid) => boolean): { readonly grid: AlsGrid; readonly plan?: PhysicalPlan; readonly reason: string } {
+/** The plan of a grid, with more parts where the walk over its steps finds it too large; a part has a row at least. */
+function finer(grid: AlsGrid, rows: AlsProblem['rows'], planOf: (grid: AlsGrid) => PhysicalPlan, may: (grid: AlsGrid) => boolean): { readonly grid: AlsGrid; readonly plan?: PhysicalPlan; readonly reason: string } {
   let cut = grid;
   let reason = '';
   for (let times = 0; times <= FINER; times++) {
     const { plan, error } = fitting(() => planOf(cut));
     if (plan !== undefined) return { grid: cut, plan, reason };
     reason = error?.summary ?? reason;
-    const next: AlsGrid = { users: { ...cut.users, q: 2 * cut.users.q }, items: { ...cut.items, q: 2 * cut.items.q } };
-    if (!may(next)) break;
+    const cutOf = (side: Side) => ({ ...cut[side], q: Math.min(rows[side], 2 * cut[side].q) });
+    const next: AlsGrid = { users: cutOf('users'), items: cutOf('items') };
+    if (sides.every((side) => next[side].q === cut[side].q) || !may(next)) break;
     cut = next;
   }
   return { grid: cut, reason };
