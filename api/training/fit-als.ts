@@ -75,7 +75,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   // An unknown kernel is refused before the ratings are read.
   if (params.kernel !== undefined) await chooseKernels({ users: 1, items: 1, ratings: 1 }, params, ctx);
   const form = `als ${input.form}`;
-  // What is kept from fit to fit stays in memory.
+  // Ratings that are kept from fit to fit stay in memory.
   const inFiles = !isKept(ratings);
   const indexed = await loadedOnce(ratings, `${form} index`, () => input.index(ratings, options.validation, ctx, { inFiles }));
   const { users, items } = indexed;
@@ -110,7 +110,7 @@ async function fitHeld({ params, input }: AlsFit, ratings: Dataset, options: Con
   await freeTimed(scaled, plan, ctx);
   const replan = (compute: readonly DeviceInfo[]) => planFor(known, compute);
   ctx.events({ type: 'plan', plan });
-  // Where memory is scarce, what loading has left goes before factors are allocated.
+  // Garbage of loading goes before factors are allocated, where memory is scarce.
   if (home.kind === 'spill') await Promise.all(ctx.executor.devices.map((device) => device.trim()));
   const loaded = performance.now();
   const compute = computingOf(plan, devices, 'update-users');

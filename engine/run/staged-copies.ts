@@ -15,7 +15,7 @@ export class StagedCopies {
   readonly #giveBack: (partition: Partition) => void;
   readonly #copies = new Map<string, Copy>();
 
-  /** `giveBack`: takes the memory of a copy that is not used any more. */
+  /** `giveBack`: takes the memory of a copy that is no longer used. */
   constructor(giveBack: (partition: Partition) => void) {
     this.#giveBack = giveBack;
   }

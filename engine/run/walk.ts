@@ -56,7 +56,7 @@ export class MemoryWalk {
     return this;
   }
 
-  /** What a stage takes at a place from its first step on. */
+  /** Bytes that a stage takes at a place from its first step on. */
   #hold(at: Place, stage: Stage | undefined): void {
     if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`)) this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
     for (const [name, bytes] of Object.entries(stage?.scratchBytes ?? {})) {

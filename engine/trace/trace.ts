@@ -27,7 +27,7 @@ export type DeviceSpan = {
   readonly args?: JsonObject;
 };
 
-/** Takes spans in any order, at any time. */
+/** Takes spans at all times, in the order in which they come. */
 export interface Tracer {
   span(span: TraceSpan): void;
 }

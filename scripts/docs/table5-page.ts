@@ -68,7 +68,7 @@ ${rates.join('\n')}
 - **Files.** ${SPILL_BYTES_A_SECOND / 1e9} GB/s for all devices together: where ratings are in files, reading them is what takes the time.
 
 The paper's machine has four GK210 in two K80 boards. A WebGPU buffer is bound up to 2 GiB. The equations of a part of rows lie in one buffer, f (f + 1) / 2 + f + 1 numbers a row, so that at f = 100 a part has 104,000 rows at most: Facebook's 10⁹ users would take 10⁴ parts.
-Where the planner has no grid with up to 8,192 blocks, the line says so, and what a device would need with the most of them.
+The line says so where the planner has no grid with up to 8,192 blocks, and names the memory that a device would need with the most of them.
 
 | problem | devices | X: p, q | Θ: p, q | ratings | waves | a device | host | spill | an iteration | the paper |
 |---|---|---|---|---|---|---|---|---|---|---|

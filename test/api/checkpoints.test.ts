@@ -78,7 +78,7 @@ describe('a run that was stopped gives the model of one that was not, bit for bi
     expect(error).toBeInstanceOf(CancelledError);
     expect(String(error)).toMatch(/The checkpoint of iteration 4 is .*checkpoint-00000004: go on from it with resume: true$/);
     expect(readdirSync(checkpointDir).sort()).toEqual(['checkpoint-00000002', 'checkpoint-00000004']);
-    // The schedule of SGD is that of the checkpoint, for any number of workers.
+    // The schedule of SGD is that of the checkpoint, whether workers are as many or not.
     const got = await fit(trainer, { checkpointDir, checkpointInterval: 2, resume: true, session: one });
     expect(got.training?.resumedFrom).toEqual({ iteration: 4, checkpoint: join(checkpointDir, 'checkpoint-00000004'), planChanges: [] });
     expectSame(got, expected);

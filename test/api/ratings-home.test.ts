@@ -9,7 +9,7 @@ const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) => 
 const budget = { memoryBudget: 2 ** 40, workers: 2 };
 
 describe('more ratings than a block has', () => {
-  it('lie in files, whatever the memory', () => {
+  it('lie in files at every size of memory', () => {
     expect(ratingsHome(true, planOf(2 ** 31 - 1), 2 ** 31 - 1, budget)).toMatchObject({ kind: 'memory' });
     const home = ratingsHome(true, planOf(3e9), 3e9, budget);
     expect(home).toMatchObject({ kind: 'spill', partRatings: 2 ** 22 });

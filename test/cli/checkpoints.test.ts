@@ -17,7 +17,7 @@ describe('runs that are killed behind their first checkpoint', () => {
     mkdirSync(here(`killed-${name}`));
     const kills = await killedRuns({ train: ['train', ratings, '--device', 'cpu', ...flags], interval: 2, kills: 2, seed: 5, folder: here(`killed-${name}`) });
     expect(kills).toEqual(Array.from({ length: 2 }, () => expect.objectContaining({ differing: [], left: [] })));
-    // What ran since the last checkpoint that was whole: an interval, and another while the next was being written.
+    // Iterations since the last whole checkpoint: an interval, and another while the next was being written.
     for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
   });
 });

@@ -1,4 +1,4 @@
-/** The same model, within float32, from every grid of R and any number of devices, on the software adapter. */
+/** The same model, within float32, from every grid of R on 1, 2 and 4 devices, on the software adapter. */
 import { describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';

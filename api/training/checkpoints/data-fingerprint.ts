@@ -14,7 +14,7 @@ export type Fingerprint = { readonly users: number; readonly items: number; read
 /** Bytes that are hashed at a time. */
 const PIECE_BYTES = 1 << 24;
 
-/** The same for the same data in any order of rows. */
+/** The same for the same data, however their rows are ordered. */
 export async function fingerprintOf({ users, items, ratings, test }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly ratings: SortedRatings; readonly test: RatingBlock | undefined }, ctx: ExecutionContext): Promise<Fingerprint> {
   return {
     users: keyCount(users),

@@ -79,7 +79,7 @@ export function requireFits(given: GivenPlan, actual: readonly PhysicalPlan[]): 
   }));
 }
 
-/** What `make` gives; nothing where it throws UsageError, since a plan does not fit. */
+/** The result of `make`; nothing where it throws UsageError, since a plan does not fit. */
 export async function ifFits<Made>(make: () => Made | Promise<Made>): Promise<Made | undefined> {
   try {
     return await make();

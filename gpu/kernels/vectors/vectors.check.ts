@@ -1,4 +1,4 @@
-/** Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of any size. */
+/** Checks of conjugate gradients by vectors in whole half-iterations, with teams of subgroups of every size. */
 import type { UpdateVariant } from '../../update/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../checking/check.ts';

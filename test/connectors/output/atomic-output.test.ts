@@ -114,7 +114,7 @@ test('a link that leads nowhere yet stays a link to the output', async () => {
   await expect(put('loop', 'new')).rejects.toThrow(/ELOOP|links/);
 });
 
-test('a part of a model is no output, whatever it is called', async () => {
+test('a part of a model is no output under another name either', async () => {
   for (const part of ['metadata', 'userFactors', 'itemFactors']) mkdirSync(path(`whole/${part}`), { recursive: true });
   for (const part of ['itemFactors', 'itemFactors/a.data', 'notes.data']) {
     for (const kind of ['file', 'folder'] as const) await expect(checkOutput(path(`whole/${part}`), { ...options, kind })).rejects.toThrow(/the output would lie in a model: .*whole/);
