@@ -1,5 +1,5 @@
 import { readdir, stat } from 'node:fs/promises';
-import { join, resolve, sep } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { AlsParams, SgdParams, TrialParams } from '../../index.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -73,7 +73,6 @@ export const tune = defineCommand({
     const { algorithms, space } = spaceOf(values, given);
     const trialsPath = values.trialsFile ?? `${modelDir.replace(/\/+$/, '')}.trials.ndjson`;
     for (const output of [modelDir, trialsPath]) await refuseOverlap(output, [...positionals.ratings, values.validation]);
-    refuseTrialsFile(trialsPath, { '--model-dir': modelDir, '--report': values.report, '--trace': values.trace });
     await checkWritable(modelDir);
     const { checkModelDirectory } = await import('../../connectors/model/model-store.ts');
     await checkModelDirectory(modelDir, force);
@@ -114,14 +113,6 @@ export const tune = defineCommand({
     };
   },
 });
-
-/** Throws UsageError for a file of trials that is another output, or lies in one. */
-function refuseTrialsFile(path: string, outputs: Readonly<Record<string, string | undefined>>): void {
-  for (const [flag, output] of Object.entries(outputs)) {
-    if (output === undefined || !`${resolve(path)}${sep}`.startsWith(`${resolve(output)}${sep}`)) continue;
-    throw new UsageError(`the file of trials ${path} is ${resolve(path) === resolve(output) ? '' : 'in '}the output of ${flag}`, { advice: 'Name another file with --trials-file' });
-  }
-}
 
 /** A path with the sizes and times of its files, as far as it has them. */
 async function identityOf(path: string): Promise<JsonObject> {
